@@ -1,0 +1,124 @@
+"""What a simulator must do, and how one is found by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from importlib import import_module
+from typing import Protocol, cast
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints, UnknownNameError
+from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.spiking.ir import Graded, SpikingNetwork, Stimulus
+from neuro_eqprop.traces import Counts, Kind, Record, Sink
+
+
+class BackendError(RuntimeError):
+    """A simulator is missing, cannot do what was asked, or failed; the message says which."""
+
+
+class Feature(Enum):
+    """What a backend may or may not be able to do."""
+
+    SPIKING = "binary spikes"
+    RESET_TO_ZERO = "reset to zero"
+    DELAY = "delays above one step"
+    GATED_GAIN = "gains switched between phases"
+    GRADED = "graded messages"
+    TANH = "graded tanh"
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """The features a backend has, and for each it lacks the reason."""
+
+    reasons: Mapping[Feature, str]
+
+    def __contains__(self, feature: Feature) -> bool:
+        return feature not in self.reasons
+
+
+EVERYTHING = Support({})
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run measured: arrays (samples, phases, units) by population."""
+
+    messages: Mapping[str, Ints]
+    """Spikes or messages each unit sent in each phase."""
+    firing: Mapping[str, Array]
+    """Mean over the window of s, or for a graded unit of what it has sent in sum."""
+    drive: Mapping[str, Array]
+    """Mean over the window of the drive: the pre-activation."""
+
+
+class Backend(Protocol):
+    """A simulator that runs the step of `neuro_eqprop.spiking.ir`."""
+
+    name: str
+    support: Support
+
+    def run(
+        self,
+        network: SpikingNetwork,
+        stimulus: Stimulus,
+        schedule: Schedule,
+        *,
+        record: Record,
+        sink: Sink,
+    ) -> Result:
+        """Run all samples through the schedule, each from rest; hand recordings to the sink."""
+        ...
+
+
+BACKENDS: Mapping[str, tuple[str, str]] = {
+    "reference": ("neuro_eqprop.backends.reference", "Reference"),
+    "lava": ("neuro_eqprop.backends.to_lava", "Lava"),
+    "brian2": ("neuro_eqprop.backends.to_brian2", "Brian2"),
+    "snntorch": ("neuro_eqprop.backends.to_snntorch", "SnnTorch"),
+}
+
+
+def load(name: str) -> Backend:
+    """The backend of that name; its simulator is imported when it runs, not before."""
+    if name not in BACKENDS:
+        raise UnknownNameError("backend", name, BACKENDS)
+    module, attribute = BACKENDS[name]
+    return cast(Backend, getattr(import_module(module), attribute)())
+
+
+def kinds(network: SpikingNetwork) -> dict[str, Kind]:
+    """How the rate of each population is read."""
+    return {
+        p.name: Kind.GRADED if isinstance(p.neuron, Graded) else Kind.SPIKES
+        for p in network.populations
+    }
+
+
+def tally(
+    network: SpikingNetwork, stimulus: Stimulus, schedule: Schedule, result: Result
+) -> dict[tuple[str, str], Counts]:
+    """Events by population and phase. The host's work is booked on the first phase."""
+    counts: dict[tuple[str, str], Counts] = {}
+    for population in network.populations:
+        fan_out = np.zeros(population.size, dtype=np.int64)
+        for projection in network.projections:
+            if projection.source == population.name:
+                fan_out += projection.fan_out
+        for k, phase in enumerate(schedule):
+            sent = result.messages[population.name][:, k].sum(axis=0)
+            steps = phase.steps * stimulus.samples
+            fed = k == 0 and population.name in stimulus.current
+            counts[population.name, phase.name] = Counts(
+                steps=steps,
+                spikes=int(sent.sum()),
+                synops=int(sent @ fan_out),
+                updates_active=int(sent.sum()),
+                updates_idle=steps * population.size - int(sent.sum()),
+                host_macs=stimulus.host_macs * stimulus.samples if fed else 0,
+            )
+    return counts

@@ -1,0 +1,176 @@
+"""Layers and connections: the one description of a rate network, checked when it is made.
+
+A unit's drive is its bias plus what every connection brings it; its rate is the activation of
+its drive. A symmetric connection also acts backwards with the transposed weight, which gives the
+network an energy; between a layer and itself its weight is a symmetric matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+
+from neuro_eqprop.activations import Activation
+from neuro_eqprop.arrays import Array, Shape
+from neuro_eqprop.operators import Dense, Operator
+
+A = TypeVar("A")
+
+
+class Role(Enum):
+    """What a layer is for."""
+
+    INPUT = "input"
+    HIDDEN = "hidden"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A named group of units of one kind."""
+
+    name: str
+    shape: Shape
+    activation: Activation
+    role: Role = Role.HIDDEN
+
+    @property
+    def size(self) -> int:
+        """How many units it has."""
+        return int(np.prod(self.shape))
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """From one layer to another; `bound` is kept on its spectral norm during training."""
+
+    source: str
+    target: str
+    operator: Operator = Dense()
+    symmetric: bool = True
+    bound: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The key of its weight among the parameters."""
+        return f"{self.source}->{self.target}"
+
+    @property
+    def loops(self) -> bool:
+        """Whether it joins a layer to itself."""
+        return self.source == self.target
+
+
+Parameters: TypeAlias = Mapping[str, A]
+"""Weights by connection name, biases by layer name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Layers in the order of a forward pass, and the connections between them."""
+
+    layers: tuple[Layer, ...]
+    connections: tuple[Connection, ...]
+
+    def __post_init__(self) -> None:
+        names = [layer.name for layer in self.layers]
+        if len(set(names)) != len(names):
+            raise ValueError(f"two layers share a name in {names}")
+        for role in (Role.INPUT, Role.OUTPUT):
+            if sum(layer.role is role for layer in self.layers) != 1:
+                raise ValueError(f"a network needs exactly one {role.value} layer")
+        for layer in self.layers:
+            if layer.size < 1:
+                raise ValueError(f"layer {layer.name!r} has no units (shape {layer.shape})")
+        keys = [connection.name for connection in self.connections]
+        if len(set(keys)) != len(keys):
+            raise ValueError(f"two connections share a name in {keys}")
+        for connection in self.connections:
+            self._check(connection)
+
+    def _check(self, connection: Connection) -> None:
+        for end in (connection.source, connection.target):
+            if all(layer.name != end for layer in self.layers):
+                raise ValueError(f"connection {connection.name!r}: there is no layer {end!r}")
+        if self[connection.target].role is Role.INPUT:
+            raise ValueError(f"connection {connection.name!r} leads into the input layer")
+        if connection.bound is not None and connection.bound <= 0:
+            raise ValueError(f"connection {connection.name!r}: a bound must be above zero")
+        self.parameter(connection)
+
+    def __getitem__(self, name: str) -> Layer:
+        for layer in self.layers:
+            if layer.name == name:
+                return layer
+        raise KeyError(name)
+
+    @property
+    def input(self) -> Layer:
+        """The layer that holds the data."""
+        return next(layer for layer in self.layers if layer.role is Role.INPUT)
+
+    @property
+    def output(self) -> Layer:
+        """The layer that is compared with the target."""
+        return next(layer for layer in self.layers if layer.role is Role.OUTPUT)
+
+    @property
+    def moving(self) -> tuple[Layer, ...]:
+        """The layers that settle: all but the input."""
+        return tuple(layer for layer in self.layers if layer.role is not Role.INPUT)
+
+    def parameter(self, connection: Connection) -> Shape:
+        """The shape of a connection's weight."""
+        source, target = self[connection.source], self[connection.target]
+        return connection.operator.parameter(source.shape, target.shape)
+
+    def feeds_back(self, connection: Connection) -> bool:
+        """Whether the connection also drives its source with the transposed weight."""
+        return (
+            connection.symmetric
+            and not connection.loops
+            and self[connection.source].role is not Role.INPUT
+        )
+
+    def parameters(self) -> dict[str, Shape]:
+        """The shape of every weight and bias, by name."""
+        weights = {c.name: self.parameter(c) for c in self.connections}
+        return weights | {layer.name: layer.shape for layer in self.moving}
+
+
+def check_parameters(network: Network, params: Mapping[str, Array]) -> None:
+    """Refuse parameters that are missing, left over, misshapen or not finite."""
+    wanted = network.parameters()
+    if set(wanted) != set(params):
+        missing, extra = set(wanted) - set(params), set(params) - set(wanted)
+        raise ValueError(f"parameters do not fit: missing {sorted(missing)}, extra {sorted(extra)}")
+    for name, shape in wanted.items():
+        if tuple(params[name].shape) != shape:
+            raise ValueError(f"parameter {name!r} has shape {params[name].shape}, not {shape}")
+        if not np.isfinite(params[name]).all():
+            raise ValueError(f"parameter {name!r} holds values that are not finite")
+
+
+def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
+    """Weights uniform in +-sqrt(6 / (fan in + fan out)), symmetric for loops; biases zero.
+
+    Bounded connections are scaled into their bound.
+    """
+    params: dict[str, Array] = {}
+    for connection in network.connections:
+        shape = network.parameter(connection)
+        limit = np.sqrt(6.0 / (shape[0] + int(np.prod(shape[1:]))))
+        weight = rng.uniform(-limit, limit, shape)
+        if connection.loops and connection.symmetric:
+            weight = (weight + weight.T) / 2
+        if connection.bound is not None:
+            largest = np.linalg.norm(weight.reshape(shape[0], -1), 2)
+            weight = weight * min(1.0, connection.bound / largest)
+        params[connection.name] = weight
+    for layer in network.moving:
+        params[layer.name] = np.zeros(layer.shape)
+    return params

@@ -1,0 +1,225 @@
+"""The one spiking description, and the meaning of its step.
+
+Every simulator in `neuro_eqprop.backends` runs exactly this. A sample starts at rest: v at half the
+threshold, everything else zero, nothing in flight. Let beta be that of the phase which step t
+lies in. For each population, in this order:
+
+A spiking population (`Spiking`), s being 0 or 1:
+
+    arriving  a = a_one + beta a_beta                where  a_g = sum of weight @ s[t - delay] over the
+                                                            projections whose gain is g
+    current   u = (1 - current_decay) u + a
+    drive     d = u + (bias + current + beta pull)
+    voltage   v = (1 - voltage_decay) v + d
+    spike     s = v >= threshold
+    reset     v = v - threshold, or v = 0            where s
+    limits    v = min(max(v, floor), ceiling)
+
+A graded population (`Graded`), which sends only what changed, in multiples of theta:
+
+    sums      g_one  = g_one  + a_one
+              g_beta = g_beta + a_beta
+    drive     d = (g_one + beta g_beta) + (bias + current + beta pull)
+    state     x = x + damping (activation(d) - x)
+    message   q = theta round((x - sent) / theta)    ties to even; nothing is sent where q = 0
+              sent = sent + q
+
+The brackets are the order of the additions: with weights on a dyadic grid the sums over spikes
+are exact in any order, and all the rest is done unit by unit, so that spikes can be compared bit by
+bit. A gain of beta is read when the spike arrives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+import numpy as np
+
+from neuro_eqprop.activations import Activation
+from neuro_eqprop.arrays import Array, Ints
+
+
+class Reset(Enum):
+    """What a spike does to the voltage."""
+
+    ZERO = "zero"
+    SUBTRACT = "subtract"
+
+
+class Gain(Enum):
+    """What a projection's weights are scaled by: one, or the beta of the phase."""
+
+    ONE = "one"
+    BETA = "beta"
+
+
+@dataclass(frozen=True, slots=True)
+class Spiking:
+    """A leaky integrator with binary spikes; decays are per step, 0 keeps all and 1 nothing."""
+
+    current_decay: float
+    voltage_decay: float
+    threshold: float
+    reset: Reset
+    floor: float
+    ceiling: float
+
+    def __post_init__(self) -> None:
+        for decay in (self.current_decay, self.voltage_decay):
+            if not 0.0 <= decay <= 1.0:
+                raise ValueError(f"a decay of {decay} does not lie between 0 and 1")
+        if not 0.0 < self.threshold < np.inf:
+            raise ValueError(f"a threshold must be above zero and finite, not {self.threshold}")
+        if not self.floor <= self.threshold / 2 <= self.ceiling:
+            raise ValueError("the rest at half the threshold must lie between floor and ceiling")
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """A sigma-delta unit: a state that follows the activation, and messages of its changes."""
+
+    activation: Activation
+    theta: float
+    damping: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.theta < np.inf:
+            raise ValueError(f"theta must be above zero and finite, not {self.theta}")
+        if not 0.0 < self.damping <= 1.0:
+            raise ValueError(f"a damping of {self.damping} does not lie in (0, 1]")
+
+
+Neuron: TypeAlias = Spiking | Graded
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """Neurons of one kind, each with its own bias."""
+
+    name: str
+    neuron: Neuron
+    bias: Array
+
+    def __post_init__(self) -> None:
+        if self.bias.ndim != 1 or not self.bias.size:
+            raise ValueError(f"population {self.name!r} needs a bias for each of its neurons")
+        if not np.isfinite(self.bias).all():
+            raise ValueError(f"population {self.name!r} has biases that are not finite")
+
+    @property
+    def size(self) -> int:
+        """How many neurons it has."""
+        return int(self.bias.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Synapses from one population to another: `weight` has a row for each target neuron."""
+
+    source: str
+    target: str
+    weight: Array
+    delay: int = 1
+    gain: Gain = Gain.ONE
+
+    def __post_init__(self) -> None:
+        if self.delay < 1:
+            raise ValueError(f"projection {self.name!r}: a spike takes at least one step to arrive")
+        if not np.isfinite(self.weight).all():
+            raise ValueError(f"projection {self.name!r} has weights that are not finite")
+
+    @property
+    def name(self) -> str:
+        """Source and target, as a connection is named."""
+        return f"{self.source}->{self.target}"
+
+    @property
+    def fan_out(self) -> Ints:
+        """For each source neuron, how many synapses (weights other than zero) it has."""
+        return np.asarray(np.count_nonzero(self.weight, axis=0), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class SpikingNetwork:
+    """Populations and projections on a clock of `dt` seconds a step; `output` is read out."""
+
+    dt: float
+    populations: tuple[Population, ...]
+    projections: tuple[Projection, ...]
+    output: str
+
+    def __post_init__(self) -> None:
+        names = [population.name for population in self.populations]
+        if len(set(names)) != len(names):
+            raise ValueError(f"two populations share a name in {names}")
+        if self.output not in names:
+            raise ValueError(f"the output {self.output!r} is none of the populations {names}")
+        if not 0.0 < self.dt < np.inf:
+            raise ValueError(f"dt must be above zero and finite, not {self.dt}")
+        for projection in self.projections:
+            for end in (projection.source, projection.target):
+                if end not in names:
+                    raise ValueError(f"projection {projection.name!r}: no population {end!r}")
+            shape = (self[projection.target].size, self[projection.source].size)
+            if projection.weight.shape != shape:
+                raise ValueError(
+                    f"projection {projection.name!r}: weights {projection.weight.shape}, not {shape}"
+                )
+
+    def __getitem__(self, name: str) -> Population:
+        for population in self.populations:
+            if population.name == name:
+                return population
+        raise KeyError(name)
+
+    def into(self, target: str, gain: Gain) -> tuple[Projection, ...]:
+        """The projections that arrive at `target` with that gain."""
+        return tuple(p for p in self.projections if p.target == target and p.gain is gain)
+
+    @property
+    def digest(self) -> str:
+        """A hash of the whole description."""
+        parts = hashlib.sha256(f"{self.dt!r} {self.output}".encode())
+        for population in self.populations:
+            parts.update(f"{population.name} {population.neuron!r}".encode())
+            parts.update(np.ascontiguousarray(population.bias).tobytes())
+        for projection in self.projections:
+            parts.update(f"{projection.name} {projection.delay} {projection.gain}".encode())
+            parts.update(np.ascontiguousarray(projection.weight).tobytes())
+        return parts.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Stimulus:
+    """What each sample brings: arrays (samples, neurons) by population; absent means zero.
+
+    `host_macs` counts the multiplications per sample that were done outside to make `current`.
+    """
+
+    samples: int
+    current: Mapping[str, Array]
+    pull: Mapping[str, Array]
+    host_macs: int = 0
+
+    def __post_init__(self) -> None:
+        for name, array in (*self.current.items(), *self.pull.items()):
+            if array.ndim != 2 or array.shape[0] != self.samples:
+                raise ValueError(f"stimulus of {name!r} is {array.shape}, not {self.samples} rows")
+            if not np.isfinite(array).all():
+                raise ValueError(f"stimulus of {name!r} holds values that are not finite")
+
+    def check(self, network: SpikingNetwork) -> None:
+        """Refuse a stimulus that does not fit the network."""
+        for name, array in (*self.current.items(), *self.pull.items()):
+            if array.shape[1] != network[name].size:
+                raise ValueError(f"stimulus of {name!r} has {array.shape[1]} columns")
+
+    def take(self, start: int, stop: int) -> Stimulus:
+        """The samples from `start` up to `stop`."""
+        current = {name: array[start:stop] for name, array in self.current.items()}
+        pull = {name: array[start:stop] for name, array in self.pull.items()}
+        return Stimulus(len(range(self.samples)[start:stop]), current, pull, self.host_macs)
