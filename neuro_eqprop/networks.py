@@ -168,7 +168,7 @@ def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
         if connection.loops and connection.symmetric:
             weight = (weight + weight.T) / 2
         if connection.bound is not None:
-            largest = np.linalg.norm(weight.reshape(shape[0], -1), 2)
+            largest = float(np.linalg.norm(weight.reshape(shape[0], -1), 2))
             weight = weight * min(1.0, connection.bound / largest)
         params[connection.name] = weight
     for layer in network.moving:

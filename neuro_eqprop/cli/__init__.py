@@ -1,0 +1,85 @@
+"""The command line: `neuro-eqprop COMMAND ...`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+from importlib import import_module
+
+from neuro_eqprop import __version__
+from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.cli.base import Command
+
+COMMANDS = {
+    "demo": "the whole chain on the embedded digits, from training to the report",
+    "train": "train a rate network by equilibrium propagation",
+    "evaluate": "accuracy on the test set, as rates or on a simulator",
+    "simulate": "run samples and record traces",
+    "compare": "rates against spikes: two traces side by side",
+    "energy": "joules per inference on hardware profiles",
+    "profiles": "the chips: limits, costs and their sources",
+    "traces": "look into a trace file",
+    "report": "one self-contained page from a run",
+    "data": "the data sets: where they are, what is in them",
+    "doctor": "what is installed and works here",
+}
+"""Each command has a module of its name beside this one with a `COMMAND`; read when it is asked for."""
+
+
+def command(name: str) -> Command:
+    """The command of that name."""
+    found = import_module(f"neuro_eqprop.cli.{name}").COMMAND
+    if not isinstance(found, Command):
+        raise TypeError(f"neuro_eqprop.cli.{name}.COMMAND is not a Command")
+    return found
+
+
+def parser(argv: list[str]) -> ArgumentParser:
+    """The parser; only the command that `argv` names is filled in."""
+    top = ArgumentParser(prog="neuro-eqprop", description=__doc__)
+    top.add_argument("--version", action="version", version=f"neuro-eqprop {__version__}")
+    places = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    asked = next((word for word in argv if not word.startswith("-")), None)
+    for name, summary in COMMANDS.items():
+        place = places.add_parser(name, help=summary, description=summary)
+        place.add_argument("--json", action="store_true", help="one JSON object on standard output")
+        place.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        if name == asked:
+            command(name).options(place)
+    return top
+
+
+def perform(args: Namespace) -> None:
+    """Do the work and print its outcome."""
+    from rich.console import Console
+
+    chosen = command(args.command)
+    outcome = chosen.run(args)
+    if args.json:
+        sys.stdout.write(json.dumps(outcome, allow_nan=False) + "\n")
+    else:
+        wide = None if sys.stdout.isatty() else 100
+        chosen.show(outcome, Console(width=wide, highlight=False))
+    sys.stdout.flush()
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command; 0 done, 1 the work could not be done, 2 wrong words, 130 interrupted."""
+    words = sys.argv[1:] if argv is None else argv
+    args = parser(words).parse_args(words)
+    try:
+        perform(args)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ValueError, RuntimeError, OSError, KeyError) as error:
+        if args.debug:
+            raise
+        sys.stderr.write(f"neuro-eqprop {args.command}: {error}\n")
+        return 2 if isinstance(error, UnknownNameError) else 1
+    return 0
