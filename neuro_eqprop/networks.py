@@ -19,6 +19,7 @@ from neuro_eqprop.arrays import Array, Shape
 from neuro_eqprop.operators import Dense, Operator
 
 A = TypeVar("A")
+DENSE = Dense()
 
 
 class Role(Enum):
@@ -50,7 +51,7 @@ class Connection:
 
     source: str
     target: str
-    operator: Operator = Dense()
+    operator: Operator = DENSE
     symmetric: bool = True
     bound: float | None = None
 

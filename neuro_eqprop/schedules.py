@@ -25,7 +25,7 @@ class Phase:
             raise ValueError(f"phase {self.name!r} has {self.steps} steps; it needs at least one")
         if not 1 <= self.window <= self.steps:
             raise ValueError(
-                f"phase {self.name!r}: a window of {self.window} does not lie within {self.steps} steps"
+                f"phase {self.name!r}: {self.window} is no window within {self.steps} steps"
             )
 
 

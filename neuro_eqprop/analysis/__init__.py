@@ -1,0 +1,1 @@
+"""What runs mean: agreement, joules, the report."""

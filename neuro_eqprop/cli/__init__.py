@@ -25,7 +25,7 @@ COMMANDS = {
     "data": "the data sets: where they are, what is in them",
     "doctor": "what is installed and works here",
 }
-"""Each command has a module of its name beside this one with a `COMMAND`; read when it is asked for."""
+"""Each has a module of its name beside this one with a `COMMAND`, read when it is asked for."""
 
 
 def command(name: str) -> Command:

@@ -1,0 +1,1 @@
+"""Learning rates: the local rule, the episode, the training loop, true gradients."""

@@ -1,0 +1,1 @@
+"""Rate networks at work, in NumPy and in torch."""

@@ -6,8 +6,8 @@ lies in. For each population, in this order:
 
 A spiking population (`Spiking`), s being 0 or 1:
 
-    arriving  a = a_one + beta a_beta                where  a_g = sum of weight @ s[t - delay] over the
-                                                            projections whose gain is g
+    arriving  a = a_one + beta a_beta                a_one sums weight @ s[t - delay] over the
+                                                     projections of gain one, a_beta of gain beta
     current   u = (1 - current_decay) u + a
     drive     d = u + (bias + current + beta pull)
     voltage   v = (1 - voltage_decay) v + d
@@ -167,7 +167,7 @@ class SpikingNetwork:
             shape = (self[projection.target].size, self[projection.source].size)
             if projection.weight.shape != shape:
                 raise ValueError(
-                    f"projection {projection.name!r}: weights {projection.weight.shape}, not {shape}"
+                    f"projection {projection.name!r} has {projection.weight.shape} weights, not {shape}"
                 )
 
     def __getitem__(self, name: str) -> Population:
