@@ -156,10 +156,18 @@ def check_parameters(network: Network, params: Mapping[str, Array]) -> None:
             raise ValueError(f"parameter {name!r} holds values that are not finite")
 
 
-def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
-    """Weights uniform in +-sqrt(6 / (fan in + fan out)), symmetric for loops; biases zero.
+START_NORM = 0.5
+"""Spectral norm at the start of a weight that closes a loop: well inside where settling contracts.
 
-    Bounded connections are scaled into their bound.
+Started near one or above, a network has several equilibria, and clipped outputs die early.
+"""
+
+
+def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
+    """Uniform weights and zero biases.
+
+    From the input: of variance 2 / (fan in + fan out). Between layers that move: scaled to
+    `START_NORM`, or to their bound if that is less, and symmetric where they loop.
     """
     params: dict[str, Array] = {}
     for connection in network.connections:
@@ -168,9 +176,9 @@ def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
         weight = rng.uniform(-limit, limit, shape)
         if connection.loops and connection.symmetric:
             weight = (weight + weight.T) / 2
-        if connection.bound is not None:
+        if network[connection.source].role is not Role.INPUT:
             largest = float(np.linalg.norm(weight.reshape(shape[0], -1), 2))
-            weight = weight * min(1.0, connection.bound / largest)
+            weight = weight * (min(START_NORM, connection.bound or np.inf) / largest)
         params[connection.name] = weight
     for layer in network.moving:
         params[layer.name] = np.zeros(layer.shape)

@@ -167,7 +167,7 @@ class SpikingNetwork:
             shape = (self[projection.target].size, self[projection.source].size)
             if projection.weight.shape != shape:
                 raise ValueError(
-                    f"projection {projection.name!r} has {projection.weight.shape} weights, not {shape}"
+                    f"{projection.name!r} has weights {projection.weight.shape}, not {shape}"
                 )
 
     def __getitem__(self, name: str) -> Population:

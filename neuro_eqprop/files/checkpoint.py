@@ -1,0 +1,147 @@
+"""A network with its parameters, to and from one safetensors file; never pickle.
+
+The description stands as JSON in the file's metadata, the parameters by name as arrays. Equal
+contents give equal bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuro_eqprop.activations import Activation, Curve
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.files.atomic import write_bytes
+from neuro_eqprop.networks import Connection, Layer, Network, Role, check_parameters
+from neuro_eqprop.operators import Dense
+
+SCHEMA = "neuro_eqprop.checkpoint/1"
+LARGEST = 2 * 2**30
+"""Files above this many bytes are refused before they are read."""
+
+
+class CheckpointError(ValueError):
+    """A checkpoint cannot be read; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A network, its parameters, the epochs done, and while training the optimiser's memory."""
+
+    network: Network
+    params: Mapping[str, Array]
+    epoch: int
+    memory: Mapping[str, Array] = field(default_factory=dict)
+
+
+def describe(network: Network) -> dict[str, Any]:
+    """The network as plain JSON."""
+    layers = [
+        {
+            "name": layer.name,
+            "shape": list(layer.shape),
+            "role": layer.role.value,
+            "activation": {
+                "name": layer.activation.name,
+                "curve": layer.activation.curve.value,
+                # JSON has no infinity: a range without an end is written as null.
+                "low": finite(layer.activation.low),
+                "high": finite(layer.activation.high),
+            },
+        }
+        for layer in network.layers
+    ]
+    connections = [
+        {
+            "source": c.source,
+            "target": c.target,
+            "operator": "dense",
+            "symmetric": c.symmetric,
+            "bound": c.bound,
+        }
+        for c in network.connections
+    ]
+    return {"layers": layers, "connections": connections}
+
+
+def finite(value: float) -> float | None:
+    """The value, or None if it is infinite."""
+    return value if np.isfinite(value) else None
+
+
+def rebuild(told: Mapping[str, Any]) -> Network:
+    """The network that `describe` told of."""
+    layers = tuple(
+        Layer(str(t["name"]), tuple(int(n) for n in t["shape"]), activation(t), Role(t["role"]))
+        for t in told["layers"]
+    )
+    for t in told["connections"]:
+        if t["operator"] != "dense":
+            raise ValueError(f"operator {t['operator']!r} is unknown to this version")
+    connections = tuple(
+        Connection(str(t["source"]), str(t["target"]), Dense(), bool(t["symmetric"]), t["bound"])
+        for t in told["connections"]
+    )
+    return Network(layers, connections)
+
+
+def activation(told: Mapping[str, Any]) -> Activation:
+    """The activation of a layer that was told of."""
+    t = told["activation"]
+    low = -np.inf if t["low"] is None else float(t["low"])
+    high = np.inf if t["high"] is None else float(t["high"])
+    return Activation(str(t["name"]), low, high, Curve(t["curve"]))
+
+
+def save(path: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint, whole or not at all."""
+    from safetensors.numpy import save as to_bytes
+
+    tensors = {f"params/{n}": np.ascontiguousarray(v) for n, v in checkpoint.params.items()}
+    tensors |= {f"memory/{n}": np.ascontiguousarray(v) for n, v in checkpoint.memory.items()}
+    told = {
+        "schema": SCHEMA,
+        "network": describe(checkpoint.network),
+        "epoch": checkpoint.epoch,
+    }
+    # One key only: the order of several is not kept, and equal contents must give equal bytes.
+    metadata = {"neuro_eqprop": json.dumps(told, sort_keys=True)}
+    write_bytes(path, to_bytes(dict(sorted(tensors.items())), metadata))
+
+
+def load(path: Path) -> Checkpoint:
+    """Read a checkpoint and check all of it."""
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise CheckpointError(f"{path} does not exist; `neuro-eqprop train` makes one")
+    if path.stat().st_size > LARGEST:
+        raise CheckpointError(f"{path} is larger than {LARGEST} bytes")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError, TypeError) as error:
+        raise CheckpointError(
+            f"{path} is cut short or no safetensors file ({error}); train again or restore a copy"
+        ) from error
+    if "neuro_eqprop" not in metadata:
+        raise CheckpointError(f"{path} is a safetensors file of another program")
+    try:
+        told = json.loads(metadata["neuro_eqprop"])
+        if told["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {told['schema']!r}, this version reads {SCHEMA!r}")
+        network = rebuild(told["network"])
+        params, memory = (
+            {n.split("/", 1)[1]: v for n, v in tensors.items() if n.startswith(f"{kind}/")}
+            for kind in ("params", "memory")
+        )
+        check_parameters(network, params)
+        return Checkpoint(network, params, int(told["epoch"]), memory)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} does not describe a network: {error}") from error

@@ -1,0 +1,45 @@
+"""The local rule: each weight asks for a change by what the units at its two ends did.
+
+With c the contrast of the schedule (its weights sum to zero over the phases):
+
+    dW = sum over phases of c[phase] s_target s_source^T       (half of it for a symmetric loop)
+    db = sum over phases of c[phase] s
+
+summed over the batch. As beta goes to zero this is minus the gradient of the summed cost, for
+symmetric connections. The states may be equilibria of rates or firing rates of a simulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from neuro_eqprop.networks import Connection, Network, Role
+from neuro_eqprop.rate.field import State
+from neuro_eqprop.rate.ops import Ops, Values
+from neuro_eqprop.schedules import Schedule, contrast
+
+
+def hebbian(
+    ops: Ops, network: Network, x: Values, *, states: Mapping[str, State], schedule: Schedule
+) -> dict[str, Values]:
+    """The change each parameter asks for, by name; add it (times a rate) to descend."""
+    part = {name: c for name, c in contrast(schedule).items() if c}
+    shift = {
+        layer.name: sum(c * states[phase][layer.name] for phase, c in part.items())
+        for layer in network.moving
+    }
+    asked = {name: ops.total(moved) for name, moved in shift.items()}
+    for connection in network.connections:
+        if network[connection.source].role is Role.INPUT:
+            # The input is the same in all phases: one product with the shift is enough.
+            asked[connection.name] = ops.correlate(connection.operator, shift[connection.target], x)
+        else:
+            products = (c * product(ops, connection, states[phase]) for phase, c in part.items())
+            asked[connection.name] = sum(products)
+    return asked
+
+
+def product(ops: Ops, connection: Connection, state: State) -> Values:
+    """What the two ends of a connection did together: minus the energy's gradient by its weight."""
+    both = ops.correlate(connection.operator, state[connection.target], state[connection.source])
+    return 0.5 * both if connection.loops and connection.symmetric else both

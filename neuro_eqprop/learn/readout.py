@@ -1,0 +1,60 @@
+"""What a rate network answers: its free equilibrium, read from the output's drive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.data import Split
+from neuro_eqprop.networks import Network
+from neuro_eqprop.rate.field import State, field
+from neuro_eqprop.rate.ops import Ops, Values
+from neuro_eqprop.solve import GaussSeidel, Outcome, Stop, solve
+
+SETTLED = Stop(1e-6, 1000)
+"""When an answer counts as settled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Of each sample: the rates, the drive of the output (the pre-activation), and how it settled.
+
+    The class is read from the drive, not from the clipped rate: many clipped rates tie at zero.
+    """
+
+    state: State
+    drive: Array
+    steps: Ints
+    residual: Array
+    outcome: Outcome
+
+    @property
+    def classes(self) -> Ints:
+        """The output unit with the largest drive."""
+        return np.asarray(self.drive.argmax(axis=1))
+
+
+def answer(
+    ops: Ops, network: Network, params: Mapping[str, Values], x: Array, stop: Stop = SETTLED
+) -> Answer:
+    """Settle on the samples x (samples, features), freely."""
+    free = field(ops, network, params, ops.bring(x))
+    settled = solve(free, free.rest(), GaussSeidel(), stop)
+    drive = ops.numpy(free.drive(network.output.name, settled.state))
+    state = {name: ops.numpy(rates) for name, rates in settled.state.items()}
+    return Answer(state, drive, settled.steps, settled.residual, settled.outcome)
+
+
+def accuracy(
+    ops: Ops, network: Network, params: Mapping[str, Values], split: Split, stop: Stop = SETTLED
+) -> float:
+    """The share of samples whose class is answered right."""
+    right = 0
+    for start in range(0, len(split), 2000):
+        part = split.take(slice(start, start + 2000))
+        found = answer(ops, network, params, part.x, stop).classes
+        right += int((found == part.y).sum())
+    return right / len(split)

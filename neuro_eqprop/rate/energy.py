@@ -1,0 +1,49 @@
+"""The scalar whose minima are the equilibria, where all connections are symmetric.
+
+    E(s) = sum over layers of (G(s_l) - b_l . s_l)
+           - sum over connections of s_target . W s_source     (half of it for a loop)
+
+G is the integral of the inverse activation: 1/2 s^2 inside the range of a straight one,
+s artanh(s) + 1/2 log(1 - s^2) for tanh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from neuro_eqprop.activations import Activation, Curve
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.networks import Network
+from neuro_eqprop.rate.numpy_ops import NumpyOps
+
+
+def storage(activation: Activation, s: Array) -> Array:
+    """G(s): what it costs a unit to hold the rate s; infinite outside of its range."""
+    if activation.curve is Curve.TANH:
+        inside = np.clip(s, -1 + 1e-15, 1 - 1e-15)
+        return np.asarray(s * np.arctanh(inside) + 0.5 * np.log1p(-(inside**2)))
+    allowed = (s >= activation.low) & (s <= activation.high)
+    return np.where(allowed, 0.5 * s**2, np.inf)
+
+
+def energy(
+    network: Network, params: Mapping[str, Array], x: Array, state: Mapping[str, Array]
+) -> Array:
+    """E for each sample (batch,)."""
+    ops, rates = NumpyOps(), {network.input.name: x, **state}
+    total = np.zeros(len(x))
+    for layer in network.moving:
+        s = rates[layer.name]
+        cost = storage(layer.activation, s) - params[layer.name] * s
+        total += cost.reshape(len(x), -1).sum(axis=1)
+    for connection in network.connections:
+        if not connection.symmetric:
+            raise ValueError(f"{connection.name!r} is not symmetric, so there is no energy")
+        brought = ops.forward(
+            connection.operator, params[connection.name], rates[connection.source]
+        )
+        product = (rates[connection.target] * brought).reshape(len(x), -1).sum(axis=1)
+        total -= 0.5 * product if connection.loops else product
+    return total

@@ -1,0 +1,123 @@
+"""The map whose fixed points are a network's equilibria, the nudge included.
+
+With rates s, drive d_l = b_l + sum of W s over what arrives at layer l, and target y:
+
+    s_l = rho_l(d_l)                        a hidden layer
+    s_o = rho_o(d_o + beta (y - s_o))       the output, pulled by the cost 1/2 |s_o - y|^2
+
+Where rho_o is straight (any but tanh), the second line is solved at once:
+s_o = rho_o((d_o + beta y) / (1 + beta)). The cost is summed, not averaged, over the batch, so
+beta is that of each sample. For symmetric connections these are the conditions of a minimum of
+`neuro_eqprop.rate.energy` plus beta times the cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from neuro_eqprop.activations import Curve
+from neuro_eqprop.arrays import Array, Bits
+from neuro_eqprop.networks import Connection, Network, Role
+from neuro_eqprop.rate.ops import Ops, Values
+
+State: TypeAlias = dict[str, Values]
+"""Rates (batch, *layer) of the layers that move."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One way into a layer: a connection taken forwards, or backwards from its target."""
+
+    source: str
+    connection: Connection
+    forwards: bool
+
+
+def wires(network: Network) -> dict[str, tuple[Wire, ...]]:
+    """For each layer that moves, what arrives there from layers that move."""
+    found: dict[str, list[Wire]] = {layer.name: [] for layer in network.moving}
+    for connection in network.connections:
+        if network[connection.source].role is not Role.INPUT:
+            found[connection.target].append(Wire(connection.source, connection, True))
+        if network.feeds_back(connection):
+            found[connection.source].append(Wire(connection.target, connection, False))
+    return {name: tuple(ways) for name, ways in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A network at work on a batch; make one with `field`, nudge it with `nudged`."""
+
+    ops: Ops
+    network: Network
+    params: Mapping[str, Values]
+    batch: int
+    ways: Mapping[str, tuple[Wire, ...]]
+    fed: Mapping[str, Values]
+    """Bias plus what the input brings: constant while the network settles, so computed once."""
+    target: Values = None
+    beta: float = 0.0
+
+    def nudged(self, target: Values, beta: float) -> Field:
+        """The same field with the output pulled towards `target` by `beta`."""
+        if beta <= -1.0:
+            raise ValueError(f"beta {beta} makes the nudged energy unbounded; keep it above -1")
+        return replace(self, target=target, beta=beta)
+
+    def rest(self) -> State:
+        """The state before settling: all rates zero."""
+        zeros = self.ops.zeros
+        return {layer.name: zeros((self.batch, *layer.shape)) for layer in self.network.moving}
+
+    def drive(self, name: str, state: State) -> Values:
+        """What the units of a layer receive, before nudge and activation."""
+        total = self.fed[name]
+        for way in self.ways[name]:
+            act = self.ops.forward if way.forwards else self.ops.backward
+            weight = self.params[way.connection.name]
+            total = total + act(way.connection.operator, weight, state[way.source])
+        return total
+
+    def answer(self, name: str, state: State) -> Values:
+        """The rates of a layer that follow from the state of the others."""
+        layer, u = self.network[name], self.drive(name, state)
+        if self.beta and layer.role is Role.OUTPUT:
+            if layer.activation.curve is Curve.TANH:
+                u = u + self.beta * (self.target - state[name])
+            else:
+                u = (u + self.beta * self.target) / (1.0 + self.beta)
+        return self.ops.activate(layer.activation, u)
+
+    def __call__(self, state: State) -> State:
+        """All layers at once, each from the old state of the others."""
+        return {name: self.answer(name, state) for name in state}
+
+    def sweep(self, state: State) -> State:
+        """One layer after another, each from the newest state of the others (Gauss-Seidel)."""
+        newest = dict(state)
+        for name in state:
+            newest[name] = self.answer(name, newest)
+        return newest
+
+    def change(self, new: State, old: State) -> Array:
+        """For each sample, the largest change of any rate."""
+        changes = [self.ops.largest(new[name] - old[name]) for name in new]
+        return np.asarray(np.max(changes, axis=0))
+
+    def choose(self, rows: Bits, yes: State, no: State) -> State:
+        """The state `yes` in the samples that `rows` marks, `no` in the others."""
+        return {name: self.ops.choose(rows, yes[name], no[name]) for name in yes}
+
+
+def field(ops: Ops, network: Network, params: Mapping[str, Values], x: Values) -> Field:
+    """The free field of a network on the batch x."""
+    fed: dict[str, Values] = {layer.name: params[layer.name] for layer in network.moving}
+    for connection in network.connections:
+        if network[connection.source].role is Role.INPUT:
+            brought = ops.forward(connection.operator, params[connection.name], x)
+            fed[connection.target] = fed[connection.target] + brought
+    return Field(ops, network, params, len(x), wires(network), fed)

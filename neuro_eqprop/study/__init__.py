@@ -1,0 +1,1 @@
+"""One experiment carried out, from data to report."""

@@ -1,0 +1,192 @@
+"""Judge a run on the test set, as rates or on a simulator, both sides read in the same way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints, UnknownNameError
+from neuro_eqprop.backends.base import BACKENDS, Result, load, tally
+from neuro_eqprop.data import Split
+from neuro_eqprop.learn.readout import Answer, answer
+from neuro_eqprop.networks import Network, Role
+from neuro_eqprop.rate.numpy_ops import NumpyOps
+from neuro_eqprop.schedules import Schedule, free_only, tail
+from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
+from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
+from neuro_eqprop.study.folder import Run
+from neuro_eqprop.traces import NOTHING, Counts, Memory
+
+RATES = ("rate", "numpy")
+"""Where rates are settled: by torch as in training, or by NumPy in float64."""
+
+WHERE = (*RATES, *BACKENDS)
+DT = 1e-3
+"""Seconds a step stands for; it matters only where a simulator or chip has a clock."""
+CHUNK = 120
+"""Samples given to a simulator at a time: enough to be fast, few enough to show progress."""
+
+Watch = Callable[[int], None]
+"""Told how many more samples are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spikes:
+    """What a simulator made of the samples in the free phase: arrays (samples, units)."""
+
+    network: SpikingNetwork
+    schedule: Schedule
+    firing: Mapping[str, Array]
+    drive: Array
+    counts: Mapping[tuple[str, str], Counts]
+
+    @property
+    def total(self) -> Counts:
+        """All events together."""
+        return sum(self.counts.values(), Counts())
+
+
+def samples_of(run: Run, samples: int | None) -> Split:
+    """The first so many test samples, or all."""
+    test = run.data.test
+    if samples is not None and samples > len(test):
+        raise ValueError(f"{run.study.dataset!r} has {len(test)} test samples, not {samples}")
+    return test if samples is None else test.take(slice(0, samples))
+
+
+def equilibria(network: Network, params: Mapping[str, Array], x: Array) -> Answer:
+    """Where the rates settle, in float64: what spikes are compared with."""
+    exact = {name: value.astype(np.float64) for name, value in params.items()}
+    return answer(NumpyOps(), network, exact, x)
+
+
+def spiking(run: Run, coding: Coding) -> tuple[SpikingNetwork, dict[str, Array]]:
+    """The run's network as spikes, and the parameters it was made from."""
+    params = {name: value.astype(np.float64) for name, value in run.model.params.items()}
+    return lower(run.model.network, params, dt=DT, coding=coding), params
+
+
+def spike(run: Run, split: Split, *, on: str, code: Code, steps: int, watch: Watch) -> Spikes:
+    """Run the samples on a simulator, freely."""
+    coding, backend = Coding(code), load(on)
+    network, params = spiking(run, coding)
+    schedule = free_only(steps=steps, window=tail(steps, coding.tail))
+    results: list[Result] = []
+    counts: dict[tuple[str, str], Counts] = {}
+    for start in range(0, len(split), CHUNK):
+        part = split.take(slice(start, start + CHUNK))
+        stimulus: Stimulus = stimulate(
+            run.model.network, params, part.x, target=None, coding=coding
+        )
+        result = backend.run(network, stimulus, schedule, record=NOTHING, sink=Memory())
+        for key, more in tally(network, stimulus, schedule, result).items():
+            counts[key] = counts.get(key, Counts()) + more
+        results.append(result)
+        watch(len(part))
+    firing = {
+        p.name: np.concatenate([r.firing[p.name][:, 0] for r in results])
+        for p in network.populations
+    }
+    drive = np.concatenate([r.drive[network.output][:, 0] for r in results])
+    return Spikes(network, schedule, firing, drive, counts)
+
+
+def agreement(
+    network: Network,
+    answer_a: tuple[Mapping[str, Array], Array],
+    other: tuple[Mapping[str, Array], Array],
+) -> dict[str, float | None]:
+    """Two sides, each rates by layer and the output's drive: how well they agree.
+
+    Pooled over samples and all units but the input's.
+    """
+    (rates_a, drive_a), (rates_b, drive_b) = answer_a, other
+    names = [layer.name for layer in network.layers if layer.role is not Role.INPUT]
+    a = np.concatenate([np.ravel(rates_a[name]) for name in names])
+    b = np.concatenate([np.ravel(rates_b[name]) for name in names])
+    error = np.abs(a - b)
+    varied = a.std() > 0 and b.std() > 0
+    return {
+        "agreement": float((drive_a.argmax(axis=1) == drive_b.argmax(axis=1)).mean()),
+        "pearson": float(np.corrcoef(a, b)[0, 1]) if varied else None,
+        "rmse": float(np.sqrt(np.mean(error**2))),
+        "p999": float(np.quantile(error, 0.999)),
+    }
+
+
+def right(drive: Array, y: Ints) -> float:
+    """The share of samples answered right."""
+    return float((drive.argmax(axis=1) == y).mean())
+
+
+def rates_on(run: Run, on: str, x: Array) -> tuple[Mapping[str, Array], Array]:
+    """The run's rates and the output's drive, by torch or by NumPy."""
+    if on == "numpy":
+        found = equilibria(run.model.network, run.model.params, x)
+    else:
+        from neuro_eqprop.rate.torch_ops import TorchOps
+
+        ops = TorchOps()
+        params = {name: ops.bring(value) for name, value in run.model.params.items()}
+        found = answer(ops, run.model.network, params, x)
+    return found.state, found.drive
+
+
+def evaluate(
+    run: Run, *, on: str, code: Code, steps: int, samples: int | None, watch: Watch
+) -> dict[str, Any]:
+    """What `evaluate --json` shows."""
+    if on not in WHERE:
+        raise UnknownNameError("backend", on, WHERE)
+    split, network = samples_of(run, samples), run.model.network
+    exact = equilibria(network, run.model.params, split.x)
+    began, rates = time.perf_counter(), on in RATES
+    if rates:
+        side = rates_on(run, on, split.x)
+        watch(len(split))
+        total, units = Counts(), 0
+    else:
+        made = spike(run, split, on=on, code=code, steps=steps, watch=watch)
+        side, total = (made.firing, made.drive), made.total
+        units = sum(p.size for p in made.network.populations)
+    return {
+        "run": str(run.path),
+        "on": on,
+        "code": None if rates else code.value,
+        "bits": None,
+        "samples": len(split),
+        "steps": None if rates else steps,
+        "accuracy": right(side[1], split.y),
+        "rate_accuracy": right(exact.drive, split.y),
+        **agreement(network, (exact.state, exact.drive), side),
+        "spikes_per_neuron": None if rates else total.spikes / (units * len(split)),
+        "synops_per_sample": None if rates else total.synops / len(split),
+        "host_macs_per_sample": None if rates else total.host_macs / len(split),
+        "seconds": time.perf_counter() - began,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class CountedRun:
+    """Events of inference, counted on the reference simulator."""
+
+    network: SpikingNetwork
+    counts: Mapping[tuple[str, str], Counts]
+    samples: int
+    steps: int
+    input_coding: str
+    dense_macs: int
+    """Multiplications of one dense feed-forward pass, for comparison."""
+
+
+def count_events(run: Run, *, samples: int, steps: int, code: Code, watch: Watch) -> CountedRun:
+    """Run inference on `samples` test samples and count."""
+    split = samples_of(run, min(samples, len(run.data.test)))
+    made = spike(run, split, on="reference", code=code, steps=steps, watch=watch)
+    weights = (run.model.params[c.name] for c in run.model.network.connections if not c.loops)
+    macs = int(sum(np.size(weight) for weight in weights))
+    return CountedRun(made.network, made.counts, len(split), steps, "current", macs)

@@ -1,0 +1,77 @@
+"""The folder of a run: what lies in it, and that nothing is overwritten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neuro_eqprop.data import Dataset
+from neuro_eqprop.data import load as load_data
+from neuro_eqprop.files import checkpoint
+from neuro_eqprop.files.checkpoint import Checkpoint
+from neuro_eqprop.study import settings
+from neuro_eqprop.study.settings import Study
+
+STUDY, MODEL, METRICS, RESUME = (
+    "study.toml",
+    "model.safetensors",
+    "metrics.jsonl",
+    "resume.safetensors",
+)
+EVALUATIONS, TRACES, ENERGY, REPORT = "evaluations.jsonl", "traces.h5", "energy.json", "report.html"
+
+
+class RunError(ValueError):
+    """A run folder is not as it should be; the message says the way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished run: its folder, its settings, its network, its data."""
+
+    path: Path
+    study: Study
+    model: Checkpoint
+    data: Dataset
+
+
+def claim(path: Path, *, force: bool) -> None:
+    """Make the folder ready for a new run; one that holds a run is kept unless forced."""
+    held = [name for name in (STUDY, MODEL, METRICS, RESUME) if (path / name).exists()]
+    if held and not force:
+        raise RunError(
+            f"{path} already holds a run ({', '.join(held)}); choose another --out, go on with "
+            f"--resume, or replace it with --force"
+        )
+    if path.exists() and not path.is_dir():
+        raise RunError(f"{path} is a file; --out names a folder")
+    path.mkdir(parents=True, exist_ok=True)
+    for name in (STUDY, MODEL, METRICS, RESUME, EVALUATIONS, ENERGY, REPORT):
+        (path / name).unlink(missing_ok=True)
+    for trace in path.glob("*.h5"):
+        trace.unlink()
+
+
+def open_run(path: Path) -> Run:
+    """The run in a folder."""
+    if not path.is_dir():
+        raise RunError(
+            f"there is no run folder {path}; `neuro-eqprop train --out {path}` makes one"
+        )
+    if not (path / MODEL).exists():
+        state = (
+            "was not finished; go on with --resume" if (path / RESUME).exists() else "holds none"
+        )
+        raise RunError(f"{path} has no {MODEL}: the run {state}")
+    study = settings.read(path / STUDY)
+    return Run(path, study, checkpoint.load(path / MODEL), load_data(study.dataset))
+
+
+def append(path: Path, line: Mapping[str, Any]) -> None:
+    """Add a line of JSON to a file, flushed."""
+    with path.open("a") as file:
+        file.write(json.dumps(dict(line), allow_nan=False) + "\n")
+        file.flush()
