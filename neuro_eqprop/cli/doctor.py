@@ -1,0 +1,37 @@
+"""`neuro-eqprop doctor`: what is installed and works here."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from neuro_eqprop import __version__
+from neuro_eqprop.cli.base import Command, Json
+
+
+def options(parser: ArgumentParser) -> None:
+    """None."""
+
+
+def run(args: Namespace) -> Json:
+    """Look around."""
+    from neuro_eqprop.study.surroundings import look
+
+    return {"version": __version__, "findings": [asdict(finding) for finding in look()]}
+
+
+def show(outcome: Json, console: Console) -> None:
+    """A line for each thing."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for each in outcome["findings"]:
+        mark = "[green]yes[/green]" if each["here"] else "[yellow]no[/yellow]"
+        table.add_row(mark, each["thing"], escape(each["note"]))
+    console.print(f"neuro-eqprop {outcome['version']}")
+    console.print(table)
+
+
+COMMAND = Command("doctor", "what is installed and works here", options, run, show)

@@ -1,0 +1,33 @@
+"""Progress bars on standard error, when that is a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+Advance = Callable[[int, str], None]
+"""Told how much more is done, and a word on how it goes."""
+
+
+@contextmanager
+def bar(what: str, total: int) -> Iterator[Advance]:
+    """A bar with the time left."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[word]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=total, word="")
+
+        def advance(more: int, word: str) -> None:
+            progress.update(task, advance=more, word=word)
+
+        yield advance

@@ -1,0 +1,65 @@
+"""`neuro-eqprop simulate`: run samples and record traces."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from rich.console import Console
+
+from neuro_eqprop.cli.base import Command, Json, facts, positive_int
+from neuro_eqprop.cli.evaluate import STEPS, code_named, code_options
+
+
+def options(parser: ArgumentParser) -> None:
+    """Which run, where, what to record."""
+    add = parser.add_argument
+    add("run", type=Path, metavar="RUN")
+    add("--on", required=True, metavar="WHERE", help="rate, or a simulator")
+    add("--samples", type=positive_int, default=10, metavar="N")
+    add("--traces", type=Path, metavar="FILE.h5", help="RUN/traces.h5 if not given")
+    add("--phases", action="store_true", help="run the nudged phases too")
+    add("--record", action="append", default=[], metavar="POPULATION:VARIABLE")
+    add("--force", action="store_true", help="replace the trace file")
+    code_options(parser)
+
+
+def run(args: Namespace) -> Json:
+    """Simulate and write the trace."""
+    from neuro_eqprop.cli.progress import bar
+    from neuro_eqprop.study.folder import TRACES, open_run
+    from neuro_eqprop.study.simulation import Simulation, simulate
+
+    code = code_named(args.code)
+    simulation = Simulation(
+        on=args.on,
+        samples=args.samples,
+        steps=args.steps or STEPS[code.value],
+        code=code,
+        phases=args.phases,
+        record=tuple(args.record),
+    )
+    with bar(f"on {args.on}", args.samples) as advance:
+        return simulate(
+            open_run(args.run),
+            simulation,
+            args.traces or args.run / TRACES,
+            force=args.force,
+            watch=lambda more: advance(more, "samples"),
+        )
+
+
+def show(outcome: Json, console: Console) -> None:
+    """The outcome in words."""
+    rows = {
+        "on": outcome["on"],
+        "phases": f"{', '.join(outcome['phases'])}, {outcome['steps']} steps each",
+        "samples": outcome["samples"],
+        "recorded": ", ".join(outcome["recorded"]),
+        "traces": f"{outcome['traces']} ({outcome['bytes'] / 1e6:.2f} MB)",
+        "time": f"{outcome['seconds']:.1f} s",
+    }
+    facts(rows, console)
+
+
+COMMAND = Command("simulate", "run samples and record traces", options, run, show)

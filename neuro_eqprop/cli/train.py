@@ -1,0 +1,103 @@
+"""`neuro-eqprop train`: a rate network, trained by equilibrium propagation."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from rich.console import Console
+
+from neuro_eqprop.cli.base import Command, Json, facts, percent, positive_float, positive_int
+
+SETTINGS = (
+    "dataset",
+    "model",
+    "hidden",
+    "activation",
+    "output",
+    "bound",
+    "epochs",
+    "batch",
+    "learning_rate",
+    "seed",
+    "beta",
+    "rule",
+    "nudging",
+)
+"""Settings of a study that have an option of their own; `--set` reaches the rest."""
+
+
+def options(parser: ArgumentParser) -> None:
+    """What to train, how, and where to."""
+    add = parser.add_argument
+    add("study", nargs="?", type=Path, metavar="STUDY.toml", help="settings; options override them")
+    add("--out", type=Path, required=True, metavar="RUN", help="the folder of the run")
+    add("--dataset", help="digits (embedded), mnist, fashion-mnist")
+    add("--model", help="layered or looped")
+    add("--hidden", metavar="N[,N...]", help="units of each hidden layer")
+    add("--activation", help="hard_sigmoid, box, relu or tanh")
+    add("--output", help="hard_sigmoid or linear (spikes of code rate need the first)")
+    add("--bound", type=positive_float, help="spectral bound of weights that close a loop")
+    add("--epochs", type=positive_int)
+    add("--batch", type=positive_int)
+    add("--learning-rate", type=positive_float)
+    add("--seed", type=int)
+    add("--beta", type=positive_float, help="strength of the nudge, per sample")
+    add("--rule", help="hebbian")
+    add("--nudging", help="positive or centered")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="any setting of a study")
+    add("--threads", type=positive_int, default=1, help="of torch; the bytes may depend on it")
+    add("--resume", action="store_true", help="go on where the run in --out was left")
+    add("--force", action="store_true", help="replace a run that --out already holds")
+
+
+def changes(args: Namespace) -> dict[str, object]:
+    """The settings that the command line names."""
+    named = {key: getattr(args, key) for key in SETTINGS if getattr(args, key) is not None}
+    for pair in args.set:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise ValueError(f"--set takes KEY=VALUE, not {pair!r}")
+        named[key] = value
+    return named
+
+
+def run(args: Namespace) -> Json:
+    """Train and write the run."""
+    import torch
+
+    from neuro_eqprop.cli.progress import bar
+    from neuro_eqprop.study import settings
+    from neuro_eqprop.study.folder import STUDY
+    from neuro_eqprop.study.training import run_training
+
+    torch.set_num_threads(args.threads)
+    written = args.out / STUDY if args.resume else args.study
+    study = settings.read(written) if written else settings.Study()
+    study = settings.adapt(study, changes(args))
+    with bar(f"training {study.model} on {study.dataset}", study.epochs) as advance:
+
+        def watch(line: Json) -> None:
+            advance(1, f"epochs, test {percent(line['test_accuracy'])}")
+
+        return run_training(study, args.out, force=args.force, resume=args.resume, watch=watch)
+
+
+def show(outcome: Json, console: Console) -> None:
+    """The outcome in words."""
+    steps = outcome["settle_steps"]
+    norms = ", ".join(f"{name} {norm:.2f}" for name, norm in outcome["spectral"].items())
+    rows = {
+        "network": f"{outcome['model']}, {outcome['parameters']} parameters",
+        "test accuracy": percent(outcome["test_accuracy"]),
+        "train accuracy": percent(outcome["train_accuracy"]),
+        "rule": f"{outcome['rule']}, {outcome['nudging']} nudging, beta {outcome['beta']}",
+        "settle steps": f"{steps['free']:.0f} free, {steps['nudged']:.0f} nudged",
+        "spectral norms": norms,
+        "time": f"{outcome['seconds']:.1f} s for {outcome['epochs']} epochs",
+        "run": outcome["run"],
+    }
+    facts(rows, console)
+
+
+COMMAND = Command("train", "train a rate network", options, run, show)

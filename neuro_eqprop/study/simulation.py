@@ -1,0 +1,173 @@
+"""Run samples of a run through a schedule, as rates or as spikes, and record a trace."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, UnknownNameError
+from neuro_eqprop.backends.base import BACKENDS, kinds, load, tally
+from neuro_eqprop.data import one_hot
+from neuro_eqprop.files.tracefile import Writer
+from neuro_eqprop.rate.field import Field, State, field
+from neuro_eqprop.rate.numpy_ops import NumpyOps
+from neuro_eqprop.schedules import Schedule, free_only, tail, three_phase
+from neuro_eqprop.solve import Damped
+from neuro_eqprop.spiking.lower import Code, Coding, stimulate
+from neuro_eqprop.study.evaluation import Watch, samples_of, spiking
+from neuro_eqprop.study.folder import MODEL, Run
+from neuro_eqprop.study.surroundings import versions
+from neuro_eqprop.traces import Kind, Origin, Plan, Record, Recording, Sink, choose
+
+RATE_DAMPING = 0.5
+"""Of the recorded settling of rates: all layers move at once, as spikes do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """What to run and what to record."""
+
+    on: str
+    samples: int
+    steps: int
+    code: Code
+    phases: bool
+    """Whether nudged phases follow the free one."""
+    record: tuple[str, ...]
+
+
+def schedule_of(simulation: Simulation, beta: float) -> Schedule:
+    """The phases, all of the same length."""
+    steps, part = simulation.steps, Coding(simulation.code).tail
+    if simulation.phases:
+        return three_phase(beta=beta, free=steps, nudged=steps, part=part)
+    return free_only(steps=steps, window=tail(steps, part))
+
+
+def origin(run: Run, on: str, digest: str) -> Origin:
+    """Where a trace of this run comes from."""
+    return Origin(
+        backend=on,
+        network_hash=digest,
+        versions=versions(),
+        seed=run.study.seed,
+        created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        command=" ".join(["neuro-eqprop", *sys.argv[1:]]),
+    )
+
+
+def simulate(
+    run: Run, simulation: Simulation, path: Path, *, force: bool, watch: Watch
+) -> dict[str, Any]:
+    """Record a trace; what `simulate --json` shows."""
+    if simulation.on != "rate" and simulation.on not in BACKENDS:
+        raise UnknownNameError("backend", simulation.on, ("rate", *BACKENDS))
+    began, schedule = time.perf_counter(), schedule_of(simulation, run.study.beta)
+    work = record_rates if simulation.on == "rate" else record_spikes
+    plan = work(run, simulation, schedule, path=path, force=force, watch=watch)
+    return {
+        "run": str(run.path),
+        "traces": str(path),
+        "on": simulation.on,
+        "code": None if simulation.on == "rate" else simulation.code.value,
+        "samples": simulation.samples,
+        "steps": simulation.steps,
+        "phases": [phase.name for phase in schedule],
+        "recorded": sorted(
+            [f"{name}:spikes" for name in plan.record.spikes]
+            + [f"{name}:{variable}" for name, variable in plan.record.signals]
+        ),
+        "bytes": path.stat().st_size,
+        "seconds": time.perf_counter() - began,
+    }
+
+
+def plan_of(
+    run: Run, simulation: Simulation, schedule: Schedule, *, how: dict[str, Kind], digest: str
+) -> Plan:
+    """What the trace is going to hold."""
+    split = samples_of(run, simulation.samples)
+    return Plan(
+        origin(run, simulation.on, digest),
+        schedule,
+        how,
+        {layer.name: layer.size for layer in run.model.network.moving},
+        tuple(connection.name for connection in run.model.network.connections),
+        np.arange(len(split)),
+        split.y,
+        split.x,
+        choose(simulation.record, how),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A sink that tells how far it is."""
+
+    sink: Sink
+    watch: Watch
+
+    def sample(self, index: int, recording: Recording) -> None:
+        """Hand the recording on."""
+        self.sink.sample(index, recording)
+        self.watch(1)
+
+
+def record_spikes(
+    run: Run, simulation: Simulation, schedule: Schedule, *, path: Path, force: bool, watch: Watch
+) -> Plan:
+    """The samples as spikes, on a simulator."""
+    coding, backend = Coding(simulation.code), load(simulation.on)
+    network, params = spiking(run, coding)
+    plan = plan_of(run, simulation, schedule, how=kinds(network), digest=network.digest)
+    target = one_hot(plan.label, run.data.classes) if simulation.phases else None
+    stimulus = stimulate(run.model.network, params, plan.inputs, target=target, coding=coding)
+    with Writer(path, plan, overwrite=force) as writer:
+        sink = Counted(writer, watch)
+        result = backend.run(network, stimulus, schedule, record=plan.record, sink=sink)
+        writer.counts(tally(network, stimulus, schedule, result))
+    return plan
+
+
+def record_rates(
+    run: Run, simulation: Simulation, schedule: Schedule, *, path: Path, force: bool, watch: Watch
+) -> Plan:
+    """The samples as rates, settling step by step."""
+    network = run.model.network
+    how = {layer.name: Kind.RATE for layer in network.moving}
+    plan = plan_of(run, simulation, schedule, how=how, digest=digest_of(run))
+    ops, params = NumpyOps(), {k: v.astype(np.float64) for k, v in run.model.params.items()}
+    free = field(ops, network, params, plan.inputs)
+    target = one_hot(plan.label, run.data.classes)
+    seen: dict[tuple[str, str], list[Array]] = {key: [] for key in plan.record.signals}
+    state = free.rest()
+    for phase in schedule:
+        nudged = free.nudged(target, phase.beta) if phase.beta else free
+        for _ in range(phase.steps):
+            state = Damped(RATE_DAMPING).step(nudged, state)
+            note(nudged, state, plan.record, seen)
+    courses = {key: np.stack(steps, axis=1) for key, steps in seen.items()}
+    with Writer(path, plan, overwrite=force) as writer:
+        for k in range(len(plan.index)):
+            writer.sample(k, Recording({}, {key: course[k] for key, course in courses.items()}))
+            watch(1)
+    return plan
+
+
+def note(at: Field, state: State, record: Record, seen: dict[tuple[str, str], list[Array]]) -> None:
+    """Keep what is to be recorded of a state."""
+    for name, variable in record.signals:
+        value = state[name] if variable == "rate" else at.drive(name, state)
+        seen[name, variable].append(np.reshape(value, (at.batch, -1)))
+
+
+def digest_of(run: Run) -> str:
+    """A hash of the trained network as it lies on the disk."""
+    from hashlib import sha256
+
+    return sha256((run.path / MODEL).read_bytes()).hexdigest()

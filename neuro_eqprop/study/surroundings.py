@@ -1,0 +1,59 @@
+"""What is installed and works on this machine."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from neuro_eqprop import __version__, data
+
+PACKAGES = ("numpy", "torch", "lava-nc", "brian2", "snntorch", "h5py", "safetensors", "plotly")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A thing that was looked for: whether it is here, what it is, and what to do if not."""
+
+    thing: str
+    here: bool
+    note: str
+
+
+def installed(name: str) -> str | None:
+    """The version of a package, if it is installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def versions() -> dict[str, str]:
+    """The versions of what a result may depend on."""
+    found = {name: installed(name) for name in PACKAGES}
+    own = {"neuro_eqprop": __version__, "python": sys.version.split()[0]}
+    return own | {name: number for name, number in found.items() if number}
+
+
+def look() -> list[Finding]:
+    """Look for everything the program can use."""
+    findings = [Finding("python", True, sys.version.split()[0])]
+    for name in PACKAGES:
+        number = installed(name)
+        way_out = f"pip install {name}"
+        if name == "lava-nc":
+            way_out = "needs Python 3.10: `make env` builds that environment"
+        findings.append(Finding(name, number is not None, number or way_out))
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    note = compiler or "optional: Brian2's other targets and building packages need one"
+    findings.append(Finding("compiler", compiler is not None, note))
+    browser = next((found for found in map(shutil.which, BROWSERS) if found), None)
+    note = browser or "optional: the tests of the report page need one (Debian: chromium)"
+    findings.append(Finding("browser", browser is not None, note))
+    for name, place in data.summary().items():
+        here = place != "not here"
+        note = place if here else f"put it into a folder named by {data.FOLDER}"
+        findings.append(Finding(f"data set {name}", here, note))
+    return findings
