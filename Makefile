@@ -1,0 +1,69 @@
+# Two commands set up everything on a fresh machine: `make demo` and `make test`.
+# Lava runs on Python 3.10 alone, so the environment is made with that; name another one with PYTHON=...
+
+SHELL := /bin/bash
+PYTHON ?= python3.10
+VENV := .venv
+BIN := $(VENV)/bin
+PINS := .constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(PINS)
+SHARED_DATA := $(wildcard ../shared/datasets)
+DATA := $(if $(NEURO_EQPROP_DATA),$(NEURO_EQPROP_DATA),$(if $(SHARED_DATA),$(abspath $(SHARED_DATA))))
+
+.PHONY: help demo test check env dev bench browser clean
+
+help:
+	@echo "make demo   train, translate, simulate, compare, estimate, report, on the embedded digits"
+	@echo "make test   format, lint, types, import contracts, and all tests"
+	@echo "make check  the first half of that"
+	@echo "make bench  benchmark ratios"
+	@echo "make env    the environment alone: $(BIN)/neuro-eqprop"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 10))' 2>/dev/null || { \
+	  echo "No Python 3.10 as '$(PYTHON)', and Lava runs on no other version."; \
+	  echo "Get one with 'pyenv install 3.10', 'uv python install 3.10' or your system's package"; \
+	  echo "python3.10 (with python3.10-venv), then run make again, or 'make PYTHON=/path/to/python3.10'."; \
+	  exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/env.done: pyproject.toml $(PINS) | $(BIN)/python
+	@echo "installing neuro_eqprop and its pinned packages into $(VENV) (some minutes, once)"
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/dev.done: $(VENV)/env.done
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+env: $(VENV)/env.done
+
+dev: $(VENV)/dev.done
+
+demo: env
+	$(BIN)/neuro-eqprop demo --out runs/demo --force
+
+check: dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell
+
+# The page of the report is tested in a real browser. Where none is found and this is a Debian
+# machine on which we may install, Debian's is installed; else those tests say that they are skipped.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
+	echo "no browser found: install chromium to run the tests of the report page"
+
+test: check browser
+	NEURO_EQPROP_DATA="$(DATA)" $(BIN)/python -m pytest
+
+bench: dev
+	@for script in sims/bench/*.py; do echo "== $$script"; \
+	NEURO_EQPROP_DATA="$(DATA)" $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) runs test-artefacts .mypy_cache .ruff_cache .pytest_cache .hypothesis
