@@ -7,6 +7,7 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -107,11 +108,11 @@ def read_idx(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
         raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} cannot be read ({error}); fetch it again") from error
-    if len(raw) < 4 or raw[:3] != b"\x00\x00\x08" or len(raw) < 4 + 4 * raw[3]:
+    if len(raw) < 8 or raw[:3] != b"\x00\x00\x08" or not 1 <= raw[3] <= (len(raw) - 4) // 4:
         raise DataError(f"{path} is not an IDX file of bytes")
     shape = tuple(int(n) for n in np.frombuffer(raw, ">u4", raw[3], 4))
     body = np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3])
-    if body.size != np.prod(shape, dtype=np.int64):
+    if not body.size or body.size != prod(shape):
         raise DataError(f"{path} claims {shape} bytes but holds {body.size}; fetch it again")
     return body.reshape(shape)
 

@@ -144,7 +144,7 @@ class Network:
 
 
 def check_parameters(network: Network, params: Mapping[str, Array]) -> None:
-    """Refuse parameters that are missing, left over, misshapen or not finite."""
+    """Refuse parameters that are missing, left over, misshapen, not finite or not symmetric."""
     wanted = network.parameters()
     if set(wanted) != set(params):
         missing, extra = set(wanted) - set(params), set(params) - set(wanted)
@@ -154,6 +154,11 @@ def check_parameters(network: Network, params: Mapping[str, Array]) -> None:
             raise ValueError(f"parameter {name!r} has shape {params[name].shape}, not {shape}")
         if not np.isfinite(params[name]).all():
             raise ValueError(f"parameter {name!r} holds values that are not finite")
+    for connection in network.connections:
+        if connection.loops and connection.symmetric:
+            weight = params[connection.name]
+            if not np.allclose(weight, weight.T, rtol=0.0, atol=1e-6 * np.abs(weight).max()):
+                raise ValueError(f"parameter {connection.name!r} is not a symmetric matrix")
 
 
 START_NORM = 0.5

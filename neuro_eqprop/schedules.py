@@ -7,7 +7,7 @@ of a trace, and the sign of the learning rule.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, isfinite
 from typing import TypeAlias
 
 
@@ -21,6 +21,8 @@ class Phase:
     window: int
 
     def __post_init__(self) -> None:
+        if not isfinite(self.beta):
+            raise ValueError(f"phase {self.name!r} has a beta of {self.beta}; it must be finite")
         if self.steps < 1:
             raise ValueError(f"phase {self.name!r} has {self.steps} steps; it needs at least one")
         if not 1 <= self.window <= self.steps:
@@ -66,12 +68,16 @@ def contrast(schedule: Schedule) -> dict[str, float]:
     """The weight of each phase in the learning rule.
 
     With gap = highest beta - lowest beta: +1/gap for the highest, -1/gap for the lowest, 0 between.
+    Phases of equal beta share their weight, so that the weights sum to zero.
     """
+    names = [phase.name for phase in schedule]
+    if len(set(names)) != len(names):
+        raise ValueError(f"two phases share a name in {names}")
     betas = [phase.beta for phase in schedule]
     high, low = max(betas), min(betas)
     if high == low:
         raise ValueError("a schedule without two different betas has no contrast to learn from")
-    gap = high - low
+    up, down = (high - low) * betas.count(high), (high - low) * betas.count(low)
     return {
-        phase.name: (phase.beta == high) / gap - (phase.beta == low) / gap for phase in schedule
+        phase.name: (phase.beta == high) / up - (phase.beta == low) / down for phase in schedule
     }

@@ -20,8 +20,8 @@ class Map(Protocol):
         """All parts at once."""
         ...
 
-    def sweep(self, state: State) -> State:
-        """One part after another, each from the newest of the others."""
+    def sweep(self, state: State, backwards: bool) -> State:
+        """One part after another, from the first or from the last, each from the newest state."""
         ...
 
     def change(self, new: State, old: State) -> Array:
@@ -61,11 +61,16 @@ class Damped:
 
 @dataclass(frozen=True, slots=True)
 class GaussSeidel:
-    """Layer by layer, each set to its exact answer to the newest state of the others."""
+    """Layer by layer, each set to its exact answer to the newest state of the others.
+
+    Forwards carries news from the input to all layers in one sweep, backwards from the output.
+    """
+
+    backwards: bool = False
 
     def step(self, f: Map, state: State) -> State:
         """One sweep."""
-        return f.sweep(state)
+        return f.sweep(state, self.backwards)
 
 
 class Outcome(Enum):
@@ -80,12 +85,14 @@ class Outcome(Enum):
 class Stop:
     """Stop after `max_steps`, or when no rate moves more than `tolerance` in a step.
 
-    Each sample stops by itself and then keeps its state, so that its answer does not depend on
-    its company. Without a tolerance, exactly `max_steps` are taken and only the last is measured.
+    Each sample stops by itself, also one that leaves the finite numbers, and then keeps its state,
+    so that its answer does not depend on its company. Without a tolerance, exactly `max_steps` are
+    taken, and the last is measured unless even that is too much (the residual is then no number).
     """
 
     tolerance: float | None
     max_steps: int
+    measured: bool = True
 
     def __post_init__(self) -> None:
         if self.max_steps < 1:
@@ -111,7 +118,7 @@ class Equilibrium:
 def solve(f: Map, start: State, solver: Solver, stop: Stop) -> Equilibrium:
     """Iterate from `start` until `stop` says so."""
     if stop.tolerance is None:
-        return march(f, start, solver, stop.max_steps)
+        return march(f, start, solver, stop)
     state = start
     residual = np.full(len(next(iter(start.values()))), np.inf)
     steps = np.zeros(len(residual), dtype=np.int64)
@@ -122,20 +129,24 @@ def solve(f: Map, start: State, solver: Solver, stop: Stop) -> Equilibrium:
         state = new if moving.all() else f.choose(moving, new, state)
         residual = np.where(moving, change, residual)
         steps += moving
-        if not np.isfinite(change[moving]).all():
-            return Equilibrium(state, steps, residual, Outcome.NOT_FINITE)
-        moving = moving & (change > stop.tolerance)
+        moving = moving & np.isfinite(change) & (change > stop.tolerance)
         if not moving.any():
-            return Equilibrium(state, steps, residual, Outcome.CONVERGED)
-    return Equilibrium(state, steps, residual, Outcome.OUT_OF_STEPS)
+            break
+    outcome = Outcome.OUT_OF_STEPS if moving.any() else Outcome.CONVERGED
+    if not np.isfinite(residual).all():
+        outcome = Outcome.NOT_FINITE
+    return Equilibrium(state, steps, residual, outcome)
 
 
-def march(f: Map, start: State, solver: Solver, steps: int) -> Equilibrium:
-    """Take exactly so many steps and measure the last one."""
+def march(f: Map, start: State, solver: Solver, stop: Stop) -> Equilibrium:
+    """Take exactly so many steps."""
     state = old = start
-    for _ in range(steps):
+    for _ in range(stop.max_steps):
         old, state = state, solver.step(f, state)
+    steps = np.full(len(next(iter(start.values()))), stop.max_steps, dtype=np.int64)
+    if not stop.measured:
+        return Equilibrium(state, steps, np.full(len(steps), np.nan), Outcome.OUT_OF_STEPS)
     residual = f.change(state, old)
     finite = bool(np.isfinite(residual).all())
     outcome = Outcome.OUT_OF_STEPS if finite else Outcome.NOT_FINITE
-    return Equilibrium(state, np.full(len(residual), steps, dtype=np.int64), residual, outcome)
+    return Equilibrium(state, steps, residual, outcome)

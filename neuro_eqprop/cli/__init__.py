@@ -10,7 +10,7 @@ from importlib import import_module
 
 from neuro_eqprop import __version__
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.cli.base import Command
+from neuro_eqprop.cli.base import Command, WrongWordsError, common
 
 COMMANDS = {
     "demo": "the whole chain on the embedded digits, from training to the report",
@@ -44,8 +44,7 @@ def parser(argv: list[str]) -> ArgumentParser:
     asked = next((word for word in argv if not word.startswith("-")), None)
     for name, summary in COMMANDS.items():
         place = places.add_parser(name, help=summary, description=summary)
-        place.add_argument("--json", action="store_true", help="one JSON object on standard output")
-        place.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        common(place, False)
         if name == asked:
             command(name).options(place)
     return top
@@ -77,9 +76,9 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, RuntimeError, OSError, KeyError) as error:
+    except (ValueError, RuntimeError, OSError, KeyError, MemoryError) as error:
         if args.debug:
             raise
         sys.stderr.write(f"neuro-eqprop {args.command}: {error}\n")
-        return 2 if isinstance(error, UnknownNameError) else 1
+        return 2 if isinstance(error, UnknownNameError | WrongWordsError) else 1
     return 0

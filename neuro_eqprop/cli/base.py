@@ -27,6 +27,22 @@ class Command:
     show: Callable[[Json, Console], None]
 
 
+class WrongWordsError(ValueError):
+    """The words of a call are wrong, as only the work itself could find out."""
+
+
+def common(parser: ArgumentParser, default: bool | str) -> None:
+    """The options that every command has.
+
+    A verb below a command takes them with the default `SUPPRESS`, to leave alone what stood before.
+    """
+    for flag, meaning in (
+        ("--json", "one JSON object on standard output"),
+        ("--debug", "show the traceback of an error"),
+    ):
+        parser.add_argument(flag, action="store_true", default=default, help=meaning)
+
+
 def positive_int(text: str) -> int:
     """A whole number above zero."""
     try:
@@ -49,16 +65,28 @@ def positive_float(text: str) -> float:
     return value
 
 
-def percent(fraction: float) -> str:
+def fraction(text: str) -> float:
+    """A number from zero to one."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a number") from None
+    if not 0.0 <= value <= 1.0:
+        raise ArgumentTypeError(f"{text} does not lie between 0 and 1")
+    return value
+
+
+def percent(part: float) -> str:
     """A fraction of one, as people read it."""
-    return f"{100 * fraction:.2f} %"
+    return f"{100 * part:.2f} %"
 
 
 def facts(rows: Mapping[str, object], console: Console) -> None:
     """A small table of names and values."""
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in rows.items():
-        table.add_row(f"[bold]{name}[/bold]", str(value))
+        table.add_row(f"[bold]{escape(name)}[/bold]", escape(str(value)))
     console.print(table)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace
 
 from rich.console import Console
 
-from neuro_eqprop.cli.base import Command, Json, facts
+from neuro_eqprop.cli.base import Command, Json, common, facts
 
 
 def options(parser: ArgumentParser) -> None:
     """List them, or check one."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    verbs.add_parser("list", help="every data set and where it is")
+    every = verbs.add_parser("list", help="every data set and where it is")
     check = verbs.add_parser("check", help="read one whole and tell what is in it")
     check.add_argument("name")
+    for verb in (every, check):
+        common(verb, SUPPRESS)
 
 
 def run(args: Namespace) -> Json:

@@ -44,7 +44,7 @@ def perform(words: Sequence[str]) -> Json:
 
 def tell(sentence: str) -> None:
     """Say on standard error what comes next."""
-    Console(stderr=True, highlight=False).print(f"[dim]demo:[/dim] {sentence}")
+    Console(stderr=True, highlight=False).print(f"demo: {sentence}", markup=False)
 
 
 def run(args: Namespace) -> Json:
@@ -89,7 +89,7 @@ def show(outcome: Json, console: Console) -> None:
             str(each["steps"] or "-"),
             percent(each["accuracy"]),
             percent(each["agreement"]),
-            f"{each['pearson']:.5f}",
+            "none" if each["pearson"] is None else f"{each['pearson']:.5f}",
             f"{each['seconds']:.1f}",
         )
     console.print(table)

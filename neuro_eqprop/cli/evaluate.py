@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.cli.base import Command, Json, facts, percent, positive_float, positive_int
+from neuro_eqprop.cli.base import Command, Json, facts, fraction, percent, positive_int
 from neuro_eqprop.spiking.lower import Code
 
 STEPS = {"rate": 64, "graded": 32}
@@ -35,7 +35,7 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--samples", type=some, default=None, metavar="N", help="a number or all")
     code_options(parser)
     parser.add_argument(
-        "--max-drop", type=positive_float, metavar="D", help="fail if more accuracy is lost"
+        "--max-drop", type=fraction, metavar="D", help="fail if more accuracy is lost"
     )
 
 
@@ -77,6 +77,7 @@ def code_named(name: str) -> Code:
 def show(outcome: Json, console: Console) -> None:
     """The outcome in words."""
     spikes = outcome["code"] is not None
+    pearson = "none" if outcome["pearson"] is None else f"{outcome['pearson']:.5f}"
     rows = {
         "on": outcome["on"]
         + (f", code {outcome['code']}, {outcome['steps']} steps" if spikes else ""),
@@ -84,7 +85,7 @@ def show(outcome: Json, console: Console) -> None:
         "accuracy": percent(outcome["accuracy"]),
         "rates settled in float64": percent(outcome["rate_accuracy"]),
         "agreement": percent(outcome["agreement"]),
-        "rates": f"Pearson {outcome['pearson']:.5f}, RMSE {outcome['rmse']:.4f}, "
+        "rates": f"Pearson {pearson}, RMSE {outcome['rmse']:.4f}, "
         f"99.9 % within {outcome['p999']:.4f}",
     }
     if spikes:

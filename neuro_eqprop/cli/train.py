@@ -7,7 +7,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from neuro_eqprop.cli.base import Command, Json, facts, percent, positive_float, positive_int
+from neuro_eqprop.cli.base import (
+    Command,
+    Json,
+    WrongWordsError,
+    facts,
+    percent,
+    positive_float,
+    positive_int,
+)
 
 SETTINGS = (
     "dataset",
@@ -72,9 +80,12 @@ def run(args: Namespace) -> Json:
     from neuro_eqprop.study.training import run_training
 
     torch.set_num_threads(args.threads)
-    written = args.out / STUDY if args.resume else args.study
+    written = args.study or (args.out / STUDY if args.resume else None)
     study = settings.read(written) if written else settings.Study()
-    study = settings.adapt(study, changes(args))
+    try:
+        study = settings.adapt(study, changes(args))
+    except ValueError as error:
+        raise WrongWordsError(str(error)) from error
     with bar(f"training {study.model} on {study.dataset}", study.epochs) as advance:
 
         def watch(line: Json) -> None:

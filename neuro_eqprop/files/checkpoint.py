@@ -114,6 +114,16 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     write_bytes(path, to_bytes(dict(sorted(tensors.items())), metadata))
 
 
+def check_memory(params: Mapping[str, Array], memory: Mapping[str, Array]) -> None:
+    """Refuse an optimiser's memory that is neither a number nor of the shape of its parameter."""
+    for entry, value in memory.items():
+        name = entry.rsplit("/", 1)[0]
+        if name not in params or value.shape not in {(), (1,), params[name].shape}:
+            raise ValueError(f"memory {entry!r} of shape {value.shape} fits no parameter")
+        if not np.isfinite(value).all():
+            raise ValueError(f"memory {entry!r} holds values that are not finite")
+
+
 def load(path: Path) -> Checkpoint:
     """Read a checkpoint and check all of it."""
     from safetensors import SafetensorError, safe_open
@@ -142,6 +152,9 @@ def load(path: Path) -> Checkpoint:
             for kind in ("params", "memory")
         )
         check_parameters(network, params)
-        return Checkpoint(network, params, int(told["epoch"]), memory)
+        check_memory(params, memory)
+        if not (isinstance(told["epoch"], int) and told["epoch"] >= 0):
+            raise ValueError(f"{told['epoch']!r} is no number of epochs")
+        return Checkpoint(network, params, told["epoch"], memory)
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} does not describe a network: {error}") from error

@@ -7,15 +7,25 @@ from dataclasses import dataclass
 from neuro_eqprop.rate.field import Field
 from neuro_eqprop.rate.ops import Values
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.solve import Equilibrium, Solver, Stop, solve
+from neuro_eqprop.solve import Equilibrium, GaussSeidel, Solver, Stop, solve
 
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """How to settle: the solver, and the change below which a sample rests (None: all steps)."""
+    """How to settle.
 
-    solver: Solver
-    tolerance: float | None
+    A sample rests when no rate changes more than `tolerance` in a step (None: take all steps);
+    the last change is `measured` or not.
+    """
+
+    free: Solver
+    nudged: Solver
+    tolerance: float | None = None
+    measured: bool = True
+
+
+SWEEPS = Settling(GaussSeidel(), GaussSeidel(backwards=True))
+"""News comes from the input in the free phase, from the output in nudged ones."""
 
 
 def relax(
@@ -29,8 +39,9 @@ def relax(
     settled: dict[str, Equilibrium] = {}
     start = free.rest()
     for phase in schedule:
-        nudged = free.nudged(target, phase.beta) if phase.beta else free
-        stop = Stop(settling.tolerance, phase.steps)
-        settled[phase.name] = solve(nudged, start, settling.solver, stop)
+        stop = Stop(settling.tolerance, phase.steps, settling.measured)
+        at = free.nudged(target, phase.beta) if phase.beta else free
+        solver = settling.nudged if phase.beta else settling.free
+        settled[phase.name] = solve(at, start, solver, stop)
         start = settled[schedule[0].name].state
     return settled

@@ -25,7 +25,7 @@ def hebbian(
     """The change each parameter asks for, by name; add it (times a rate) to descend."""
     part = {name: c for name, c in contrast(schedule).items() if c}
     shift = {
-        layer.name: sum(c * states[phase][layer.name] for phase, c in part.items())
+        layer.name: weighted({phase: states[phase][layer.name] for phase in part}, part)
         for layer in network.moving
     }
     asked = {name: ops.total(moved) for name, moved in shift.items()}
@@ -34,12 +34,23 @@ def hebbian(
             # The input is the same in all phases: one product with the shift is enough.
             asked[connection.name] = ops.correlate(connection.operator, shift[connection.target], x)
         else:
-            products = (c * product(ops, connection, states[phase]) for phase, c in part.items())
-            asked[connection.name] = sum(products)
+            products = {phase: product(ops, connection, states[phase]) for phase in part}
+            asked[connection.name] = weighted(products, part)
     return asked
+
+
+def weighted(values: Mapping[str, Values], part: Mapping[str, float]) -> Values:
+    """The sum over phases of c[phase] times the value there."""
+    if len(part) == 2:  # the usual case, with c = plus and minus one over the gap: one pass less
+        (plus, c), (minus, _) = sorted(part.items(), key=lambda item: -item[1])
+        return (values[plus] - values[minus]) * c
+    return sum(c * values[phase] for phase, c in part.items())
 
 
 def product(ops: Ops, connection: Connection, state: State) -> Values:
     """What the two ends of a connection did together: minus the energy's gradient by its weight."""
     both = ops.correlate(connection.operator, state[connection.target], state[connection.source])
-    return 0.5 * both if connection.loops and connection.symmetric else both
+    if connection.loops and connection.symmetric:
+        # The mean with its transpose, so that rounding cannot make the weight unsymmetric.
+        return 0.25 * (both + both.T)
+    return both

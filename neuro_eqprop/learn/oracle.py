@@ -59,8 +59,10 @@ def implicit(
         new = [p if b is None else p + b for p, b in zip(pull, back, strict=True)]
         moved = max(float((a - b).abs().max()) for a, b in zip(new, adjoint, strict=True))
         adjoint = new
-        if moved < 1e-14:
+        if moved <= 1e-14 * max(1.0, *(float(a.abs().max()) for a in adjoint)):
             break
+    else:
+        raise ValueError(f"the adjoint has not settled: last change {moved:.1e}")
     keys = list(leaves)
     slopes = torch.autograd.grad(images, [leaves[k] for k in keys], adjoint)
     gradient = {k: ops.numpy(g) for k, g in zip(keys, slopes, strict=True)}

@@ -23,9 +23,11 @@ def storage(activation: Activation, s: Array) -> Array:
     """G(s): what it costs a unit to hold the rate s; infinite outside of its range."""
     if activation.curve is Curve.TANH:
         inside = np.clip(s, -1 + 1e-15, 1 - 1e-15)
-        return np.asarray(s * np.arctanh(inside) + 0.5 * np.log1p(-(inside**2)))
+        held = s * np.arctanh(inside) + 0.5 * np.log1p(-(inside**2))
+    else:
+        held = 0.5 * s**2
     allowed = (s >= activation.low) & (s <= activation.high)
-    return np.where(allowed, 0.5 * s**2, np.inf)
+    return np.where(allowed, held, np.inf)
 
 
 def energy(
@@ -42,7 +44,7 @@ def energy(
         if not connection.symmetric:
             raise ValueError(f"{connection.name!r} is not symmetric, so there is no energy")
         brought = ops.forward(
-            connection.operator, params[connection.name], rates[connection.source]
+            connection.operator, params[connection.name], rates[connection.source], np.zeros(1)
         )
         product = (rates[connection.target] * brought).reshape(len(x), -1).sum(axis=1)
         total -= 0.5 * product if connection.loops else product

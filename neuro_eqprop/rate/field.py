@@ -75,11 +75,12 @@ class Field:
 
     def drive(self, name: str, state: State) -> Values:
         """What the units of a layer receive, before nudge and activation."""
-        total = self.fed[name]
+        # Fresh even if nothing arrives: an activation may overwrite it.
+        total = self.fed[name] if self.ways[name] else self.fed[name] + 0.0
         for way in self.ways[name]:
             act = self.ops.forward if way.forwards else self.ops.backward
             weight = self.params[way.connection.name]
-            total = total + act(way.connection.operator, weight, state[way.source])
+            total = act(way.connection.operator, weight, state[way.source], total)
         return total
 
     def answer(self, name: str, state: State) -> Values:
@@ -96,10 +97,10 @@ class Field:
         """All layers at once, each from the old state of the others."""
         return {name: self.answer(name, state) for name in state}
 
-    def sweep(self, state: State) -> State:
+    def sweep(self, state: State, backwards: bool) -> State:
         """One layer after another, each from the newest state of the others (Gauss-Seidel)."""
         newest = dict(state)
-        for name in state:
+        for name in reversed(state) if backwards else state:
             newest[name] = self.answer(name, newest)
         return newest
 
@@ -118,6 +119,6 @@ def field(ops: Ops, network: Network, params: Mapping[str, Values], x: Values) -
     fed: dict[str, Values] = {layer.name: params[layer.name] for layer in network.moving}
     for connection in network.connections:
         if network[connection.source].role is Role.INPUT:
-            brought = ops.forward(connection.operator, params[connection.name], x)
-            fed[connection.target] = fed[connection.target] + brought
+            weight, before = params[connection.name], fed[connection.target]
+            fed[connection.target] = ops.forward(connection.operator, weight, x, before)
     return Field(ops, network, params, len(x), wires(network), fed)

@@ -30,13 +30,17 @@ class NumpyOps:
         """Zeros of that shape."""
         return np.zeros(shape, dtype=self.dtype)
 
-    def forward(self, operator: Operator, weight: Values, x: Values) -> Values:
-        """Dense: x W^T for rows x."""
-        return x @ weight.T
+    def forward(self, operator: Operator, weight: Values, x: Values, onto: Values) -> Values:
+        """Dense: onto + x W^T for rows x."""
+        brought = x @ weight.T
+        brought += onto
+        return brought
 
-    def backward(self, operator: Operator, weight: Values, y: Values) -> Values:
-        """Dense: y W for rows y."""
-        return y @ weight
+    def backward(self, operator: Operator, weight: Values, y: Values, onto: Values) -> Values:
+        """Dense: onto + y W for rows y."""
+        brought = y @ weight
+        brought += onto
+        return brought
 
     def correlate(self, operator: Operator, post: Values, pre: Values) -> Values:
         """Dense: the sum over the batch of post pre^T."""

@@ -27,12 +27,12 @@ class Ops(Protocol):
         """Zeros of that shape."""
         ...
 
-    def forward(self, operator: Operator, weight: Values, x: Values) -> Values:
-        """What the operator makes of its source."""
+    def forward(self, operator: Operator, weight: Values, x: Values, onto: Values) -> Values:
+        """`onto` plus what the operator makes of its source."""
         ...
 
-    def backward(self, operator: Operator, weight: Values, y: Values) -> Values:
-        """The transposed operator, from target to source."""
+    def backward(self, operator: Operator, weight: Values, y: Values, onto: Values) -> Values:
+        """`onto` plus what the transposed operator makes of its target."""
         ...
 
     def correlate(self, operator: Operator, post: Values, pre: Values) -> Values:

@@ -32,13 +32,13 @@ class TorchOps:
         """Zeros of that shape."""
         return torch.zeros(shape, dtype=self.dtype, device=self.device)
 
-    def forward(self, operator: Operator, weight: Values, x: Values) -> Values:
-        """Dense: x W^T for rows x."""
-        return x @ weight.T
+    def forward(self, operator: Operator, weight: Values, x: Values, onto: Values) -> Values:
+        """Dense: onto + x W^T for rows x."""
+        return torch.addmm(onto, x, weight.T)
 
-    def backward(self, operator: Operator, weight: Values, y: Values) -> Values:
-        """Dense: y W for rows y."""
-        return y @ weight
+    def backward(self, operator: Operator, weight: Values, y: Values, onto: Values) -> Values:
+        """Dense: onto + y W for rows y."""
+        return torch.addmm(onto, y, weight)
 
     def correlate(self, operator: Operator, post: Values, pre: Values) -> Values:
         """Dense: the sum over the batch of post pre^T."""
@@ -50,7 +50,9 @@ class TorchOps:
             return torch.tanh(u)
         if activation.low == -np.inf and activation.high == np.inf:
             return u
-        return torch.clamp(u, activation.low, activation.high)
+        # The drive is a fresh tensor here, so it can be overwritten where no graph needs it.
+        out = None if torch.is_grad_enabled() else u
+        return torch.clamp(u, activation.low, activation.high, out=out)
 
     def total(self, values: Values) -> Values:
         """The sum over the batch."""

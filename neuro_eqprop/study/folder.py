@@ -49,6 +49,8 @@ def claim(path: Path, *, force: bool) -> None:
     if path.exists() and not path.is_dir():
         raise RunError(f"{path} is a file; --out names a folder")
     path.mkdir(parents=True, exist_ok=True)
+    if not held:
+        return  # what else lies in the folder is none of ours to remove
     for name in (STUDY, MODEL, METRICS, RESUME, EVALUATIONS, ENERGY, REPORT):
         (path / name).unlink(missing_ok=True)
     for trace in path.glob("*.h5"):
@@ -67,7 +69,14 @@ def open_run(path: Path) -> Run:
         )
         raise RunError(f"{path} has no {MODEL}: the run {state}")
     study = settings.read(path / STUDY)
-    return Run(path, study, checkpoint.load(path / MODEL), load_data(study.dataset))
+    model, data = checkpoint.load(path / MODEL), load_data(study.dataset)
+    sizes = model.network.input.size, model.network.output.size
+    if sizes != (data.features, data.classes):
+        raise RunError(
+            f"{path / MODEL} goes from {sizes[0]} to {sizes[1]} units, but {study.dataset!r} has "
+            f"{data.features} features and {data.classes} classes; {STUDY} is of another run"
+        )
+    return Run(path, study, model, data)
 
 
 def append(path: Path, line: Mapping[str, Any]) -> None:

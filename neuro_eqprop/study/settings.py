@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,10 @@ class Study:
         for key in ("height", "epochs", "batch", "learning_rate", "free_steps", "nudged_steps"):
             if not 0 < getattr(self, key) < float("inf"):
                 raise ValueError(f"{key} is {getattr(self, key)}; it must be above zero")
-        if self.bound < 0 or self.seed < 0:
-            raise ValueError("bound and seed cannot be negative")
+        if not 0 <= self.bound < float("inf"):
+            raise ValueError(f"bound is {self.bound}; it must be zero (none) or above, and finite")
+        if self.seed < 0:
+            raise ValueError(f"seed is {self.seed}; it cannot be negative")
         if not self.hidden or min(self.hidden) < 1:
             raise ValueError(f"hidden is {self.hidden}; each layer needs at least one unit")
         if self.model == "looped" and len(self.hidden) != 1:
@@ -137,13 +140,21 @@ def convert(key: str, value: Any, like: Any) -> Any:  # noqa: ANN401
     try:
         if isinstance(like, tuple):
             parts = value.split(",") if isinstance(value, str) else value
-            parts = [parts] if isinstance(parts, int) else parts
-            return tuple(int(part) for part in parts)
-        if isinstance(like, int) and float(value) != int(float(value)):
-            raise ValueError("not a whole number")
-        return int(float(value)) if isinstance(like, int) else type(like)(value)
-    except (TypeError, ValueError) as error:
+            parts = parts if isinstance(parts, list | tuple) else [parts]
+            return tuple(whole(part) for part in parts)
+        return whole(value) if isinstance(like, int) else type(like)(value)
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"setting {key!r} cannot be {value!r}: {error}") from error
+
+
+def whole(value: Any) -> int:  # noqa: ANN401
+    """A whole number, given as a number or as text."""
+    try:
+        return int(value) if isinstance(value, str) else index(value)
+    except (TypeError, ValueError):
+        if float(value) != int(float(value)):
+            raise ValueError("not a whole number") from None
+        return int(float(value))
 
 
 def read(path: Path) -> Study:

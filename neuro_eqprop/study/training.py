@@ -52,19 +52,37 @@ def keep(network: Network, snapshot: Snapshot) -> Checkpoint:
 
 def prepare(study: Study, network: Network, out: Path, *, force: bool, resume: bool) -> Snapshot:
     """Where training starts: anew in an empty folder, or where it was left."""
-    if not resume:
-        folder.claim(out, force=force)
-        write_text(out / folder.STUDY, settings.write(study))
-        fresh = initialise(network, np.random.default_rng(study.seed))
-        return Snapshot(0, {name: value.astype(np.float32) for name, value in fresh.items()})
-    left = out / folder.RESUME
-    if not left.exists():
-        raise folder.RunError(f"{out} has nothing to resume: there is no {folder.RESUME} in it")
-    kept = checkpoint.load(left)
-    if kept.network != network:
-        raise folder.RunError(f"{left} holds another network than the study describes")
-    trim(out / folder.METRICS, kept.epoch)
-    return Snapshot(kept.epoch, kept.params, kept.memory)
+    if resume:
+        return left_off(study, network, out)
+    start = fresh(study, network)
+    folder.claim(out, force=force)
+    write_text(out / folder.STUDY, settings.write(study))
+    return start
+
+
+def fresh(study: Study, network: Network) -> Snapshot:
+    """Before the first epoch."""
+    params = initialise(network, np.random.default_rng(study.seed))
+    return Snapshot(0, {name: value.astype(np.float32) for name, value in params.items()})
+
+
+def left_off(study: Study, network: Network, out: Path) -> Snapshot:
+    """Where the run in `out` was stopped: after an epoch, or within its first."""
+    if settings.read(out / folder.STUDY) != study:
+        raise folder.RunError(
+            f"{out} was begun with other settings, and a run is resumed as it was begun; leave "
+            f"them out, or train anew with another --out"
+        )
+    left, start = out / folder.RESUME, fresh(study, network)
+    if left.exists():
+        kept = checkpoint.load(left)
+        if kept.network != network:
+            raise folder.RunError(f"{left} holds another network than the study describes")
+        start = Snapshot(kept.epoch, kept.params, kept.memory)
+    elif (out / folder.MODEL).exists():
+        raise folder.RunError(f"{out} has nothing to resume: its run is finished")
+    trim(out / folder.METRICS, start.epoch)
+    return start
 
 
 def trim(path: Path, epochs: int) -> None:
