@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,7 +96,8 @@ class Reference:
             {name: np.zeros(shape[name]) for name in names},
         )
         states = {p.name: rest(p, samples) for p in network.populations}
-        past: list[dict[str, Array]] = []
+        longest = max((projection.delay for projection in network.projections), default=1)
+        past: deque[dict[str, Array]] = deque(maxlen=longest)
         kept: dict[str, list[Array]] = {name: [] for name in record.spikes}
         seen: dict[tuple[str, str], list[Array]] = {key: [] for key in record.signals}
         for k, phase in enumerate(schedule):
@@ -136,10 +139,10 @@ def advance(
     stimulus: Stimulus,
     states: dict[str, State],
     *,
-    past: list[dict[str, Array]],
+    past: Sequence[Mapping[str, Array]],
     beta: float,
 ) -> None:
-    """One step of every population; `past` holds the messages of all steps before."""
+    """One step of every population; `past` holds the messages of the steps before, newest last."""
     arriving: dict[tuple[str, Gain], Array] = {}
     for population in network.populations:
         for gain in Gain:

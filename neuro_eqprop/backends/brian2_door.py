@@ -1,0 +1,79 @@
+"""The door by which Brian2 enters, leaving no files, hooks or settings behind."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from neuro_eqprop.backends.base import BackendError
+
+# No compiler, no rewriting of sums and quotients, which would change last bits, 64 bits, and
+# Ctrl-C ends the program instead of only the run.
+SETTINGS = {
+    "codegen.target": "numpy",
+    "codegen.string_expression_target": "numpy",
+    "codegen.loop_invariant_optimisations": False,
+    "core.default_float_dtype": np.float64,
+    "core.stop_on_keyboard_interrupt": False,
+}
+
+
+def simulator() -> ModuleType:
+    """Brian2; one that the user has imported before is left as it is."""
+    found = sys.modules.get("brian2")
+    if found is not None:
+        return found
+    hook, shown = sys.excepthook, warnings.showwarning
+    interrupt = signal.getsignal(signal.SIGINT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            brian2 = import_module("brian2")
+        except ImportError as error:
+            raise BackendError(
+                f"Brian2 cannot be imported ({error}); install it with: pip install brian2"
+            ) from error
+        if warnings.showwarning is not shown:
+            logging.captureWarnings(False)
+    sys.excepthook = hook
+    signal.signal(signal.SIGINT, interrupt)
+    forget_logs(brian2)
+    return brian2
+
+
+def forget_logs(brian2: ModuleType) -> None:
+    """Close and remove the log file and the copy of the script that an import makes."""
+    logger = brian2.BrianLogger
+    if logger.file_handler is not None:
+        logging.getLogger("brian2").removeHandler(logger.file_handler)
+        logger.file_handler.close()
+    logging.getLogger("py.warnings").removeHandler(logger.console_handler)
+    for left in (logger.tmp_log, logger.tmp_script):
+        if left is not None:
+            Path(left).unlink(missing_ok=True)
+    logger.file_handler = logger.tmp_log = logger.tmp_script = None
+
+
+@contextmanager
+def settings(brian2: ModuleType) -> Iterator[None]:
+    """Our settings for a while, then again those of the user."""
+    before = {key: brian2.prefs[key] for key in SETTINGS}
+    with warnings.catch_warnings():
+        # Brian2 2.9 uses names that newer versions of its parser call deprecated.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            for key, value in SETTINGS.items():
+                brian2.prefs[key] = value
+            yield
+        finally:
+            for key, value in before.items():
+                brian2.prefs[key] = value

@@ -1,0 +1,91 @@
+"""The inside of the child process: a job becomes a graph of Lava processes, which is run."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from pathlib import Path
+from typing import Any
+
+from neuro_eqprop.backends.child import guard, progress, report
+from neuro_eqprop.backends.lava_job import Job, Part, load
+from neuro_eqprop.spiking.ir import Gain, Graded, SpikingNetwork
+
+DONE = "done.json"
+
+
+def main(folder: str) -> None:
+    """Run the job in the folder and leave there what came of it, or what went wrong."""
+    place = Path(folder)
+    guard(place)
+    try:
+        counters = work(load(place), place)
+        draft = place / f"{DONE}.draft"
+        draft.write_text(json.dumps({"counters": counters}))
+        draft.replace(place / DONE)
+    except BaseException:
+        report(place, traceback.format_exc())
+        raise
+
+
+def work(job: Job, folder: Path) -> list[int]:
+    """Run the graph; for each population the steps that its process counted."""
+    life = progress(folder)
+    life[0] += 1
+    from lava.magma.core.run_conditions import RunSteps
+    from lava.magma.core.run_configs import Loihi2SimCfg
+
+    life[0] += 1
+    processes = build(job, folder)
+    counters = [0] * len(processes)
+    life[0] += 1
+    for island in islands(job.network):
+        first = processes[island[0]]
+        first.create_runtime(Loihi2SimCfg(select_tag="floating_pt"))
+        life[0] += 1
+        first.run(RunSteps(num_steps=job.stimulus.samples * job.steps))
+        for index in island:
+            counters[index] = int(processes[index].steps_run.get()[0])
+        first.stop()
+        life[0] += 1
+    return counters
+
+
+def build(job: Job, folder: Path) -> list[Any]:
+    """A process for each population, wired through one Dense for each projection.
+
+    A Dense takes one step; what a delay asks for beyond it is spent in a line that projections of
+    the same source and delay share.
+    """
+    from lava.proc.dense.process import Dense
+
+    from neuro_eqprop.backends.lava_processes.delay import DelayLine
+    from neuro_eqprop.backends.lava_processes.graded import GradedPopulation
+    from neuro_eqprop.backends.lava_processes.spiking import SpikingPopulation
+
+    names = [population.name for population in job.network.populations]
+    parts = {name: Part(job, index, folder) for index, name in enumerate(names)}
+    graded = {p.name: isinstance(p.neuron, Graded) for p in job.network.populations}
+    cells = {n: (GradedPopulation if graded[n] else SpikingPopulation)(parts[n]) for n in names}
+    lines: dict[tuple[str, int], Any] = {}
+    for projection in job.network.projections:
+        source, late = projection.source, projection.delay - 1
+        if late and (source, late) not in lines:
+            lines[source, late] = DelayLine(parts[source], steps=late)
+            cells[source].s_out.connect(lines[source, late].s_in)
+        # Any number of message bits above zero means that Dense multiplies instead of selecting.
+        dense = Dense(weights=projection.weight, num_message_bits=8 if graded[source] else 0)
+        (lines[source, late] if late else cells[source]).s_out.connect(dense.s_in)
+        target = cells[projection.target]
+        dense.a_out.connect(target.a_one if projection.gain is Gain.ONE else target.a_beta)
+    return [cells[name] for name in names]
+
+
+def islands(network: SpikingNetwork) -> list[list[int]]:
+    """The numbers of the populations, grouped by what hangs together: Lava runs no more at once."""
+    names = [population.name for population in network.populations]
+    label = list(range(len(names)))
+    for projection in network.projections:
+        old, new = (label[names.index(end)] for end in (projection.source, projection.target))
+        label = [new if each == old else each for each in label]
+    return [[i for i, each in enumerate(label) if each == mark] for mark in dict.fromkeys(label)]

@@ -1,0 +1,149 @@
+"""What is to be run on Lava, and what came of it, as files between two Python processes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neuro_eqprop.activations import Activation, Curve
+from neuro_eqprop.schedules import Phase, Schedule
+from neuro_eqprop.spiking.ir import (
+    Gain,
+    Graded,
+    Neuron,
+    Population,
+    Projection,
+    Reset,
+    Spiking,
+    SpikingNetwork,
+    Stimulus,
+)
+from neuro_eqprop.traces import Record
+
+DESCRIPTION, ARRAYS = "job.json", "job.npz"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run: all samples through the schedule, one after the other."""
+
+    network: SpikingNetwork
+    stimulus: Stimulus
+    schedule: Schedule
+    record: Record
+
+    @property
+    def steps(self) -> int:
+        """Steps of one sample."""
+        return sum(phase.steps for phase in self.schedule)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one process has to know: the job, the number of its population, where files go."""
+
+    job: Job
+    index: int
+    folder: Path
+
+    @property
+    def population(self) -> Population:
+        """The population of that number."""
+        return self.job.network.populations[self.index]
+
+
+class Tick(NamedTuple):
+    """A step within a sample: its phase, the beta of it, and whether it lies in the window."""
+
+    phase: int
+    beta: float
+    counts: bool
+
+
+def tick(schedule: Schedule, step: int) -> Tick:
+    """That step of a sample."""
+    start = 0
+    for k, phase in enumerate(schedule):
+        if step < start + phase.steps:
+            return Tick(k, phase.beta, step >= start + phase.steps - phase.window)
+        start += phase.steps
+    raise IndexError(f"step {step} is beyond the {start} steps of the schedule")
+
+
+def save(job: Job, folder: Path) -> None:
+    """Write the job into the folder; populations and projections are numbered in their order."""
+    network, stimulus, record = job.network, job.stimulus, job.record
+    names = [population.name for population in network.populations]
+    arrays = {f"bias{i}": p.bias for i, p in enumerate(network.populations)}
+    arrays |= {f"weight{i}": p.weight for i, p in enumerate(network.projections)}
+    arrays |= {f"current{names.index(name)}": a for name, a in stimulus.current.items()}
+    arrays |= {f"pull{names.index(name)}": a for name, a in stimulus.pull.items()}
+    description = {
+        "dt": network.dt,
+        "output": network.output,
+        "populations": [{"name": p.name, "neuron": asdict(p.neuron)} for p in network.populations],
+        "projections": [
+            {"source": p.source, "target": p.target, "delay": p.delay, "gain": p.gain}
+            for p in network.projections
+        ],
+        "samples": stimulus.samples,
+        "schedule": [asdict(phase) for phase in job.schedule],
+        "spikes": sorted(record.spikes),
+        "signals": sorted(record.signals),
+    }
+    np.savez(folder / ARRAYS, **arrays)
+    (folder / DESCRIPTION).write_text(json.dumps(description, default=plain))
+
+
+def plain(value: Enum) -> str:
+    """An enum, as JSON has it."""
+    return str(value.value)
+
+
+def load(folder: Path) -> Job:
+    """Read the job back; the types check what they are made of."""
+    described = json.loads((folder / DESCRIPTION).read_text())
+    with np.load(folder / ARRAYS, allow_pickle=False) as file:
+        arrays = {name: np.asarray(file[name], dtype=np.float64) for name in file.files}
+    populations = tuple(
+        Population(p["name"], neuron(p["neuron"]), arrays[f"bias{i}"])
+        for i, p in enumerate(described["populations"])
+    )
+    projections = tuple(
+        Projection(p["source"], p["target"], arrays[f"weight{i}"], p["delay"], Gain(p["gain"]))
+        for i, p in enumerate(described["projections"])
+    )
+    network = SpikingNetwork(described["dt"], populations, projections, described["output"])
+    numbered = list(enumerate(p.name for p in populations))
+    stimulus = Stimulus(
+        described["samples"],
+        {name: arrays[f"current{i}"] for i, name in numbered if f"current{i}" in arrays},
+        {name: arrays[f"pull{i}"] for i, name in numbered if f"pull{i}" in arrays},
+    )
+    stimulus.check(network)
+    schedule = tuple(
+        Phase(p["name"], p["beta"], p["steps"], p["window"]) for p in described["schedule"]
+    )
+    signals = frozenset((name, variable) for name, variable in described["signals"])
+    return Job(network, stimulus, schedule, Record(frozenset(described["spikes"]), signals))
+
+
+def neuron(described: dict[str, Any]) -> Neuron:
+    """The neuron that was described."""
+    if "theta" in described:
+        a = described["activation"]
+        activation = Activation(a["name"], a["low"], a["high"], Curve(a["curve"]))
+        return Graded(activation, described["theta"], described["damping"])
+    return Spiking(
+        described["current_decay"],
+        described["voltage_decay"],
+        described["threshold"],
+        Reset(described["reset"]),
+        described["floor"],
+        described["ceiling"],
+    )

@@ -1,0 +1,148 @@
+"""The step of `neuro_eqprop.spiking.ir` as torch modules, the spiking ones with snnTorch's `Leaky`.
+
+snnTorch has no sigma-delta neuron, so a graded population is a small module of our own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TypeAlias
+
+import numpy as np
+import snntorch
+import torch
+from torch import Tensor, nn
+
+from neuro_eqprop.activations import Activation, Curve, tanh
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.spiking.ir import (
+    Gain,
+    Graded,
+    Reset,
+    Spiking,
+    SpikingNetwork,
+    Stimulus,
+)
+
+
+def tensor(array: Array) -> Tensor:
+    """A copy in float64."""
+    return torch.tensor(np.ascontiguousarray(array), dtype=torch.float64)
+
+
+def activate(activation: Activation, u: Tensor) -> Tensor:
+    """rho(u); tanh by our own function, whose bits are the same everywhere."""
+    if activation.curve is Curve.TANH:
+        return torch.from_numpy(tanh(u.numpy()))
+    return u.clamp(activation.low, activation.high)
+
+
+def leaky(neuron: Spiking) -> nn.Module:
+    """snnTorch's neuron. It fires strictly above its threshold: it gets the number below ours."""
+    below = np.nextafter(neuron.threshold, -np.inf)
+    module: nn.Module = snntorch.Leaky(
+        beta=torch.tensor(1 - neuron.voltage_decay, dtype=torch.float64),
+        threshold=torch.tensor(below, dtype=torch.float64),
+        surrogate_disable=True,
+        reset_mechanism="none",
+    )
+    # snnTorch keeps every neuron ever made in a list of the class.
+    snntorch.SpikingNeuron.instances.remove(module)
+    return module
+
+
+class SpikingLayer(nn.Module):
+    """A spiking population: snnTorch integrates and fires, we reset and limit.
+
+    (snnTorch's own reset comes one step late, and again while the voltage stays above threshold.)
+    """
+
+    def __init__(self, neuron: Spiking, samples: int, size: int) -> None:
+        super().__init__()
+        self.neuron = neuron
+        self.leaky = leaky(neuron)
+        self.u = torch.zeros(samples, size, dtype=torch.float64)
+        self.voltage = torch.full_like(self.u, neuron.threshold / 2)
+        self.drive = self.message = self.held = torch.zeros_like(self.u)
+
+    def forward(self, one: Tensor, by_beta: Tensor, outside: Tensor, beta: float) -> None:
+        """One step."""
+        neuron = self.neuron
+        self.u = (1 - neuron.current_decay) * self.u + (one + beta * by_beta)
+        self.drive = self.u + outside
+        fired, v = self.leaky(self.drive, self.voltage)
+        after = v - neuron.threshold if neuron.reset is Reset.SUBTRACT else torch.zeros_like(v)
+        self.voltage = torch.where(fired > 0, after, v).clamp(neuron.floor, neuron.ceiling)
+        self.message = self.held = fired.double()
+
+
+class GradedLayer(nn.Module):
+    """A graded population."""
+
+    def __init__(self, neuron: Graded, samples: int, size: int) -> None:
+        super().__init__()
+        self.neuron = neuron
+        nothing = torch.zeros(samples, size, dtype=torch.float64)
+        self.g_one = self.g_beta = self.state = nothing
+        self.drive = self.message = self.held = nothing
+
+    def forward(self, one: Tensor, by_beta: Tensor, outside: Tensor, beta: float) -> None:
+        """One step."""
+        neuron = self.neuron
+        self.g_one = self.g_one + one
+        self.g_beta = self.g_beta + by_beta
+        self.drive = (self.g_one + beta * self.g_beta) + outside
+        aim = activate(neuron.activation, self.drive)
+        self.state = self.state + neuron.damping * (aim - self.state)
+        self.message = neuron.theta * torch.round((self.state - self.held) / neuron.theta)
+        self.held = self.held + self.message
+
+
+Layer: TypeAlias = SpikingLayer | GradedLayer
+"""Both have `drive`, `message`, and `held`, the mean of which is the firing."""
+
+
+class Net(nn.Module):
+    """A whole network at rest, for all samples side by side."""
+
+    def __init__(self, network: SpikingNetwork, stimulus: Stimulus) -> None:
+        super().__init__()
+        self.network = network
+        self.populations: dict[str, Layer] = {}
+        self.given: dict[str, tuple[Tensor, Tensor]] = {}
+        for population in network.populations:
+            name, neuron = population.name, population.neuron
+            shape = (stimulus.samples, population.size)
+            if isinstance(neuron, Graded):
+                self.populations[name] = GradedLayer(neuron, *shape)
+            else:
+                self.populations[name] = SpikingLayer(neuron, *shape)
+            nothing = np.zeros(shape)
+            current = population.bias + stimulus.current.get(name, nothing)
+            self.given[name] = (tensor(current), tensor(stimulus.pull.get(name, nothing)))
+        self.layers = nn.ModuleList(self.populations.values())
+        self.weights = [tensor(projection.weight) for projection in network.projections]
+        longest = max((projection.delay for projection in network.projections), default=1)
+        self.past: deque[dict[str, Tensor]] = deque(maxlen=longest)
+
+    def arriving(self, target: str, gain: Gain) -> Tensor:
+        """What reaches a population in this step by the projections of one gain."""
+        total = torch.zeros_like(self.populations[target].message)
+        for projection, weight in zip(self.network.projections, self.weights, strict=True):
+            here = projection.target == target and projection.gain is gain
+            if here and projection.delay <= len(self.past):
+                total = total + nn.functional.linear(
+                    self.past[-projection.delay][projection.source], weight
+                )
+        return total
+
+    def forward(self, beta: float) -> None:
+        """One step of every population."""
+        inputs = {
+            name: (self.arriving(name, Gain.ONE), self.arriving(name, Gain.BETA))
+            for name in self.populations
+        }
+        for name, layer in self.populations.items():
+            current, pull = self.given[name]
+            layer(*inputs[name], current + beta * pull, beta)
+        self.past.append({name: layer.message for name, layer in self.populations.items()})

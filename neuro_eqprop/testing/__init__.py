@@ -1,0 +1,7 @@
+"""The conformance suite: what any backend must pass to be called equal to the reference."""
+
+from neuro_eqprop.testing.cases import CASES as CASES
+from neuro_eqprop.testing.check import Report as Report
+from neuro_eqprop.testing.check import check_backend as check_backend
+from neuro_eqprop.testing.check import check_case as check_case
+from neuro_eqprop.testing.draw import draw_case as draw_case

@@ -1,0 +1,112 @@
+"""What a case of the conformance suite is, and the words in which one is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuro_eqprop.activations import Curve
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.base import Backend, Feature, Result
+from neuro_eqprop.schedules import Schedule, three_phase
+from neuro_eqprop.spiking.ir import (
+    Gain,
+    Graded,
+    Neuron,
+    Population,
+    Projection,
+    Reset,
+    Spiking,
+    SpikingNetwork,
+    Stimulus,
+)
+from neuro_eqprop.traces import Memory, Record, Recording
+
+EPISODE = three_phase(beta=0.5, free=12, nudged=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A run that every backend must do as the reference does."""
+
+    name: str
+    network: SpikingNetwork
+    stimulus: Stimulus
+    schedule: Schedule
+    record: Record
+
+    @property
+    def needs(self) -> frozenset[Feature]:
+        """What a backend must be able to do for this case."""
+        network = self.network
+        neurons = [population.neuron for population in network.populations]
+        spiking = [neuron for neuron in neurons if isinstance(neuron, Spiking)]
+        graded = [neuron for neuron in neurons if isinstance(neuron, Graded)]
+        gated = any(p.gain is Gain.BETA for p in network.projections)
+        asked = {
+            Feature.SPIKING: bool(spiking),
+            Feature.RESET_TO_ZERO: any(neuron.reset is Reset.ZERO for neuron in spiking),
+            Feature.DELAY: any(p.delay > 1 for p in network.projections),
+            Feature.GATED_GAIN: gated or bool(self.stimulus.pull),
+            Feature.GRADED: bool(graded),
+            Feature.TANH: any(neuron.activation.curve is Curve.TANH for neuron in graded),
+        }
+        return frozenset(feature for feature, needed in asked.items() if needed)
+
+
+def everything(network: SpikingNetwork) -> Record:
+    """A record of all that can be recorded."""
+    held = {
+        p.name: "state" if isinstance(p.neuron, Graded) else "voltage" for p in network.populations
+    }
+    return Record(frozenset(held), frozenset({*held.items(), *((name, "drive") for name in held)}))
+
+
+def build(
+    name: str,
+    populations: Sequence[Population],
+    projections: Sequence[Projection] = (),
+    *,
+    current: Mapping[str, Array] | None = None,
+    pull: Mapping[str, Array] | None = None,
+    samples: int = 2,
+    schedule: Schedule = EPISODE,
+) -> Case:
+    """A case in which everything is recorded; the last population is the output."""
+    network = SpikingNetwork(1e-3, tuple(populations), tuple(projections), populations[-1].name)
+    stimulus = Stimulus(samples, current or {}, pull or {})
+    return Case(name, network, stimulus, schedule, everything(network))
+
+
+def group(name: str, neuron: Neuron, *bias: float) -> Population:
+    """A population with these biases."""
+    return Population(name, neuron, np.array(bias))
+
+
+def rows(*values: Sequence[float]) -> Array:
+    """A matrix, row by row."""
+    return np.array(values, dtype=float)
+
+
+def link(
+    source: str, target: str, weight: Array, *, delay: int = 1, gain: Gain = Gain.ONE
+) -> Projection:
+    """A projection."""
+    return Projection(source, target, weight, delay, gain)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a backend made of a case."""
+
+    result: Result
+    recordings: list[Recording]
+
+
+def run_case(backend: Backend, case: Case) -> Run:
+    """Run the case, and keep all that comes out."""
+    sink = Memory()
+    result = backend.run(case.network, case.stimulus, case.schedule, record=case.record, sink=sink)
+    return Run(result, sink.recordings)

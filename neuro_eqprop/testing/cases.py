@@ -1,0 +1,171 @@
+"""Small networks that each show one thing a simulator can get wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+
+from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH
+from neuro_eqprop.schedules import Phase, free_only
+from neuro_eqprop.spiking.ir import Gain, Graded, Reset, Spiking
+from neuro_eqprop.testing.build import Case, build, group, link, rows
+from neuro_eqprop.traces import NOTHING
+
+PLAIN = Spiking(
+    current_decay=1.0,
+    voltage_decay=0.0,
+    threshold=1.0,
+    reset=Reset.SUBTRACT,
+    floor=-1.0,
+    ceiling=2.0,
+)
+ZERO = replace(PLAIN, reset=Reset.ZERO)
+LEAKY = replace(PLAIN, current_decay=0.3, voltage_decay=0.1)
+SIGMA_DELTA = Graded(HARD_SIGMOID, theta=1 / 16, damping=0.5)
+
+# Fires first in the eighth step of a sample, when its targets have long been at a limit.
+LATE = group("late", PLAIN, 1 / 16)
+A, B = group("a", PLAIN, 0.375, 0.75), group("b", PLAIN, 0.125, 0.25, 0.0)
+GRADED_A = group("a", SIGMA_DELTA, 0.25, 0.8125)
+GRADED_B = group("b", SIGMA_DELTA, 0.125, -0.25, 0.5)
+ACROSS = rows([0.5, -0.25], [0.75, 0.5], [-0.5, 1.25])
+BACK = ACROSS.T.copy()
+PULL = {"b": rows([1.0, -0.5, 0.75], [-0.25, 1.0, 0.3125])}
+UNEQUAL = (Phase("strong", 0.75, 7, 3), Phase("off", 0.0, 9, 9), Phase("weak", -0.3, 8, 1))
+
+
+def resets() -> list[Case]:
+    """What a spike does to the voltage, and when there is one."""
+    bias, current = (0.3125, 0.75, 1.0, 1.375, 1.5), {"a": rows([0.0] * 5, [0.25] * 5)}
+    tie = (0.5, 0.25, 0.125, 0.4375)
+    leaky_tie = group("a", replace(PLAIN, voltage_decay=0.25), 0.625, 0.4375)
+    leaky = [replace(A, neuron=LEAKY), replace(B, neuron=LEAKY)]
+    silent = [group("a", PLAIN, 0.0, -0.5), group("b", PLAIN, 0.0)]
+    busy = [group("a", PLAIN, 1.0, 1.75), group("b", ZERO, 0.0, 1.0)]
+    return [
+        build("reset by subtraction", [group("a", PLAIN, *bias)], current=current),
+        build("reset to zero", [group("a", ZERO, *bias)], current=current),
+        build("tie at the threshold", [group("a", PLAIN, *tie), group("b", ZERO, *tie)]),
+        build("tie of a leaky voltage", [leaky_tie]),
+        build("leaky decays", leaky, [link("a", "b", ACROSS), link("b", "a", BACK)]),
+        build("silence", silent, [link("a", "b", rows([1.0, 1.0]))]),
+        build("saturation", busy, [link("a", "b", rows([2.0, 1.0], [1.5, 3.0]))]),
+    ]
+
+
+def limits() -> list[Case]:
+    """Where the voltage ends."""
+    kick = rows([4.0], [2.0])
+    free = group("b", replace(PLAIN, floor=-inf, ceiling=inf), -0.5, 1.5)
+    high_floor = group("a", replace(ZERO, floor=0.25), 0.375, -0.5, 0.75)
+    low_ceiling = group("a", replace(PLAIN, ceiling=0.625), 0.25, 0.375, 0.5)
+    return [
+        build("floor", [LATE, group("b", PLAIN, -0.5, -1.0)], [link("late", "b", kick)]),
+        build("ceiling", [LATE, group("b", PLAIN, 1.5, 2.0)], [link("late", "b", -kick)]),
+        build("floor above the reset", [high_floor]),
+        build("ceiling below the threshold", [low_ceiling]),
+        build("no limits", [LATE, free], [link("late", "b", rows([4.0], [-9.0]))]),
+    ]
+
+
+def sizes() -> list[Case]:
+    """As little as there can be, and samples one after the other."""
+    pair = [group("a", PLAIN, 0.0), group("b", LEAKY, 0.0)]
+    loop = [link("a", "b", rows([0.75]), delay=3), link("b", "a", rows([-0.5]))]
+    current = {"a": rows([1.5], [0.0], [-1.5], [0.125])}
+    once = free_only(steps=1, window=1)
+    names = [replace(A, name="v"), replace(B, name="layer 1.x/beta")]
+    quiet = build("nothing recorded", [A, GRADED_B], [link("a", "b", ACROSS / 4)])
+    return [
+        build("one neuron", [group("a", PLAIN, 0.40625)]),
+        build("one sample, one step", [group("a", PLAIN, 0.5, 0.25)], samples=1, schedule=once),
+        build("samples start from rest", pair, loop, current=current, samples=4),
+        build("awkward names", names, [link("v", "layer 1.x/beta", ACROSS)]),
+        replace(quiet, record=NOTHING),
+    ]
+
+
+def paths() -> list[Case]:
+    """What happens to a spike on its way."""
+    beta = Gain.BETA
+    two = [link("a", "b", ACROSS, delay=2), link("a", "b", -ACROSS / 2, delay=5)]
+    gated = link("a", "b", 2 * ACROSS, gain=beta)
+    nudge = [link("a", "b", ACROSS), link("b", "a", BACK), link("b", "b", -np.eye(3), gain=beta)]
+    empty = [
+        link("a", "b", np.zeros((3, 2))),
+        link("b", "a", BACK),
+        link("b", "b", np.zeros((3, 3)), delay=2, gain=beta),
+    ]
+    several = [
+        link("a", "b", ACROSS),
+        link("a", "b", ACROSS),
+        link("a", "b", ACROSS[::-1], delay=2),
+        link("a", "b", -ACROSS, gain=beta),
+        link("a", "b", ACROSS / 2, delay=2, gain=beta),
+    ]
+    return [
+        build("two delays into one target", [A, B], [*two, link("b", "a", BACK, delay=3)]),
+        build("gain read on arrival", [A, B], [gated], schedule=UNEQUAL),
+        build("gain read on late arrival", [A, B], [replace(gated, delay=4)]),
+        build("pull", [B], pull=PULL),
+        build("nudge", [A, B], nudge, pull=PULL, schedule=UNEQUAL),
+        build("empty projection", [A, B], empty),
+        build("self-projection", [A], [link("a", "a", rows([0.25, 0.0], [-0.5, 0.125]))]),
+        build("several projections between two populations", [A, B], several),
+    ]
+
+
+def sums() -> list[Case]:
+    """Tenths, which no float holds exactly: in another order their sums miss a tie by one bit.
+
+    Each target hears of one neuron alone, so that the sum over spikes has no order.
+    """
+    drawn = np.random.default_rng(9).integers(-3, 4, (6, 64))
+    bias, current, one = drawn[0] / 10, drawn[1:3] / 10, drawn[3] / 10
+    pull, by_beta = drawn[4].astype(float), drawn[5].astype(float)
+    paths = [
+        link("one", "sum", one[:, None]),
+        link("one", "sum", by_beta[:, None], gain=Gain.BETA),
+    ]
+    schedule = (Phase("weak", 0.1, 12, 4), Phase("strong", 0.3, 12, 4))
+    neurons = {
+        "spikes": replace(PLAIN, current_decay=0.0),
+        "messages": Graded(LINEAR, theta=0.2, damping=1.0),
+    }
+    return [
+        build(
+            f"order of additions, {name}",
+            [group("one", PLAIN, 1.0), group("sum", neuron, *bias)],
+            paths,
+            current={"sum": current},
+            pull={"sum": np.stack([pull, -pull])},
+            schedule=schedule,
+        )
+        for name, neuron in neurons.items()
+    ]
+
+
+def graded() -> list[Case]:
+    """Messages with a payload."""
+    pair, loop = [GRADED_A, GRADED_B], [link("a", "b", ACROSS / 2), link("b", "a", BACK / 4)]
+    relu, tanh = replace(SIGMA_DELTA, activation=RELU), replace(SIGMA_DELTA, activation=TANH)
+    nudge = link("b", "b", -np.eye(3), delay=2, gain=Gain.BETA)
+    gated = [*loop, nudge, link("a", "b", ACROSS / 8, delay=4)]
+    mixed = [link("a", "b", ACROSS / 4), link("b", "a", BACK, delay=3)]
+    coarse = Graded(LINEAR, theta=0.25, damping=1.0)
+    halves = group("a", coarse, 0.125, 0.375, 0.625, -0.125, -0.375, -0.625)
+    current = {"a": rows([0.0, 0.5], [1.0, -1.0])}
+    return [
+        build("graded hard sigmoid", pair, loop, current=current),
+        build("graded relu", [replace(p, neuron=relu) for p in pair], loop),
+        build("graded tanh", [replace(p, neuron=tanh) for p in pair], loop),
+        build("graded gain and delay", pair, gated, pull=PULL, schedule=UNEQUAL),
+        build("ties in round", [halves]),
+        build("spikes and messages", [A, GRADED_B], mixed),
+    ]
+
+
+CASES: tuple[Case, ...] = (*resets(), *limits(), *sizes(), *paths(), *sums(), *graded())
+"""The named cases, each a short run of few samples."""

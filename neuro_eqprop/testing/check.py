@@ -1,0 +1,131 @@
+"""Compare what a backend does with what the reference does, spike by spike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.backends.base import Backend, Feature, load
+from neuro_eqprop.testing.build import Case, Run, run_case
+from neuro_eqprop.testing.cases import CASES
+from neuro_eqprop.testing.draw import draw_case
+from neuro_eqprop.traces import Recording
+
+TOLERANCE = 1e-12
+"""How far signals and means may be off, relative to the larger of one and their size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The cases a backend passed, and those it was spared, with its own reason."""
+
+    backend: str
+    passed: tuple[str, ...]
+    skipped: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Difference:
+    """A place where the backend and the reference differ; the earliest comes first."""
+
+    step: int
+    population: str
+    unit: int
+    what: str
+    got: float
+    want: float
+
+
+def wrong(got: Array | Ints, want: Array | Ints, tolerance: float) -> Ints:
+    """The indices at which two arrays differ, in order; a value that is not finite differs."""
+    with np.errstate(invalid="ignore"):
+        off = np.abs(got - want) <= tolerance * np.maximum(1.0, np.abs(want))
+    return np.argwhere(~off)
+
+
+def differences(got: Recording, want: Recording) -> Iterator[Difference]:
+    """Of each recorded array the first difference: spikes exact, signals within the tolerance."""
+    pairs = [(name, "message", got.spikes[name], want.spikes[name], 0.0) for name in want.spikes]
+    pairs += [
+        (name, variable, got.signals[name, variable], array, TOLERANCE)
+        for (name, variable), array in want.signals.items()
+    ]
+    for name, what, mine, right, tolerance in pairs:
+        if mine.shape != right.shape:
+            raise AssertionError(f"{what} of {name!r} is {mine.shape}, not {right.shape}")
+        for step, unit in wrong(mine, right, tolerance)[:1]:
+            yield Difference(step, name, unit, what, mine[step, unit], right[step, unit])
+
+
+def compare_recordings(got: list[Recording], want: list[Recording]) -> None:
+    """Refuse the first sample, and in it the earliest step, that differs."""
+    if len(got) != len(want):
+        raise AssertionError(f"{len(got)} samples reached the sink, not {len(want)}")
+    for sample, (mine, right) in enumerate(zip(got, want, strict=True)):
+        if set(mine.spikes) != set(right.spikes) or set(mine.signals) != set(right.signals):
+            raise AssertionError(
+                f"recorded {sorted(mine.spikes)} and {sorted(mine.signals)}, "
+                f"not {sorted(right.spikes)} and {sorted(right.signals)}"
+            )
+        first = min(differences(mine, right), default=None)
+        if first is not None:
+            raise AssertionError(
+                f"sample {sample}, step {first.step}, population {first.population!r}, "
+                f"unit {first.unit}: {first.what} is {first.got!r}, in the reference {first.want!r}"
+            )
+
+
+def compare_results(got: Run, want: Run, case: Case) -> None:
+    """Refuse the first difference in what was measured."""
+    for what, mine, right, tolerance in (
+        ("messages", got.result.messages, want.result.messages, 0.0),
+        ("firing", got.result.firing, want.result.firing, TOLERANCE),
+        ("drive", got.result.drive, want.result.drive, TOLERANCE),
+    ):
+        if set(mine) != set(right):
+            raise AssertionError(f"{what} of {sorted(mine)}, not of {sorted(right)}")
+        for name in right:
+            if mine[name].shape != right[name].shape:
+                raise AssertionError(
+                    f"{what} of {name!r} is {mine[name].shape}, not {right[name].shape}"
+                )
+            for sample, k, unit in wrong(mine[name], right[name], tolerance)[:1]:
+                raise AssertionError(
+                    f"sample {sample}, phase {case.schedule[k].name!r}, population {name!r}, "
+                    f"unit {unit}: {what} is {mine[name][sample, k, unit]!r}, "
+                    f"in the reference {right[name][sample, k, unit]!r}"
+                )
+
+
+def check_case(backend: Backend, case: Case) -> None:
+    """Raise an AssertionError that names the first difference to the reference, if there is one."""
+    digest = case.network.digest
+    want = run_case(load("reference"), case)
+    got = run_case(backend, case)
+    try:
+        compare_recordings(got.recordings, want.recordings)
+        compare_results(got, want, case)
+        if case.network.digest != digest:
+            raise AssertionError("the network itself was changed by the run")
+    except AssertionError as error:
+        raise AssertionError(f"{backend.name}, case {case.name!r}: {error}") from None
+
+
+def check_backend(backend: Backend, *, seed: int, networks: int = 20) -> Report:
+    """Compare a backend with the reference on `CASES` and on that many random networks.
+
+    A case that needs what the backend says it lacks is skipped with the reason it gives.
+    """
+    passed: list[str] = []
+    skipped: dict[str, str] = {}
+    for case in (*CASES, *(draw_case(seed, number) for number in range(networks))):
+        lacking = [f for f in Feature if f in case.needs and f not in backend.support]
+        if lacking:
+            skipped[case.name] = backend.support.reasons[lacking[0]]
+            continue
+        check_case(backend, case)
+        passed.append(case.name)
+    return Report(backend.name, tuple(passed), skipped)
