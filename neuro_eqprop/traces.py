@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Protocol
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.schedules import Schedule
 
 
@@ -40,6 +40,12 @@ class Counts:
     """Neuron updates that did not."""
     host_macs: int = 0
     """Multiplications done outside of the network to feed it."""
+    weight_updates: int = 0
+    """Weights into the population that learning changed."""
+    tag_updates: int = 0
+    """Tags of such weights that learning changed."""
+    trace_updates: int = 0
+    """Activity traces that learning changed."""
 
     def __add__(self, other: Counts) -> Counts:
         sums = (getattr(self, f.name) + getattr(other, f.name) for f in fields(self))
@@ -59,6 +65,27 @@ class Record:
 
 
 NOTHING = Record()
+
+VARIABLES: Mapping[Kind, tuple[str, ...]] = {
+    Kind.RATE: ("rate", "drive"),
+    Kind.SPIKES: ("spikes", "voltage", "drive"),
+    Kind.GRADED: ("spikes", "state", "drive"),
+}
+"""What can be recorded of a population; the first is what its rate is read from."""
+
+
+def choose(words: Iterable[str], kinds: Mapping[str, Kind]) -> Record:
+    """What its rate is read from of every population, and what `population:variable` words add."""
+    chosen = {(name, VARIABLES[kind][0]) for name, kind in kinds.items()}
+    for word in words:
+        name, _, variable = word.rpartition(":")
+        if name not in kinds:
+            raise UnknownNameError("population to record (population:variable)", word, kinds)
+        if variable not in VARIABLES[kinds[name]]:
+            raise UnknownNameError(f"variable of {name!r}", variable, VARIABLES[kinds[name]])
+        chosen.add((name, variable))
+    spikes = frozenset(name for name, variable in chosen if variable == "spikes")
+    return Record(spikes, frozenset(pair for pair in chosen if pair[1] != "spikes"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +159,8 @@ class Trace:
     """Values (steps over all samples, units) by population and variable."""
     counts: Mapping[tuple[str, str], Counts]
     """By population and phase."""
+    complete: bool = True
+    """Whether the run came to its end; if not, these are the samples it got to."""
 
     @property
     def steps(self) -> int:
@@ -148,17 +177,39 @@ class Trace:
             start = stop
         raise KeyError(phase)
 
+    @property
+    def readable(self) -> tuple[str, ...]:
+        """The populations whose rate can be read from what was recorded."""
+        rates = {name for name, variable in self.signals if variable == "rate"}
+        return tuple(
+            n for n, k in self.kinds.items() if n in (rates if k is Kind.RATE else self.spikes)
+        )
+
     def course(self, population: str) -> Array:
         """The rate at each step (samples, steps, units): signal, spikes, or sum of messages."""
-        samples = len(self.index)
         kind = self.kinds[population]
         if kind is Kind.RATE:
-            return self.signals[population, "rate"].reshape(samples, self.steps, -1)
+            if (population, "rate") not in self.signals:
+                raise ValueError(f"the rate of {population!r} was not recorded in this trace")
+            values = self.signals[population, "rate"]
+            return values.reshape(len(self.index), self.steps, values.shape[-1])
+        if population not in self.spikes:
+            raise ValueError(f"the spikes of {population!r} were not recorded in this trace")
         train = self.spikes[population]
-        raster = np.zeros((samples * self.steps, train.size))
+        raster = np.zeros((len(self.index) * self.steps, train.size))
         raster[train.step, train.unit] = train.value
-        raster = raster.reshape(samples, self.steps, train.size)
+        raster = raster.reshape(len(self.index), self.steps, train.size)
         return raster if kind is Kind.SPIKES else np.cumsum(raster, axis=1)
+
+    def recording(self, sample: int) -> Recording:
+        """What was recorded of one sample."""
+        first, stop = sample * self.steps, (sample + 1) * self.steps
+        spikes: dict[str, Array] = {}
+        for name, events in self.spikes.items():
+            here = slice(*np.searchsorted(events.step, (first, stop)))
+            spikes[name] = np.zeros((self.steps, events.size))
+            spikes[name][events.step[here] - first, events.unit[here]] = events.value[here]
+        return Recording(spikes, {key: v[first:stop] for key, v in self.signals.items()})
 
     def rate(self, population: str, phase: str) -> Array:
         """The rate in a phase (samples, units), as its kind says."""
@@ -167,3 +218,89 @@ class Trace:
         if self.kinds[population] is Kind.RATE:
             return np.asarray(course[:, stop - 1])
         return np.asarray(course[:, window:stop].mean(axis=1))
+
+    def running(self, population: str, phase: str) -> Array:
+        """At each step of a phase, its rate had the phase ended there (samples, steps, units)."""
+        start, window, stop = self.span(phase)
+        course = self.course(population)[:, start:stop]
+        if self.kinds[population] is Kind.RATE:
+            return course
+        sums = np.concatenate([np.zeros_like(course[:, :1]), np.cumsum(course, axis=1)], axis=1)
+        ends = np.arange(1, stop - start + 1)
+        # In whole numbers, so that the last width is the window itself.
+        widths = -(-ends * (stop - window) // (stop - start))
+        return np.asarray((sums[:, ends] - sums[:, ends - widths]) / widths[:, None])
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run is going to record, known before its first step; the fields are those of Trace."""
+
+    origin: Origin
+    schedule: Schedule
+    kinds: Mapping[str, Kind]
+    sizes: Mapping[str, int]
+    """How many units each population has."""
+    connections: tuple[str, ...]
+    index: Ints
+    label: Ints
+    inputs: Array
+    record: Record
+
+    def __post_init__(self) -> None:
+        if set(self.kinds) != set(self.sizes):
+            raise ValueError(f"kinds {sorted(self.kinds)} and sizes {sorted(self.sizes)} differ")
+        names = [phase.name for phase in self.schedule]
+        if not names or len(set(names)) != len(names):
+            raise ValueError(f"a trace needs phases, each with its own name, not {names}")
+        if self.inputs.ndim != 2 or not len(self.index) == len(self.label) == len(self.inputs):
+            raise ValueError("every sample needs an index, a label and a row of inputs")
+        for name in {*self.record.spikes, *(name for name, _ in self.record.signals)}:
+            if name not in self.kinds:
+                raise UnknownNameError("population to record", name, self.kinds)
+
+    @property
+    def steps(self) -> int:
+        """Steps of one sample, over all phases."""
+        return sum(phase.steps for phase in self.schedule)
+
+    @property
+    def most_bytes(self) -> int:
+        """The size of what is recorded if every unit sent something at every step, unpacked."""
+        cells = sum(8 * self.sizes[name] for name, _ in self.record.signals)
+        events = sum(20 * self.sizes[name] for name in self.record.spikes)
+        return (cells + events) * self.steps * len(self.index)
+
+
+def train(payload: Array, first: int) -> SpikeTrain:
+    """The events of one sample (steps, units) whose first step is `first`."""
+    step, unit = np.nonzero(payload)
+    return SpikeTrain(step + first, unit, payload[step, unit], payload.shape[1])
+
+
+def gather(
+    plan: Plan, recordings: Sequence[Recording], counts: Mapping[tuple[str, str], Counts]
+) -> Trace:
+    """The trace of a run whose recordings were kept in memory."""
+    spikes: dict[str, SpikeTrain] = {}
+    for name in sorted(plan.record.spikes):
+        each = [train(r.spikes[name], k * plan.steps) for k, r in enumerate(recordings)]
+        step, unit = (np.concatenate([getattr(t, f) for t in each]) for f in ("step", "unit"))
+        value = np.concatenate([t.value for t in each])
+        spikes[name] = SpikeTrain(step, unit, value, plan.sizes[name])
+    signals = {
+        key: np.concatenate([r.signals[key] for r in recordings])
+        for key in sorted(plan.record.signals)
+    }
+    return Trace(
+        plan.origin,
+        plan.schedule,
+        plan.kinds,
+        plan.connections,
+        plan.index,
+        plan.label,
+        plan.inputs,
+        spikes,
+        signals,
+        counts,
+    )

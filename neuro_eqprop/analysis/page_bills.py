@@ -1,0 +1,124 @@
+"""Energy estimates as a report sees them, read from JSON with nothing taken for granted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Row: TypeAlias = Mapping[str, Any]
+"""A JSON object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Joules with their range."""
+
+    name: str
+    joules: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """The joules of one use (inference or learning) of a network on one chip."""
+
+    profile: str
+    title: str
+    use: str
+    total: Term | None
+    terms: tuple[Term, ...]
+    unknown: tuple[str, ...]
+    boundary: str
+    """What the total is drawn around: the chip, the board, the moving parts only."""
+    reason: str
+    """Why there is no total."""
+    facts: Row
+    """What the placement says: fits, cores, chips, binding; and the seconds of one use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bills:
+    """All chips, and devices that do the same work densely."""
+
+    chips: tuple[Bill, ...] = ()
+    devices: tuple[tuple[Term, str], ...] = ()
+    """Each with the boundary of its measurement."""
+
+
+def number(value: object) -> float | None:
+    """A finite number, or nothing."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def word(value: object) -> str:
+    """A text; empty where there is none."""
+    return "" if value is None else str(value)
+
+
+def rows(held: object, name: str) -> list[Row]:
+    """The objects in a list that stands under a name; none where there is no such list."""
+    listed = held.get(name) if isinstance(held, Mapping) else None
+    return (
+        [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+    )
+
+
+def read_bills(held: object) -> Bills:
+    """The estimates in what `energy` writes."""
+    chips = tuple(
+        bill(profile, use)
+        for profile in rows(held, "profiles")
+        for use in ("inference", "learning")
+        if isinstance(profile.get(use), Mapping)
+    )
+    devices: list[tuple[Term, str]] = []
+    for row in rows(held, "reference"):
+        found = term(f"{word(row.get('device'))}, batch {word(row.get('batch'))}", row)
+        if found is not None:
+            devices.append((found, plain(row.get("boundary"))))
+    return Bills(chips, tuple(devices))
+
+
+def bill(profile: Row, use: str) -> Bill:
+    """One estimate; terms may be a mapping by name or a list of named terms."""
+    part = profile[use]
+    listed = part.get("terms")
+    if isinstance(listed, Mapping):
+        named = [(str(name), each) for name, each in listed.items()]
+    else:
+        named = [(word(each.get("name")), each) for each in rows(part, "terms")]
+    terms = [term(name, each) for name, each in named]
+    unknown = part.get("unknown")
+    name = word(profile.get("profile"))
+    facts = {key: part.get(key, profile.get(key)) for key in ("fits", "cores", "chips", "binding")}
+    return Bill(
+        name,
+        word(profile.get("title")) or name,
+        use,
+        term("total", part),
+        tuple(sorted((t for t in terms if t), key=lambda t: -t.joules)),
+        tuple(str(each) for each in unknown) if isinstance(unknown, list) else (),
+        plain(part.get("boundary")),
+        word(part.get("reason")),
+        facts | {"seconds": part.get("seconds")},
+    )
+
+
+def plain(value: object) -> str:
+    """A word of the program as people write it."""
+    return word(value).replace("_", " ")
+
+
+def term(name: str, held: object) -> Term | None:
+    """A term with its range; without one, low and high are the value itself."""
+    row = held if isinstance(held, Mapping) else {"joules": held}
+    joules = number(row.get("joules"))
+    if joules is None:
+        return None
+    low, high = number(row.get("low")), number(row.get("high"))
+    return Term(name, joules, joules if low is None else low, joules if high is None else high)

@@ -1,0 +1,155 @@
+"""What a run folder holds, read for its report; what is damaged is left out and told."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neuro_eqprop.analysis.compare import Agreement, compare
+from neuro_eqprop.analysis.page_bills import Bills, Row, read_bills
+from neuro_eqprop.traces import Kind, Trace
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+FAVOURITE = ("lava", "brian2", "snntorch", "reference")
+"""Which simulator speaks for the spikes in the headline and comes first, if several do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run folder as its report sees it."""
+
+    path: Path
+    study: Mapping[str, Any]
+    """The settings, tables flattened to `table.key`."""
+    metrics: tuple[Row, ...]
+    evaluations: tuple[Row, ...]
+    bills: Bills
+    rates: tuple[str, Trace] | None
+    """The trace of rates, with the name of its file."""
+    spikes: Mapping[str, Trace]
+    """The traces of simulators, by the names of their files."""
+    agreements: Mapping[str, Agreement]
+    """Of each of them with the rates, where they can be compared."""
+    notes: tuple[str, ...]
+    """What was found but could not be used, and why."""
+
+    def setting(self, key: str) -> Any:  # noqa: ANN401
+        """The setting of that name in whichever table, or None."""
+        return next((v for k, v in self.study.items() if k.rpartition(".")[2] == key), None)
+
+    def simulator(self, name: str) -> str:
+        """What ran the trace in that file, and how it speaks if not by plain spikes."""
+        trace = self.spikes[name]
+        graded = any(kind is Kind.GRADED for kind in trace.kinds.values())
+        return f"{trace.origin.backend}, graded" if graded else trace.origin.backend
+
+
+def favour(item: tuple[str, Trace]) -> tuple[int, bool, str]:
+    """The order of simulators: favourites first, plain spikes before messages, then by name."""
+    name, trace = item
+    known = trace.origin.backend in FAVOURITE
+    place = FAVOURITE.index(trace.origin.backend) if known else len(FAVOURITE)
+    return place, any(kind is Kind.GRADED for kind in trace.kinds.values()), name
+
+
+def gather(path: Path, traces: Mapping[str, Trace], notes: Sequence[str] = ()) -> Run:
+    """Everything a run folder holds; its traces come already read, by the names of their files."""
+    told = list(notes)
+    held = {name: trace for name, trace in traces.items() if len(trace.index)}
+    told += [f"{name} holds no whole sample yet." for name in traces if name not in held]
+    told += [f"{name} is not complete." for name, trace in held.items() if not trace.complete]
+    rates = {n: t for n, t in held.items() if all(k is Kind.RATE for k in t.kinds.values())}
+    others = [(name, trace) for name, trace in held.items() if name not in rates]
+    spikes = dict(sorted(others, key=favour))
+    first = next(iter(sorted(rates.items())), None)
+    agreements: dict[str, Agreement] = {}
+    for name, trace in spikes.items():
+        found = agree(first, name, trace=trace, notes=told)
+        if found is not None:
+            agreements[name] = found
+    return Run(
+        path,
+        read_study(path / "study.toml", told),
+        read_lines(path / "metrics.jsonl", told),
+        read_lines(path / "evaluations.jsonl", told),
+        read_energy(path / "energy.json", told),
+        first,
+        spikes,
+        agreements,
+        tuple(told),
+    )
+
+
+def agree(
+    rates: tuple[str, Trace] | None, name: str, *, trace: Trace, notes: list[str]
+) -> Agreement | None:
+    """How a simulator's trace agrees with the rates; nothing where they cannot be compared."""
+    if rates is None:
+        return None
+    try:
+        return compare(rates[1], trace)
+    except ValueError as error:
+        notes.append(f"{rates[0]} and {name} were not compared: {error}.")
+        return None
+
+
+def read_study(path: Path, notes: list[str]) -> dict[str, Any]:
+    """The settings of a run, flat."""
+    if not path.is_file():
+        return {}
+    try:
+        return flatten(tomllib.loads(path.read_text(encoding="utf-8")), "")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        notes.append(f"{path.name} could not be read: {error}.")
+        return {}
+
+
+def flatten(table: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """`{"a": {"b": 1}}` as `{"a.b": 1}`."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        inner = isinstance(value, Mapping)
+        flat |= flatten(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": value}
+    return flat
+
+
+def read_lines(path: Path, notes: list[str]) -> tuple[Row, ...]:
+    """The JSON objects of a file, one a line; a cut line is left out and told."""
+    if not path.is_file():
+        return ()
+    rows: list[Row] = []
+    for place, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines()):
+        row = parse(line)
+        if isinstance(row, dict):
+            rows.append(row)
+        elif line.strip():
+            notes.append(f"Line {place + 1} of {path.name} is no JSON object and was left out.")
+    return tuple(rows)
+
+
+def parse(text: str) -> Any:  # noqa: ANN401
+    """The JSON value in a text, or None."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def read_energy(path: Path, notes: list[str]) -> Bills:
+    """The energy estimates of a run."""
+    if not path.is_file():
+        return Bills()
+    held = parse(path.read_text(encoding="utf-8", errors="replace"))
+    if not isinstance(held, dict) or not isinstance(held.get("profiles"), list):
+        notes.append(f"{path.name} holds no list of profiles and was left out.")
+        return Bills()
+    return read_bills(held)

@@ -1,0 +1,131 @@
+"""The part of a report on energy: every chip, and the terms of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from html import escape
+from typing import Any
+
+from neuro_eqprop.analysis import page_text as text
+from neuro_eqprop.analysis.page_bills import Bill, Bills, Term, number
+
+
+def shown(bills: Bills) -> list[Bill]:
+    """The bills whose terms can be drawn, those that fit first."""
+    drawn = [bill for bill in bills.chips if any(term.joules > 0 for term in bill.terms)]
+    return sorted(drawn, key=lambda bill: (bill.facts.get("fits") is not True, bill.use))
+
+
+def headline(bills: Bills) -> Bill | None:
+    """The first chip the network fits on and whose inference has a total."""
+    totals = [b for b in bills.chips if b.total and b.use == "inference"]
+    fitting = [b for b in totals if b.facts.get("fits") is True]
+    return (fitting or totals or [None])[0]
+
+
+def chart(bills: Bills) -> dict[str, Any]:
+    """What the script draws: an overview, and the terms of each bill."""
+    bars: list[dict[str, Any]] = []
+    for bill in bills.chips:
+        if bill.total and bill.total.joules > 0:
+            name = bill.title + (f" ({bill.boundary})" if bill.boundary else "")
+            kind = "learning" if bill.use == "learning" else "inference"
+            bars.append(asdict(bill.total) | {"name": name, "kind": kind})
+    for device, boundary in bills.devices:
+        if device.joules > 0:
+            name = device.name + (f" ({boundary})" if boundary else "")
+            bars.append(asdict(device) | {"name": name, "kind": "dense"})
+    terms = [
+        {
+            "name": f"{bill.title}: {bill.use}",
+            "terms": [asdict(term) for term in bill.terms if term.joules > 0],
+            "total": asdict(bill.total) if bill.total and bill.total.joules > 0 else None,
+        }
+        for bill in shown(bills)
+    ]
+    return {"overview": sorted(bars, key=lambda bar: -bar["joules"]), "bills": terms}
+
+
+def spread(term: Term) -> str:
+    """The range of a term."""
+    return f"{text.quantity(term.low, 'J')} to {text.quantity(term.high, 'J')}"
+
+
+def body(bills: Bills, figures: Sequence[str]) -> str:
+    """The whole part; `figures` are the places of the overview and of the terms."""
+    details = "".join(
+        f'<div class="bill" data-bill="{k}">{bill_text(bill)}</div>'
+        for k, bill in enumerate(shown(bills))
+    )
+    choice = '<div class="controls"><label>chip <select id="chip"></select></label></div>'
+    drawn = (
+        f'{choice}<div class="grid two">{figures[1]}<div>{details}</div></div>' if details else ""
+    )
+    return (
+        "<p>An estimate: counted events times published costs, not a measurement. Only totals drawn "
+        "around the same thing (in brackets) compare; whiskers are the ranges of the costs; what "
+        "nobody published is listed and not guessed.</p>"
+        f"{figures[0] if chart(bills)['overview'] else ''}{drawn}{chips_table(bills)}"
+    )
+
+
+def bill_text(bill: Bill) -> str:
+    """What an estimate says besides its terms."""
+    said: list[str] = []
+    if bill.total:
+        least = "at least " if bill.unknown else ""
+        said.append(f"{least}{text.quantity(bill.total.joules, 'J')} ({spread(bill.total)})")
+    seconds = number(bill.facts.get("seconds"))
+    if seconds is not None:
+        said.append(f"{text.quantity(seconds, 's')} long")
+    said.append(place(bill))
+    sentence = f"<p>{escape('; '.join(part for part in said if part))}.</p>"
+    return sentence + text.listing("Not known, so not in the sum", bill.unknown)
+
+
+def place(bill: Bill) -> str:
+    """Whether it fits, and on what."""
+    fits, cores, chips = (bill.facts.get(name) for name in ("fits", "cores", "chips"))
+    if fits is False:
+        return "does not fit"
+    if number(cores) is None or number(chips) is None:
+        return "fits" if fits else "not known whether it fits"
+    where = f"{many(cores, 'core')} of {many(chips, 'chip')}"
+    return f"fits on {where}" if fits else f"would take {where}; not known whether it fits"
+
+
+def many(value: object, noun: str) -> str:
+    """A number of things, in the right grammatical number."""
+    return f"{text.count(value)} {noun}{'' if number(value) == 1 else 's'}"
+
+
+def chips_table(bills: Bills) -> str:
+    """Every chip and use, also those without a number, with the reason."""
+    header = [
+        "chip",
+        "use",
+        "joules",
+        "low",
+        "high",
+        "drawn around",
+        "seconds",
+        "what stands in the way",
+    ]
+    rows = []
+    for bill in bills.chips:
+        total = bill.total
+        numbers = [total.joules, total.low, total.high] if total else [None] * 3
+        seconds = number(bill.facts.get("seconds"))
+        told = bill.reason or ("" if bill.facts.get("fits") else place(bill))
+        rows.append(
+            [
+                text.text_cell(bill.title),
+                text.text_cell(bill.use),
+                *((n, text.DASH if n is None else text.quantity(n, "J")) for n in numbers),
+                text.text_cell(bill.boundary),
+                (seconds, text.DASH if seconds is None else text.quantity(seconds, "s")),
+                (told, f'<span class="told">{escape(told)}</span>'),
+            ]
+        )
+    return text.table("chips", header, rows)

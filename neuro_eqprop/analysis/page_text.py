@@ -1,0 +1,249 @@
+"""The words and tables of a report: everything that came from a file is escaped here."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from html import escape
+from math import floor, log10
+
+from neuro_eqprop.analysis.compare import SETTLED
+from neuro_eqprop.analysis.page_bills import Row, number
+from neuro_eqprop.analysis.page_data import FAVOURITE, Run
+
+DASH = "\u2013"
+SPELLED = {"lava": "Lava", "brian2": "Brian2", "snntorch": "snnTorch"}
+"""The simulators as their makers write them."""
+
+
+def percent(value: object, digits: int = 1) -> str:
+    """A fraction of one, for people."""
+    known = number(value)
+    return DASH if known is None else f"{100 * known:.{digits}f}\u00a0%"
+
+
+def decimal(value: object, digits: int = 4) -> str:
+    """A number of about one, for people."""
+    known = number(value)
+    return DASH if known is None else f"{known:.{digits}f}"
+
+
+def count(value: object) -> str:
+    """A number of things, with thin spaces between thousands; one decimal below a hundred."""
+    known = number(value)
+    if known is None:
+        return DASH
+    whole = known == int(known) or abs(known) >= 100
+    return f"{known:,.0f}".replace(",", "\u202f") if whole else f"{known:.1f}"
+
+
+def quantity(value: float, unit: str) -> str:
+    """Two or three digits with an SI prefix: 3.1e-6 is 3.1 µ."""
+    if value == 0:
+        return f"0 {unit}"
+    power = max(-15, min(9, 3 * floor(log10(abs(value)) / 3)))
+    prefix = dict(zip(range(-15, 12, 3), "fpnµm kMG", strict=True))[power].strip()
+    return f"{value / 10.0**power:.3g}\u00a0{prefix}{unit}"
+
+
+def command(*words: object) -> str:
+    """A command line as it is typed, as HTML."""
+    return f"<code>{escape(shlex.join(str(word) for word in words))}</code>"
+
+
+def made(*commands: str) -> str:
+    """The lines below a figure that say how to make it again."""
+    return f'<div class="made"><span>Reproduce</span>{"".join(commands)}</div>'
+
+
+def table(name: str, header: Sequence[str], rows: Iterable[Sequence[tuple[object, str]]]) -> str:
+    """A table that sorts; a cell is what it sorts by and what it shows (already HTML)."""
+    heads = "".join(
+        f'<th scope="col"><button type="button">{escape(title)}</button></th>' for title in header
+    )
+    body = "".join(f"<tr>{''.join(cell(*each) for each in row)}</tr>" for row in rows)
+    return (
+        f'<div class="wide"><table class="sorts" id="{name}-table"><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def cell(value: object, shown: str) -> str:
+    """One cell; numbers stand to the right."""
+    known = number(value)
+    if known is None and isinstance(value, str):
+        return f'<td data-value="{escape(value)}">{shown}</td>'
+    return f'<td class="number" data-value="{"" if known is None else repr(known)}">{shown}</td>'
+
+
+def text_cell(value: object) -> tuple[object, str]:
+    """A cell of text; a dash where there is none."""
+    shown = DASH if value is None else str(value)
+    return shown, escape(shown)
+
+
+def network_name(run: Run) -> str:
+    """The network in a few words: "a layered network (128 hidden units)"."""
+    model, hidden = run.setting("model"), run.setting("hidden")
+    sizes = hidden if isinstance(hidden, list) else [hidden] if hidden else []
+    units = " and ".join(str(size) for size in sizes)
+    kind = f"{model} network" if model else "network"
+    return kind + (f" with {units} hidden units" if units else "")
+
+
+def lead(run: Run) -> str:
+    """What was trained and how well, in sentences."""
+    data, beta, nudging = run.setting("dataset"), run.setting("beta"), run.setting("nudging")
+    how = "equilibrium propagation"
+    details = [f"{nudging} nudging" if nudging else "", f"beta {beta}" if beta else ""]
+    inside = ", ".join(part for part in details if part)
+    said = [f"A {network_name(run)} learned {data or 'its data'} by {how}"]
+    said[0] += f" ({inside})" if inside else ""
+    if run.metrics:
+        last = run.metrics[-1]
+        said[0] += f" in {count(last.get('epoch'))} epochs"
+        accuracy = percent(last.get("test_accuracy"))
+        said.append(f"It answers {accuracy} of the samples it was not trained on correctly")
+    best = spiking(run)
+    if best is not None:
+        said.append(
+            f"Translated to spikes and run on {spelled(best)} for {count(best.get('steps'))} "
+            f"steps, it gives the same answer as the rates on {percent(best.get('agreement'))} of "
+            f"{count(best.get('samples'))} samples"
+        )
+    return escape(". ".join(said) + ".")
+
+
+def spiking(run: Run) -> Row | None:
+    """The evaluation that speaks for the spikes: the favourite simulator's last one."""
+    found = [row for row in run.evaluations if row.get("on") in FAVOURITE]
+    found.sort(key=lambda row: -FAVOURITE.index(str(row["on"])))
+    return found[-1] if found else None
+
+
+def spelled(row: Row) -> str:
+    """The name of the simulator of an evaluation."""
+    name = str(row.get("on"))
+    return SPELLED.get(name, f"the {name} simulator")
+
+
+def tiles(run: Run, more: Sequence[tuple[str, str, str]]) -> str:
+    """The headline numbers, each with a line that says what it is."""
+    shown: list[tuple[str, str, str]] = []
+    if run.metrics:
+        value = percent(run.metrics[-1].get("test_accuracy"))
+        shown.append((value, "test accuracy", "of the network of rates"))
+    best = spiking(run)
+    if best is not None:
+        where = f"rates and spikes on {spelled(best)}"
+        shown.append((percent(best.get("agreement")), "same answer", where))
+        shown.append((decimal(best.get("pearson")), "correlation", "of rates and firing rates"))
+    cards = "".join(
+        f"<li><strong>{escape(value)}</strong><span>{escape(label)}</span>"
+        f"<small>{escape(note)}</small></li>"
+        for value, label, note in [*shown, *more]
+    )
+    return f'<ul class="tiles">{cards}</ul>' if cards else ""
+
+
+def agreement_table(run: Run) -> str:
+    """Layers and phases of every simulator's trace against the rates."""
+    header = [
+        "simulator",
+        "layer",
+        "phase",
+        "Pearson",
+        "RMSE",
+        "99.9 %",
+        "worst",
+        "settled",
+        "rates",
+    ]
+    rows = [
+        [
+            text_cell(run.simulator(name)),
+            text_cell(each.layer),
+            text_cell(each.phase),
+            (each.distance.pearson, decimal(each.distance.pearson, 5)),
+            (each.distance.rmse, decimal(each.distance.rmse)),
+            (each.distance.p999, decimal(each.distance.p999)),
+            (each.distance.worst, decimal(each.distance.worst)),
+            (each.settled_at, str(each.settled_at)),
+            (each.settled_at_a, str(each.settled_at_a)),
+        ]
+        for name, found in run.agreements.items()
+        for each in found.layers
+    ]
+    note = (
+        f"<p>Pooled over samples and units. 99.9 % is that percentile of the absolute error. "
+        f"Settled is the step of the phase from which on the firing rate stays within {SETTLED} "
+        f"(root mean square) of where it ends; rates is the same for the rates.</p>"
+    )
+    return table("agreement", header, rows) + note
+
+
+def updates_table(run: Run) -> str:
+    """The Hebbian updates of every connection, rates against spikes."""
+    rows = [
+        [
+            text_cell(run.simulator(name)),
+            text_cell(each.connection),
+            (each.cosine, decimal(each.cosine, 5)),
+            (each.sign_agreement, percent(each.sign_agreement)),
+        ]
+        for name, found in run.agreements.items()
+        for each in found.connections
+    ]
+    if not rows:
+        return ""
+    header = ["simulator", "connection", "cosine", "same sign"]
+    head = "<h3>The weight changes both sides ask for</h3>"
+    return head + table("updates", header, rows)
+
+
+def simulators_table(run: Run) -> str:
+    """The last evaluation of each kind."""
+    keys = ("on", "code", "bits", "steps", "samples")
+    last: dict[tuple[str, ...], Row] = {}
+    for row in run.evaluations:
+        key = tuple(str(row.get(name)) for name in keys)
+        last.pop(key, None)
+        last[key] = row
+    header = ["on", "code", "steps", "samples", "accuracy", "same answer", "Pearson", "RMSE"]
+    rows = [
+        [
+            text_cell(row.get("on")),
+            text_cell(row.get("code")),
+            (row.get("steps"), count(row.get("steps"))),
+            (row.get("samples"), count(row.get("samples"))),
+            (row.get("accuracy"), percent(row.get("accuracy"), 2)),
+            (row.get("agreement"), percent(row.get("agreement"), 2)),
+            (row.get("pearson"), decimal(row.get("pearson"), 5)),
+            (row.get("rmse"), decimal(row.get("rmse"))),
+            (row.get("spikes_per_neuron"), count(row.get("spikes_per_neuron"))),
+            (row.get("synops_per_sample"), count(row.get("synops_per_sample"))),
+            (row.get("seconds"), decimal(row.get("seconds"), 2)),
+        ]
+        for row in last.values()
+    ]
+    return table("simulators", [*header, "spikes", "synops", "seconds"], rows)
+
+
+def evaluate_commands(run: Run) -> list[str]:
+    """How each of the evaluations is made again."""
+    found: dict[str, None] = {}
+    for row in run.evaluations:
+        words: list[object] = ["neuro-eqprop", "evaluate", run.path, "--on", row.get("on")]
+        for name in ("samples", "steps", "code", "bits"):
+            if row.get(name) is not None:
+                words += [f"--{name}", row[name]]
+        found[command(*words)] = None
+    return list(found)
+
+
+def listing(title: str, items: Sequence[str]) -> str:
+    """A titled list, or nothing."""
+    if not items:
+        return ""
+    points = "".join(f"<li>{escape(item)}</li>" for item in items)
+    return f'<p class="listed">{escape(title)}</p><ul>{points}</ul>'

@@ -1,0 +1,84 @@
+"""`neuro-eqprop compare A.h5 B.h5`: how far the rates of two traces lie apart."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+
+from neuro_eqprop.cli.base import Command, Json, percent
+
+if TYPE_CHECKING:
+    from neuro_eqprop.analysis.compare import Agreement
+
+
+def options(parser: ArgumentParser) -> None:
+    """The two traces."""
+    parser.add_argument("a", type=Path, metavar="A.h5", help="the trace that is compared with")
+    parser.add_argument("b", type=Path, metavar="B.h5", help="the trace that is compared")
+
+
+def run(args: Namespace) -> Json:
+    """Read both and compare them."""
+    from neuro_eqprop.analysis.compare import SETTLED, compare
+    from neuro_eqprop.files.tracefile import read
+
+    a, b = read(args.a), read(args.b)
+    outcome = as_json(compare(a, b))
+    sides = {"a": str(args.a), "b": str(args.b), "backends": [a.origin.backend, b.origin.backend]}
+    return sides | {"settled_within": SETTLED} | outcome
+
+
+def as_json(agreement: Agreement) -> Json:
+    """The fields of `compare --json`."""
+    layers = [
+        {
+            "layer": each.layer,
+            "phase": each.phase,
+            **asdict(each.distance),
+            "settled_at": each.settled_at,
+            "settled_at_a": each.settled_at_a,
+        }
+        for each in agreement.layers
+    ]
+    return {
+        "samples": agreement.samples,
+        "layers": layers,
+        "pooled": [{"phase": phase, **asdict(each)} for phase, each in agreement.pooled],
+        "connections": [asdict(each) for each in agreement.connections],
+    }
+
+
+def number(value: float | None) -> str:
+    """A number of about one, or a dash."""
+    return "-" if value is None else f"{value:.5f}"
+
+
+def show(outcome: Json, console: Console) -> None:
+    """A table of layers and one of connections."""
+    from rich.table import Table
+
+    names = ("layer", "phase", "pearson", "rmse", "p999", "worst", "settled at", "(a)")
+    table = Table(*names, title=f"{outcome['samples']} samples: B against A", title_justify="left")
+    for each in outcome["layers"]:
+        numbers = (number(each[name]) for name in names[2:6])
+        settled = str(each["settled_at"]), str(each["settled_at_a"])
+        table.add_row(escape(each["layer"]), escape(each["phase"]), *numbers, *settled)
+    console.print(table)
+    within = outcome["settled_within"]
+    console.print(f"settled at: the step from which on a rate stays within {within} of its end")
+    if not outcome["connections"]:
+        console.print("no nudged phases, so no Hebbian updates (`simulate --phases` runs them)")
+        return
+    updates = Table("connection", "cosine of updates", "same sign")
+    for each in outcome["connections"]:
+        share = "-" if each["sign_agreement"] is None else percent(each["sign_agreement"])
+        updates.add_row(escape(each["connection"]), number(each["cosine"]), share)
+    console.print(updates)
+
+
+COMMAND = Command("compare", "rates against spikes: two traces side by side", options, run, show)

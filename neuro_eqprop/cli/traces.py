@@ -1,0 +1,202 @@
+"""`neuro-eqprop traces show FILE.h5`, `watch` and `export`: look into a trace, hand it on."""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+
+from neuro_eqprop.cli.base import Command, Json, positive_float
+
+if TYPE_CHECKING:
+    from neuro_eqprop.traces import Trace
+
+BARS = "▁▂▃▄▅▆▇█"
+WIDTH = 40
+"""Characters of a sparkline."""
+
+
+def options(parser: ArgumentParser) -> None:
+    """What to do with which file."""
+    told = "look into it, follow it while it is written, or hand it on"
+    parser.add_argument("action", choices=["show", "watch", "export"], help=told)
+    parser.add_argument("file", type=Path, metavar="FILE.h5")
+    told = "watch: give up when nothing was added for so long (60)"
+    parser.add_argument("--patience", type=positive_float, default=60.0, metavar="S", help=told)
+    parser.add_argument("--npz", type=Path, metavar="OUT.npz", help="export as NumPy arrays")
+    parser.add_argument(
+        "--csv", type=Path, metavar="DIR", help="export as tables, into a new folder"
+    )
+
+
+def run(args: Namespace) -> Json:
+    """Read the trace and say what is in it, or write it elsewhere."""
+    from neuro_eqprop.files.tracefile import read
+
+    if args.action == "show":
+        return outline(args.file) | summary(read(args.file))
+    if args.action == "watch":
+        return watch(args.file, patience=args.patience) | summary(read(args.file))
+    if args.npz is None and args.csv is None:
+        raise ValueError("say where to export to: --npz OUT.npz or --csv DIR")
+    from neuro_eqprop.files.traceexport import to_csv, to_npz
+
+    trace = read(args.file)
+    made: list[str] = []
+    if args.npz is not None:
+        made.append(str(to_npz(trace, args.npz)))
+    if args.csv is not None:
+        made += [str(path) for path in to_csv(trace, args.csv)]
+    return {"file": str(args.file), "made": made}
+
+
+def watch(path: Path, *, patience: float) -> Json:
+    """Follow a trace until it is complete, drawing on standard error."""
+    from rich.live import Live
+
+    from neuro_eqprop.files.tracefile import look
+
+    began = grown = time.monotonic()
+    first = held = -1
+    with Live(console=Console(stderr=True), refresh_per_second=4) as live:
+        while True:
+            trace, taken, announced = look(path, last=8)
+            now = time.monotonic()
+            first = taken if first < 0 else first
+            grown, held = (now, taken) if taken > held else (grown, held)
+            pace = (taken - first) / (now - began) if now > began else 0.0
+            left = (
+                f", {(announced - taken) / pace:.0f} s left" if pace and taken < announced else ""
+            )
+            lines = [f"{path}: {taken} of {announced} samples{left}"]
+            lines += [
+                f"{each['population']:>12} {sparkline(each['course'])} "
+                + ", ".join(f"{n} {0.0 if r is None else r:.4f}" for n, r in each["rate"].items())
+                for each in summary(trace)["populations"]
+            ]
+            live.update("\n".join(escape(line) for line in lines))
+            if trace.complete:
+                return outline(path)
+            if now - grown > patience:
+                raise RuntimeError(
+                    f"{path} has not grown for {patience:g} s: its run may have died"
+                )
+            time.sleep(0.25)
+
+
+def outline(path: Path) -> Json:
+    """The data sets of a file: name, shape, unit."""
+    import h5py
+
+    from neuro_eqprop.files.tracereading import opened
+
+    found: list[Json] = []
+
+    def look(name: str, node: Any) -> None:  # noqa: ANN401
+        if isinstance(node, h5py.Dataset):
+            unit = str(node.attrs.get("unit", ""))
+            found.append({"name": name, "shape": list(node.shape), "unit": unit})
+
+    with opened(path) as file:
+        file.visititems(look)
+        return {"file": str(path), "schema": int(file.attrs.get("schema", 0)), "data": found}
+
+
+def summary(trace: Trace) -> Json:
+    """Samples, phases, and the mean rate of each population by phase and along the steps."""
+    populations: list[Json] = []
+    for name in trace.readable if len(trace.index) else ():
+        course = trace.course(name)
+        populations.append(
+            {
+                "population": name,
+                "kind": trace.kinds[name].value,
+                "units": course.shape[2],
+                "events": len(trace.spikes[name].step) if name in trace.spikes else None,
+                "rate": {p.name: finite(trace.rate(name, p.name).mean()) for p in trace.schedule},
+                "course": [finite(part.mean()) for part in parts(course.mean(axis=(0, 2)))],
+            }
+        )
+    return {
+        "complete": trace.complete,
+        "samples": len(trace.index),
+        "steps": trace.steps,
+        "origin": asdict(trace.origin),
+        "phases": [asdict(phase) for phase in trace.schedule],
+        "connections": list(trace.connections),
+        "populations": populations,
+    }
+
+
+def parts(course: Any) -> list[Any]:  # noqa: ANN401
+    """The steps in at most `WIDTH` pieces."""
+    return np.array_split(course, min(WIDTH, len(course)))
+
+
+def finite(value: Any) -> float | None:  # noqa: ANN401
+    """A number, or nothing where it is none."""
+    return float(value) if np.isfinite(value) else None
+
+
+def sparkline(values: list[float | None]) -> str:
+    """A row of bars from the lowest to the highest value; a space where there is none."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return ""
+    low, high = min(known), max(known)
+    scale = (len(BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(" " if v is None else BARS[round((v - low) * scale)] for v in values)
+
+
+def show(outcome: Json, console: Console) -> None:
+    """A tree for people."""
+    if "made" in outcome:
+        for path in outcome["made"]:
+            console.print(f"wrote {escape(path)}")
+        return
+    from rich.tree import Tree
+
+    state = "complete" if outcome["complete"] else "not complete: still being written, or cut off"
+    origin = outcome["origin"]
+    tree = Tree(
+        f"[bold]{escape(outcome['file'])}[/bold]  schema {outcome['schema']}, "
+        f"{outcome['samples']} samples of {outcome['steps']} steps, {state}"
+    )
+    tree.add(
+        f"from {escape(origin['backend'])}, seed {origin['seed']}, {escape(origin['created'])}"
+    )
+    if origin["command"]:
+        tree.add(f"made by [italic]{escape(origin['command'])}[/italic]")
+    phases = tree.add("phases")
+    for phase in outcome["phases"]:
+        measured = f"rates over its last {phase['window']}"
+        phases.add(
+            f"{escape(phase['name'])}: beta {phase['beta']:g}, {phase['steps']} steps, {measured}"
+        )
+    populations = tree.add("populations")
+    for each in outcome["populations"]:
+        rates = ", ".join(
+            f"{escape(phase)} {'-' if rate is None else format(rate, '.4f')}"
+            for phase, rate in each["rate"].items()
+        )
+        events = "" if each["events"] is None else f", {each['events']} events"
+        node = populations.add(
+            f"[bold]{escape(each['population'])}[/bold] ({each['kind']}): "
+            f"{each['units']} units{events}"
+        )
+        node.add(f"{sparkline(each['course'])}  mean rate along the steps")
+        node.add(f"mean rate: {rates}")
+    sets = tree.add("data sets")
+    for each in outcome["data"]:
+        shape = " x ".join(str(n) for n in each["shape"]) or "one value"
+        sets.add(f"{escape(each['name'])}  {shape}  [{escape(each['unit'])}]".replace("[", "\\["))
+    console.print(tree)
+
+
+COMMAND = Command("traces", "look into a trace file", options, run, show)

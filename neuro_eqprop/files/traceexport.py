@@ -1,0 +1,101 @@
+"""A trace as NumPy arrays in one file, or as tables that any program opens."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from neuro_eqprop.files.tracelayout import TraceError
+from neuro_eqprop.traces import Trace
+
+Table: TypeAlias = tuple[Sequence[str], Iterable[Iterable[object]]]
+"""A header and its rows."""
+
+
+def to_npz(trace: Trace, path: Path) -> Path:
+    """One .npz file; its names are those of the HDF5 schema, `about` holds the rest as JSON."""
+    refuse_existing(path)
+    arrays: dict[str, object] = {
+        "about": json.dumps(about(trace)),
+        "samples/index": trace.index,
+        "samples/label": trace.label,
+        "samples/input": trace.inputs,
+    }
+    for name, events in trace.spikes.items():
+        for column in ("step", "unit", "value"):
+            arrays[f"spikes/{name}/{column}"] = getattr(events, column)
+    for (name, variable), values in trace.signals.items():
+        arrays[f"signals/{name}/{variable}"] = values
+    hidden = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with hidden.open("wb") as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+        hidden.replace(path)
+    finally:
+        hidden.unlink(missing_ok=True)
+    return path
+
+
+def to_csv(trace: Trace, folder: Path) -> list[Path]:
+    """A new folder with phases.csv, samples.csv, and a table for each signal and spike train."""
+    refuse_existing(folder)
+    hidden = folder.with_name(f".{folder.name}.{os.getpid()}")
+    hidden.mkdir(parents=True)
+    try:
+        for name, (header, rows) in tables(trace).items():
+            with (hidden / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                writer.writerow(header)
+                writer.writerows(rows)
+        hidden.rename(folder)
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+    return sorted(folder.iterdir())
+
+
+def tables(trace: Trace) -> dict[str, Table]:
+    """By name, the header and the rows of each table."""
+    starts = trace.steps * np.arange(len(trace.index))
+    spans = [(phase, trace.span(phase.name)) for phase in trace.schedule]
+    made: dict[str, Table] = {
+        "phases": (
+            ["name", "beta", "start", "stop", "window"],
+            [(p.name, p.beta, start, stop, p.window) for p, (start, _, stop) in spans],
+        ),
+        "samples": (
+            ["index", "label", "start", "stop"],
+            zip(trace.index, trace.label, starts, starts + trace.steps, strict=True),
+        ),
+    }
+    for name, events in trace.spikes.items():
+        columns = (events.step, events.unit, events.value)
+        made[f"spikes.{name}"] = (["step", "unit", "value"], zip(*columns, strict=True))
+    for (name, variable), values in trace.signals.items():
+        header = ["step", *(f"unit {k}" for k in range(values.shape[1]))]
+        made[f"{variable}.{name}"] = (header, ((k, *row) for k, row in enumerate(values)))
+    return made
+
+
+def about(trace: Trace) -> dict[str, object]:
+    """What is not an array."""
+    return {
+        "origin": asdict(trace.origin),
+        "phases": [asdict(phase) for phase in trace.schedule],
+        "kinds": {name: kind.value for name, kind in trace.kinds.items()},
+        "connections": list(trace.connections),
+        "complete": trace.complete,
+    }
+
+
+def refuse_existing(path: Path) -> None:
+    """Do not write over anything."""
+    if path.exists():
+        raise TraceError(f"{path} exists already; name another place to export to")

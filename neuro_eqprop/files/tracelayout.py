@@ -1,0 +1,127 @@
+"""How a trace lies in an HDF5 file.
+
+    /                 attributes: format, schema, complete, populations (JSON), connections (JSON)
+    /origin           attributes: backend, network_hash, versions (JSON), seed, created, command
+    /phases           name, beta, start, stop, window          steps within a sample
+    /samples          index, label, input, start, stop         start and stop grow with the run
+    /signals/P/V      values (steps over all samples, units)
+    /spikes/P         step, unit, value of each event; stop: events up to the end of each sample
+    /counts/PHASE     a row for each population, a column for each field of `Counts`
+
+Every data set has an attribute `unit`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.traces import Counts, Plan
+
+Node: TypeAlias = Any
+"""A file, group or data set of h5py, which has no types."""
+Bytes: TypeAlias = npt.NDArray[np.bytes_]
+
+FORMAT = "neuro_eqprop trace"
+SCHEMA = 1
+COLUMNS = tuple(f.name for f in fields(Counts))
+EVENTS = 4096
+"""Events in a chunk."""
+CHUNK = 2**17
+"""Bytes of a signal in a chunk, about."""
+
+
+class TraceError(ValueError):
+    """A trace that cannot be written or read; the message names the file and the reason."""
+
+
+def check_names(path: Path, plan: Plan) -> None:
+    """Refuse names that would mean another place in the file."""
+    names = [*plan.kinds, *(phase.name for phase in plan.schedule)]
+    for name in [*names, *(variable for _, variable in plan.record.signals)]:
+        if not name or "/" in name or name.strip(".") == "" or "\0" in name:
+            raise TraceError(f"{path}: {name!r} cannot name a group in a file; rename it")
+
+
+def lay_out(file: Node, plan: Plan) -> None:
+    """Make all groups and data sets, those that grow still empty."""
+    file.attrs["format"], file.attrs["schema"] = FORMAT, SCHEMA
+    file.attrs["complete"] = np.bool_(False)
+    file.attrs["connections"] = json.dumps(plan.connections)
+    file.attrs["populations"] = json.dumps(
+        {name: {"kind": kind.value, "size": plan.sizes[name]} for name, kind in plan.kinds.items()}
+    )
+    origin = file.create_group("origin")
+    for name, value in asdict(plan.origin).items():
+        origin.attrs[name] = json.dumps(value) if isinstance(value, Mapping) else value
+    lay_out_phases(file.create_group("phases"), plan)
+    samples = file.create_group("samples")
+    for name, values in (("index", plan.index), ("label", plan.label)):
+        fixed(samples, name, np.asarray(values, dtype=np.int64), "1")
+    fixed(samples, "input", np.asarray(plan.inputs, dtype=np.float64), "1")
+    for name in ("start", "stop"):
+        growing(samples, name, dtype="i8", unit="step", chunk=(256,))
+    for name, variable in sorted(plan.record.signals):
+        size = plan.sizes[name]
+        rows = max(1, min(plan.steps, CHUNK // (8 * size)))
+        where = file.require_group(f"signals/{name}")
+        growing(where, variable, dtype="f8", unit="1", chunk=(rows, size))
+    for name in sorted(plan.record.spikes):
+        group = file.create_group(f"spikes/{name}")
+        growing(group, "step", dtype="i8", unit="step", chunk=(EVENTS,))
+        growing(group, "unit", dtype="i4", unit="neuron", chunk=(EVENTS,))
+        growing(group, "value", dtype="f8", unit="1", chunk=(EVENTS,))
+        growing(group, "stop", dtype="i8", unit="event", chunk=(256,))
+    counts = file.create_group("counts")
+    for phase in plan.schedule:
+        table = np.zeros((len(plan.kinds), len(COLUMNS)), dtype=np.int64)
+        fixed(counts, phase.name, table, "events").attrs["columns"] = json.dumps(COLUMNS)
+
+
+def lay_out_phases(group: Node, plan: Plan) -> None:
+    """The phases as intervals of the steps of a sample."""
+    steps: Ints = np.array([phase.steps for phase in plan.schedule], dtype=np.int64)
+    stop = np.cumsum(steps)
+    names = [phase.name.encode() for phase in plan.schedule]
+    fixed(group, "name", np.array(names), "text")
+    fixed(group, "beta", np.array([phase.beta for phase in plan.schedule], dtype=np.float64), "1")
+    fixed(group, "start", stop - steps, "step")
+    fixed(group, "stop", stop, "step")
+    fixed(group, "window", np.array([phase.window for phase in plan.schedule]), "step")
+
+
+def fixed(group: Node, name: str, values: Array | Ints | Bytes, unit: str) -> Node:
+    """A data set that is full from the start."""
+    data = group.create_dataset(name, data=values)
+    data.attrs["unit"] = unit
+    return data
+
+
+def growing(group: Node, name: str, *, dtype: str, unit: str, chunk: tuple[int, ...]) -> None:
+    """An empty data set that rows are appended to."""
+    data = group.create_dataset(
+        name,
+        shape=(0, *chunk[1:]),
+        maxshape=(None, *chunk[1:]),
+        dtype=dtype,
+        chunks=chunk,
+        compression="gzip",
+        compression_opts=1,
+        shuffle=True,
+    )
+    data.attrs["unit"] = unit
+
+
+def append(data: Node, rows: Array | Ints) -> None:
+    """Put rows at the end of a growing data set."""
+    if len(rows):
+        held = data.shape[0]
+        data.resize(held + len(rows), axis=0)
+        data[held:] = rows
