@@ -135,16 +135,37 @@ def host_macs(workload: Workload) -> float:
     return sum(counts.host_macs for counts in counted) / workload.samples
 
 
+def judge_all(
+    workload: Workload,
+    profile: Profile,
+    found: Estimate,
+    against: Iterable[Reference],
+    options: Options,
+) -> list[Comparison]:
+    """The comparisons of a chip with all devices; its curves are made once for each boundary."""
+    against = list(against)
+    boundaries = {reference.boundary for reference in against} & set(found.within)
+    curves = {b: curve(workload, profile, options, b) for b in boundaries}
+    return [judge(workload, profile, found, each, curves.get(each.boundary)) for each in against]
+
+
 def judge(
-    workload: Workload, profile: Profile, found: Estimate, reference: Reference, options: Options
+    workload: Workload,
+    profile: Profile,
+    found: Estimate,
+    reference: Reference,
+    points: list[tuple[float, float]] | None,
 ) -> Comparison:
-    """Whether spikes win inside the reference's boundary, and up to which activity."""
+    """Whether spikes win inside the reference's boundary, and up to which activity.
+
+    `points` is the chip's curve inside that boundary; None where it does not reach it.
+    """
     macs = host_macs(workload)
     host = Spread(
         *(macs * getattr(reference.joules_per_mac, f) for f in ("value", "low", "high", "nominal"))
     )
     own = found.within.get(reference.boundary)
-    if own is None:
+    if own is None or points is None:
         return across(profile, found, reference, host)
     low, high = own.low + host.low, own.high + host.high
     outcome = Outcome.OPEN
@@ -152,7 +173,6 @@ def judge(
         outcome = Outcome.WINS
     elif low > reference.joules.high:
         outcome = Outcome.LOSES
-    points = curve(workload, profile, options, reference.boundary)
     stops = crossing(points, reference.joules.value - host.value)
     words = say(outcome, stops, points, reference.joules.value - host.value, workload.activity)
     gaps = [m.name for m in found.missing if m.boundary and reference.boundary.holds(m.boundary)]

@@ -65,7 +65,7 @@
   const drawCourse = (id, trace, layer, sample, range) => {
     const held = trace && trace.layers[layer];
     if (!held || !held.course[sample]) return draw(id, [], layout(axis("step"), axis("rate")));
-    const answer = data.samples[sample].label, output = layer === outputLayer();
+    const answer = data.samples[sample].label, output = layer === outputLayer(), tints = palette();
     const last = held.course[sample].map((course) => course[course.length - 1]);
     const named = last.map((_, k) => k).sort((one, other) => last[other] - last[one]).slice(0, 3);
     const traces = held.course[sample].map((course, k) => {
@@ -73,7 +73,7 @@
       return {
         x: held.steps, y: scaled(course), mode: shown ? "lines+text" : "lines", showlegend: false,
         name: `unit ${held.units[k]}`, hovertemplate: "step %{x}: %{y:.3f}", cliponaxis: false,
-        line: { color: ramp((0.618034 * held.units[k]) % 1), width: output && held.units[k] === answer ? 4 : 1.7 },
+        line: { color: output ? tints[held.units[k] % tints.length] : ramp((0.618034 * held.units[k]) % 1), width: output && held.units[k] === answer ? 4 : 1.7 },
         text: course.map((_, at) => (at === course.length - 1 ? ` ${held.units[k]}` : "")),
         textposition: "middle right", textfont: { size: 13, color: colour("ink") },
       };
@@ -238,7 +238,11 @@
   fill();
   drawAll();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-  // Paper is white, whatever the screen is.
-  addEventListener("beforeprint", () => { document.documentElement.dataset.print = ""; drawAll(); });
-  addEventListener("afterprint", () => { delete document.documentElement.dataset.print; drawAll(); });
+  // Paper is white and narrow, whatever the screen is.
+  const refit = () => {
+    document.querySelectorAll(".js-plotly-plot").forEach((place) => Plotly.Plots.resize(place));
+    drawAll();
+  };
+  addEventListener("beforeprint", () => { document.documentElement.dataset.print = ""; refit(); });
+  addEventListener("afterprint", () => { delete document.documentElement.dataset.print; refit(); });
 })();

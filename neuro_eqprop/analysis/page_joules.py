@@ -21,7 +21,7 @@ def headline(bills: Bills) -> Bill | None:
     """The first chip the network fits on and whose inference has a total."""
     totals = [b for b in bills.chips if b.total and b.use == "inference"]
     fitting = [b for b in totals if b.facts.get("fits") is True]
-    return (fitting or totals or [None])[0]
+    return next(iter(fitting or totals), None)
 
 
 def chart(bills: Bills) -> dict[str, Any]:
@@ -63,10 +63,11 @@ def body(bills: Bills, figures: Sequence[str]) -> str:
         f'{choice}<div class="grid two">{figures[1]}<div>{details}</div></div>' if details else ""
     )
     return (
-        "<p>An estimate: counted events times published costs, not a measurement. Only totals drawn "
-        "around the same thing (in brackets) compare; whiskers are the ranges of the costs; what "
-        "nobody published is listed and not guessed.</p>"
+        "<p>An estimate: counted events times published costs, not a measurement. Only totals "
+        "drawn around the same thing (in brackets) compare; whiskers are the ranges of the costs. "
+        "What nobody published is listed and not guessed.</p>"
         f"{figures[0] if chart(bills)['overview'] else ''}{drawn}{chips_table(bills)}"
+        f"{without_learning(bills)}"
     )
 
 
@@ -100,8 +101,16 @@ def many(value: object, noun: str) -> str:
     return f"{text.count(value)} {noun}{'' if number(value) == 1 else 's'}"
 
 
+def without_learning(bills: Bills) -> str:
+    """Why there are no joules of learning, if there are none at all."""
+    learning = [bill for bill in bills.chips if bill.use == "learning"]
+    if not learning or any(bill.total for bill in learning):
+        return ""
+    return f"<p>No joules of learning: {escape(learning[0].reason or 'not estimated')}.</p>"
+
+
 def chips_table(bills: Bills) -> str:
-    """Every chip and use, also those without a number, with the reason."""
+    """Every chip, also those without a number, with the reason; learning where it has one."""
     header = [
         "chip",
         "use",
@@ -113,7 +122,7 @@ def chips_table(bills: Bills) -> str:
         "what stands in the way",
     ]
     rows = []
-    for bill in bills.chips:
+    for bill in (bill for bill in bills.chips if bill.total or bill.use == "inference"):
         total = bill.total
         numbers = [total.joules, total.low, total.high] if total else [None] * 3
         seconds = number(bill.facts.get("seconds"))

@@ -52,6 +52,8 @@ class Term:
     source: str
     ranged: bool
     """Whether its cost has a range."""
+    operating_point: str
+    """Where its cost holds, if that is not the profile's operating point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +83,8 @@ def term(
     """A term with its draws."""
     where = boundary or cost.boundary or KEYS[key].boundary or Boundary.CHIP_TOTAL
     found = spread(joules, nominal)
-    return (
-        Term(name, key, amount, found, where, cost.evidence, cost.source, cost.spread),
-        joules,
-    )
+    origin = (cost.evidence, cost.source, cost.spread, cost.operating_point)
+    return Term(name, key, amount, found, where, *origin), joules
 
 
 def charges(job: Job, profile: Profile, draws: Draws, missing: list[Missing]) -> list[Drawn]:

@@ -45,7 +45,8 @@ def simulator() -> ModuleType:
         if warnings.showwarning is not shown:
             logging.captureWarnings(False)
     sys.excepthook = hook
-    signal.signal(signal.SIGINT, interrupt)
+    if interrupt is not None:
+        signal.signal(signal.SIGINT, interrupt)
     forget_logs(brian2)
     return brian2
 

@@ -29,7 +29,7 @@ from neuro_eqprop.spiking.ir import (
 )
 from neuro_eqprop.traces import Record, Recording, Sink
 
-VALUES = 16_000_000
+VALUES = 4_000_000
 """Synapses plus recorded values that one Brian2 run may hold."""
 
 NAMES = {"voltage": "v", "state": "x", "drive": "drive"}
@@ -111,11 +111,9 @@ def render(
     clock = brian2.Clock(dt=dt)
     named = tables(brian2, schedule, dt)
     groups = {
-        p.name: neurons(brian2, network, p, named=named, clock=clock, samples=stimulus.samples)
+        p.name: neurons(brian2, network, p, stimulus=stimulus, named=named, clock=clock)
         for p in network.populations
     }
-    for name, group in groups.items():
-        feed(group, network[name], stimulus)
     paths = [
         synapses(brian2, projection, groups, samples=stimulus.samples, clock=clock)
         for projection in network.projections
@@ -153,15 +151,15 @@ def neurons(
     network: SpikingNetwork,
     population: Population,
     *,
+    stimulus: Stimulus,
     named: dict[str, Handle],
     clock: Handle,
-    samples: int,
 ) -> Handle:
-    """A population at rest, its neurons once for each sample."""
+    """A population at rest, its neurons once for each sample, with what the sample brings."""
     delays = [p.delay for p in network.projections if p.source == population.name]
     model, code = step(population.neuron, max(delays, default=1))
     group = brian2.NeuronGroup(
-        samples * population.size,
+        stimulus.samples * population.size,
         model,
         threshold=f"{message(population)} != 0",
         reset="",
@@ -170,17 +168,12 @@ def neurons(
         clock=clock,
     )
     group.run_regularly(code, when="groups", clock=clock)
-    return group
-
-
-def feed(group: Handle, population: Population, stimulus: Stimulus) -> None:
-    """Put the group at rest, and give each copy of the population what its sample brings."""
     nothing = np.zeros((stimulus.samples, population.size))
-    current = population.bias + stimulus.current.get(population.name, nothing)
-    group.outside = current.ravel()
+    group.outside = (population.bias + stimulus.current.get(population.name, nothing)).ravel()
     group.pull = stimulus.pull.get(population.name, nothing).ravel()
     if isinstance(population.neuron, Spiking):
         group.v = population.neuron.threshold / 2
+    return group
 
 
 def synapses(

@@ -99,12 +99,10 @@ def chosen(args: Namespace) -> tuple[list[Profile], list[Profile]]:
 
     everything = {name: load(name) for name in names()}
     devices = [each for each in everything.values() if each.device is not Device.SPIKING]
-    wanted = args.profile or [
-        name
-        for name, each in everything.items()
-        if each.device is Device.SPIKING and not each.scenario
-    ]
-    chips = load_all(dict.fromkeys(wanted), args.override)
+    ours = [e for e in everything.values() if e.device is Device.SPIKING and not e.scenario]
+    if not args.profile and not args.override:
+        return ours, devices
+    chips = load_all(dict.fromkeys(args.profile or [each.name for each in ours]), args.override)
     for chip in chips:
         if chip.device is not Device.SPIKING:
             raise ValueError(
@@ -199,17 +197,17 @@ def against(
     how: Options,
 ) -> Json:
     """The dense pass on measured devices, and whether spikes win."""
-    from neuro_eqprop.analysis.dense import judge, ratio, references
+    from neuro_eqprop.analysis.dense import judge_all, ratio, references
     from neuro_eqprop.cli.energy_json import comparison_json, reference_json
     from neuro_eqprop.profiles import Device
 
     macs = workload.dense_macs
     found = references(devices, macs=macs, batch=args.batch, seed=args.seed) if macs else []
     judged = [
-        comparison_json(judge(workload, each.profile, each.inference.estimate, reference, how))
+        comparison_json(one)
         for each in bills
         if each.inference.estimate is not None and each.inference.estimate.joules is not None
-        for reference in found
+        for one in judge_all(workload, each.profile, each.inference.estimate, found, how)
     ]
     quiet = workload.activity == 0
     ratios = {

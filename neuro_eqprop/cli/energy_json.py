@@ -47,6 +47,7 @@ def estimate_json(found: Estimate) -> Json:
                 "evidence": term.evidence.value,
                 "source": term.source,
                 "has_range": term.ranged,
+                "operating_point": term.operating_point,
             }
             for term in found.terms
         ],
@@ -160,6 +161,7 @@ def explain_json(profile: Profile) -> list[Json]:
             row |= {"evidence": entry.evidence.value, "source": entry.source, "where": entry.where}
             row |= {"boundary": entry.boundary and entry.boundary.value, "note": entry.note}
             row |= {"ref": source.ref if source else "", "choices": list(entry.choices)}
+            row |= {"operating_point": entry.operating_point}
         elif isinstance(entry, Included):
             row |= {"within": entry.within, "note": entry.note}
         else:

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from neuro_eqprop.cli.base import Json
+from neuro_eqprop.cli.energy_versus import dense, second, trade
+from neuro_eqprop.cli.units import si
 
 AXIS = 48
 BAR = 40
@@ -16,22 +18,10 @@ COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red", "white", "bright
 MARKS = "█▓▒░#*+="
 
 
-def si(value: float | None, unit: str) -> str:
-    """A number with a prefix, as people read it."""
-    if value is None:
-        return "-"
-    if value == 0:
-        return f"0 {unit}"
-    for factor, prefix in ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"), (1e-12, "p")):
-        if abs(value) >= factor:
-            return f"{value / factor:.3g} {prefix}{unit}"
-    return f"{value:.3g} {unit}"
-
-
 def joules(side: Json) -> str:
     """Joules and their range in one cell; the reason where there are none."""
     if side["joules"] is None:
-        return "[dim]" + side["reason"].partition(":")[0] + "[/dim]"
+        return short(side["reason"])
     least = ">= " if side["at_least"] else ""
     return f"{least}{si(side['joules'], 'J')} [{si(side['low'], 'J')} .. {si(side['high'], 'J')}]"
 
@@ -79,7 +69,7 @@ def table(profiles: Iterable[Json], console: Console) -> None:
             name,
             words[each["fits"]],
             cores,
-            escape(joules(inference)).replace("\\[dim]", "[dim]").replace("\\[/dim]", "[/dim]"),
+            escape(joules(inference)),
             si(inference["seconds"], "s"),
             si(learning["joules"], "J") if learning["joules"] else short(learning["reason"]),
         )
@@ -87,13 +77,17 @@ def table(profiles: Iterable[Json], console: Console) -> None:
     for each in profiles:
         for change in each["overridden"]:
             console.print(f"* {escape(each['profile'])}: {escape(change)}")
+        training = each["learning"].get("training")
+        if training:
+            told = f"{training['presentations']} presentations: {si(training['joules'], 'J')}"
+            console.print(f"{escape(each['profile'])}: whole training, {told}")
         if each["scenario"]:
             console.print(f"[bold]{escape(each['profile'])}: {escape(each['scenario'])}[/bold]")
 
 
 def short(reason: str) -> str:
     """The first words of a reason."""
-    return reason.partition(":")[0] or "-"
+    return str(reason).partition(":")[0] or "-"
 
 
 def axis(profiles: Iterable[Json], console: Console) -> None:
@@ -123,7 +117,7 @@ def axis(profiles: Iterable[Json], console: Console) -> None:
             line[place] = "─"
         line[at(side["low"])], line[at(side["high"])] = "├", "┤"
         line[at(side["joules"])] = "●"
-        where = f" {side['boundary']}{', at least' if side['at_least'] else ''}"
+        where = f" {side['boundary']}, {side['evidence']}"
         console.print(escape(f"{name}{''.join(line)}{where}"))
 
 
@@ -143,8 +137,15 @@ def shares(profiles: Iterable[Json], console: Console) -> None:
             bar += f"[{colour}]{mark * round(BAR * part)}[/{colour}]"
             if part >= 0.005:
                 legend.append(f"[{colour}]{mark}[/{colour}] {escape(term['name'])} {part:.0%}")
-        console.print(f"\n[bold]{escape(each['profile'])}[/bold] {bar}")
+        product = side["energy_delay_product"]
+        delay = "" if product is None else f" energy x delay {product:.3g} J s"
+        console.print(f"\n[bold]{escape(each['profile'])}[/bold] {bar}{delay}")
         console.print("  " + "  ".join(legend))
+        points = sorted({term["operating_point"] for term in terms if term["operating_point"]})
+        if points:
+            console.print(
+                escape(f"  costs of other operating points among them: {'; '.join(points)}")
+            )
 
 
 def doubts(profiles: Iterable[Json], console: Console) -> None:
@@ -163,73 +164,6 @@ def doubts(profiles: Iterable[Json], console: Console) -> None:
             console.print(f"{name}: not known whether it fits: {escape(gaps)}")
 
 
-def dense(outcome: Json, console: Console) -> None:
-    """The dense pass on measured devices, and an honest line for each comparison."""
-    from rich.table import Table
-
-    if not outcome["reference"]:
-        return
-    title = f"a dense pass of {outcome['counted']['dense_macs']} MACs, above the device's idle"
-    found = Table("device", "batch", "joules", "measured at", title=title, title_justify="left")
-    for each in outcome["reference"]:
-        joule = si(each["joules"], "J")
-        found.add_row(each["device"], str(each["batch"]), joule, each["boundary"])
-    console.print(found)
-    compared(outcome["comparison"], console)
-    for name, ratio in outcome["arithmetic_ratio"].items():
-        console.print(
-            f"{escape(name)}: dense arithmetic over spiking arithmetic {ratio:.3g} "
-            "(a ratio of additions and multiplications, no joules of any machine)"
-        )
-
-
-def compared(rows: list[Json], console: Console) -> None:
-    """Who uses less: of each chip, the devices that share an outcome in one line."""
-    for chip in dict.fromkeys(row["profile"] for row in rows):
-        mine = [row for row in rows if row["profile"] == chip]
-        for outcome in dict.fromkeys(row["outcome"] for row in mine):
-            told = [row for row in mine if row["outcome"] == outcome]
-            shown = "; ".join(versus(row) for row in told)
-            console.print(f"[bold]{escape(chip)}: {escape(outcome)}[/bold] {escape(shown)}")
-    if any(row["outcome"] == "not compared" for row in rows):
-        console.print(
-            "not compared: measured at boundaries of which neither holds the other's loss"
-        )
-    if any(row["stops_at"] is not None for row in rows):
-        console.print("up to: spikes a neuron and step above which the chip uses more")
-
-
-def versus(row: Json) -> str:
-    """A device with both sides' joules, and up to which activity spikes would win."""
-    words = f"{row['device']} batch {row['batch']}"
-    if row["spiking"] is not None:
-        words += f" ({si(row['spiking'], 'J')} : {si(row['dense'], 'J')}"
-        words += ")" if row["stops_at"] is None else f", up to {row['stops_at']:.2g})"
-    return words
-
-
-def second(row: Json, console: Console) -> None:
-    """One chip of two runs."""
-    line = f"{row['profile']}: {si(row['joules'], 'J')} beside {si(row['other'], 'J')}"
-    if row["times"] is None:
-        line += f", not compared (boundaries {row['boundaries'][0]}, {row['boundaries'][1]})"
-    else:
-        line += f", {row['times']:.3g} times"
-    console.print(escape(line))
-
-
-def trade(name: str, points: Iterable[Json], console: Console) -> None:
-    """Accuracy against joules on one chip."""
-    from rich.table import Table
-
-    found = Table("code", "steps", "accuracy", "joules", "", title=f"{name}: accuracy for joules")
-    for each in sorted(points, key=lambda point: float(point["joules"])):
-        mark = "best trade" if each["best"] else "nothing beats it" if each["front"] else ""
-        accuracy = f"{100 * each['accuracy']:.2f} %"
-        found.add_row(each["code"], str(each["steps"]), accuracy, si(each["joules"], "J"), mark)
-    console.print(found)
-
-
 def sources(name: str, rows: Iterable[Json], console: Console) -> None:
     """Where the numbers of a chip come from."""
     console.print(f"\n[bold]{escape(name)}[/bold]")
@@ -245,4 +179,6 @@ def describe(row: Json) -> str:
         return f"  {row['key']}: unknown ({row['note']})"
     value = f"{row['value']:.4g} [{row['low']:.4g} .. {row['high']:.4g}] {row['unit']}"
     origin = f"{row['basis']}, {row['evidence']}; {row['source']}, {row['where']}"
+    if row["operating_point"]:
+        origin += f"; at {row['operating_point']}"
     return f"  {row['key']}: {value}; {origin}" + (f"; {row['note']}" if row["note"] else "")

@@ -113,11 +113,13 @@ def validate(args: Namespace) -> Json:
 
     cases = [case for path in (*shipped(), *args.cases) for case in read_cases(path)]
     given = overrides(args.override)
-    checks = []
+    checks, loaded = [], {}
     for case in cases:
         if args.name in (None, case.profile):
-            changed = (*given.get(case.profile, ()), *case.overrides)
-            checks.append(check(case, load(case.profile, changed), seed=args.seed))
+            changed = (case.profile, *given.get(case.profile, ()), *case.overrides)
+            if changed not in loaded:
+                loaded[changed] = load(case.profile, changed[1:])
+            checks.append(check(case, loaded[changed], seed=args.seed))
     if not checks:
         raise ValueError(f"there is no published measurement for profile {args.name!r}")
     failed = [each for each in checks if each.holds is False]

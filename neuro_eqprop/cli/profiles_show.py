@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from neuro_eqprop.cli.base import Json, facts
-from neuro_eqprop.cli.energy_show import describe, si
+from neuro_eqprop.cli.energy_show import describe
+from neuro_eqprop.cli.units import si
 
 
 def show(outcome: Json, console: Console) -> None:

@@ -35,7 +35,7 @@ TOP = {
 }
 FIELDS = {
     *("value", "low", "high", "unit", "kind", "basis", "evidence", "src", "where", "boundary"),
-    *("note", "choices", "at", "tolerance", "unknown", "within"),
+    *("note", "choices", "at", "tolerance", "unknown", "within", "operating_point"),
 }
 KINDS = {"energy": "marginal", "power": "power", "time": "time"}
 
@@ -119,7 +119,8 @@ def costs(table: Table, section: str, *, file: str, key: str) -> dict[str, Any]:
         if kind is Kind.ALL_IN:
             reason += "; an all-in cost goes under energy.synop_all_in with the rate it holds `at`"
         complain(file, key, reason)
-    found: dict[str, Any] = {"kind": kind, "boundary": None}
+    point = str(table.get("operating_point", ""))
+    found: dict[str, Any] = {"kind": kind, "boundary": None, "operating_point": point}
     if section != "time":
         found["boundary"] = word(Boundary, table, "boundary", file=file, key=key)
     if kind is Kind.ALL_IN:

@@ -14,9 +14,10 @@ from types import TracebackType
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.files.tracelayout import Node, TraceError, append, check_names, lay_out
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.files.tracelayout import Node, TraceError, check_names, lay_out
 from neuro_eqprop.files.tracereading import Source, opened
+from neuro_eqprop.files.tracetail import Tail
 from neuro_eqprop.traces import Counts, Plan, Record, Recording, Trace, train
 
 __all__ = ["TraceError", "Writer", "look", "read", "write"]
@@ -71,6 +72,8 @@ class Writer:
         check_names(path, plan)
         self.path, self.plan, self.taken = path, plan, 0
         self._file: Node = None
+        self._tail = Tail(None)
+        self._events = dict.fromkeys(plan.record.spikes, 0)
 
     def __enter__(self) -> Writer:
         import h5py
@@ -80,6 +83,7 @@ class Writer:
             self._file = h5py.File(hidden, "w", libver="latest")
             lay_out(self._file, self.plan)
             self._file.swmr_mode = True
+            self._tail = Tail(self._file)
             hidden.replace(self.path)
         except OSError as error:
             raise TraceError(f"{self.path} cannot be written: {error}") from None
@@ -88,28 +92,35 @@ class Writer:
         return self
 
     def sample(self, index: int, recording: Recording) -> None:
-        """Append the recording of sample `index` and flush it to the disk."""
+        """Take the recording of sample `index`; it is on the disk within a second."""
         if index != self.taken:
             raise TraceError(f"{self.path}: sample {index} came in place {self.taken}")
         if index >= len(self.plan.index):
             raise TraceError(f"{self.path}: only {len(self.plan.index)} samples were announced")
+        self._tail.add(self._rows(index, recording))
+        self.taken += 1
+
+    def _rows(self, index: int, recording: Recording) -> dict[str, Array | Ints]:
         first = index * self.plan.steps
+        rows: dict[str, Array | Ints] = {}
         for name, variable in self.plan.record.signals:
-            values = self._shaped(recording.signals[name, variable], name)
-            append(self._file[f"signals/{name}/{variable}"], values)
+            rows[f"signals/{name}/{variable}"] = self._shaped(
+                recording.signals[name, variable], name
+            )
         for name in self.plan.record.spikes:
             events = train(self._shaped(recording.spikes[name], name), first)
-            group = self._file[f"spikes/{name}"]
+            self._events[name] += len(events.step)
             for column in ("step", "unit", "value"):
-                append(group[column], getattr(events, column))
-            append(group["stop"], np.array([len(group["step"])]))
-        append(self._file["samples/start"], np.array([first]))
-        append(self._file["samples/stop"], np.array([first + self.plan.steps]))
-        self._file.flush()
-        self.taken += 1
+                rows[f"spikes/{name}/{column}"] = getattr(events, column)
+            rows[f"spikes/{name}/stop"] = np.array([self._events[name]])
+        # Last, because a sample counts as whole when these are there.
+        rows["samples/start"] = np.array([first])
+        rows["samples/stop"] = np.array([first + self.plan.steps])
+        return rows
 
     def counts(self, counts: Mapping[tuple[str, str], Counts]) -> None:
         """Set the events by population and phase, once they are known."""
+        self._tail.write()
         for (population, phase), each in counts.items():
             row = list(self.plan.kinds).index(population)
             self._file[f"counts/{phase}"][row] = astuple(each)
@@ -128,9 +139,12 @@ class Writer:
         where: TracebackType | None,
     ) -> None:
         whole = kind is None and self.taken == len(self.plan.index)
-        if whole:
-            self._file.attrs.modify("complete", np.bool_(True))
-        self._file.close()
+        try:
+            self._tail.write()
+            if whole:
+                self._file.attrs.modify("complete", np.bool_(True))
+        finally:
+            self._file.close()
         if whole:
             return
         if self.taken:

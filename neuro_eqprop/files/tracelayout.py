@@ -119,7 +119,7 @@ def growing(group: Node, name: str, *, dtype: str, unit: str, chunk: tuple[int, 
     data.attrs["unit"] = unit
 
 
-def append(data: Node, rows: Array | Ints) -> None:
+def append(data: Node, rows: npt.NDArray[np.number[Any]]) -> None:
     """Put rows at the end of a growing data set."""
     if len(rows):
         held = data.shape[0]

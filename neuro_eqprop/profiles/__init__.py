@@ -126,6 +126,8 @@ class Quantity:
     """Of an all-in cost: the events per second and chip it was measured at."""
     tolerance: float = 0.0
     """How far from `at`, as a fraction, an all-in cost may still be used."""
+    operating_point: str = ""
+    """Where it holds, if that is not the profile's operating point."""
 
     @property
     def spread(self) -> bool:

@@ -76,7 +76,8 @@ def neuron(layer: Layer, coding: Coding) -> Neuron:
             f" and spikes of code 'rate' carry only {HARD_SIGMOID.name} (0..1); use code 'graded',"
             f" or train with --activation hard_sigmoid --output hard_sigmoid"
         )
-    return Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=1.0)
+    # A ceiling at the threshold would cost a unit that fires almost always some of its spikes.
+    return Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)
 
 
 def snap(values: Array, grid: float) -> Array:

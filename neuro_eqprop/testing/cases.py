@@ -9,7 +9,7 @@ import numpy as np
 
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH
 from neuro_eqprop.schedules import Phase, free_only
-from neuro_eqprop.spiking.ir import Gain, Graded, Reset, Spiking
+from neuro_eqprop.spiking.ir import Gain, Graded, Neuron, Reset, Spiking
 from neuro_eqprop.testing.build import Case, build, group, link, rows
 from neuro_eqprop.traces import NOTHING
 
@@ -130,7 +130,7 @@ def sums() -> list[Case]:
         link("one", "sum", by_beta[:, None], gain=Gain.BETA),
     ]
     schedule = (Phase("weak", 0.1, 12, 4), Phase("strong", 0.3, 12, 4))
-    neurons = {
+    neurons: dict[str, Neuron] = {
         "spikes": replace(PLAIN, current_decay=0.0),
         "messages": Graded(LINEAR, theta=0.2, damping=1.0),
     }

@@ -1,0 +1,132 @@
+"""One field, two spellings: torch and NumPy give the same numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
+from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.learn.episode import SWEEPS, relax
+from neuro_eqprop.learn.hebbian import hebbian
+from neuro_eqprop.learn.readout import answer
+from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.numpy_ops import NumpyOps
+from neuro_eqprop.rate.ops import Ops
+from neuro_eqprop.rate.torch_ops import TorchOps
+from neuro_eqprop.schedules import three_phase
+from neuro_eqprop.solve import Damped, GaussSeidel, Solver, Stop, solve
+
+SAMPLES, INPUTS, OUTPUTS = 12, 9, 4
+CASES = pytest.mark.parametrize("kind", ["layered", "deep", "looped"])
+RATES = pytest.mark.parametrize(
+    ("hidden", "output"),
+    [
+        (HARD_SIGMOID, HARD_SIGMOID),
+        (box(4.0), LINEAR),
+        (RELU, LINEAR),
+        (TANH, LINEAR),
+        (TANH, TANH),
+    ],
+    ids=lambda a: str(a.name),
+)
+CLOSE = 1e-12
+
+
+def network_of(kind: str, hidden: Activation, output: Activation) -> Network:
+    if kind == "looped":
+        return looped(INPUTS, 14, OUTPUTS, hidden_rate=hidden, output_rate=output, bound=0.95)
+    sizes = (14,) if kind == "layered" else (14, 11, 6)
+    return layered(INPUTS, sizes, OUTPUTS, hidden_rate=hidden, output_rate=output)
+
+
+def problem(network: Network) -> tuple[dict[str, Array], Array, Array]:
+    rng = np.random.default_rng(5)
+    params = initialise(network, rng)
+    params |= {layer.name: rng.normal(0, 0.3, layer.shape) for layer in network.moving}
+    y = np.eye(OUTPUTS)[rng.integers(0, OUTPUTS, SAMPLES)]
+    return params, rng.random((SAMPLES, INPUTS)), y
+
+
+def settle(ops: Ops, network: Network, solver: Solver, beta: float) -> dict[str, Array]:
+    params, x, y = problem(network)
+    brought = {name: ops.bring(value) for name, value in params.items()}
+    at = field(ops, network, brought, ops.bring(x)).nudged(ops.bring(y), beta)
+    found = solve(at, at.rest(), solver, Stop(None, 50))
+    return {name: ops.numpy(rates) for name, rates in found.state.items()}
+
+
+@CASES
+@RATES
+@pytest.mark.parametrize("solver", [GaussSeidel(), GaussSeidel(True), Damped(0.6)], ids=str)
+def test_fifty_steps_end_at_the_same_rates(
+    kind: str, hidden: Activation, output: Activation, solver: Solver
+) -> None:
+    network = network_of(kind, hidden, output)
+    for beta in (0.0, 0.3):
+        one = settle(NumpyOps(), network, solver, beta)
+        two = settle(TorchOps(torch.float64), network, solver, beta)
+        single = settle(TorchOps(torch.float32), network, solver, beta)
+        for name, rates in one.items():
+            assert rates.any()
+            assert np.abs(rates - two[name]).max() < CLOSE
+            assert np.abs(rates - single[name]).max() < 1e-4
+
+
+@CASES
+@RATES
+def test_the_rule_asks_for_the_same_changes(
+    kind: str, hidden: Activation, output: Activation
+) -> None:
+    network = network_of(kind, hidden, output)
+    params, x, y = problem(network)
+    schedule = three_phase(beta=0.25, free=40, nudged=20)
+    asked = []
+    for ops in (NumpyOps(), TorchOps(torch.float64)):
+        brought = {name: ops.bring(value) for name, value in params.items()}
+        free = field(ops, network, brought, ops.bring(x))
+        phases = relax(free, ops.bring(y), schedule, SWEEPS)
+        states = {name: each.state for name, each in phases.items()}
+        changes = hebbian(ops, network, ops.bring(x), states=states, schedule=schedule)
+        asked.append({name: ops.numpy(change) for name, change in changes.items()})
+    for name, change in asked[0].items():
+        assert np.abs(change).max() > 0
+        assert np.abs(change - asked[1][name]).max() < 1e-11
+
+
+@CASES
+def test_a_solve_leaves_parameters_inputs_and_start_alone(kind: str) -> None:
+    """Faster spellings work in place, and must not do so on what is not theirs."""
+    network = network_of(kind, HARD_SIGMOID, HARD_SIGMOID)
+    params, x, y = problem(network)
+    for ops in (NumpyOps(), TorchOps(torch.float64)):
+        brought = {name: ops.bring(value) for name, value in params.items()}
+        inputs, targets = ops.bring(x), ops.bring(y)
+        free = field(ops, network, brought, inputs)
+        fed = {name: ops.numpy(value).copy() for name, value in free.fed.items()}
+        start = free.rest()
+        first = solve(free.nudged(targets, 0.3), start, GaussSeidel(), Stop(1e-9, 99)).state
+        kept = {name: ops.numpy(rates).copy() for name, rates in first.items()}
+        solve(free, first, Damped(0.5), Stop(None, 9))
+        assert all(np.array_equal(ops.numpy(brought[name]), params[name]) for name in params)
+        assert np.array_equal(ops.numpy(inputs), x)
+        assert np.array_equal(ops.numpy(targets), y)
+        assert all(np.array_equal(ops.numpy(free.fed[name]), fed[name]) for name in fed)
+        assert not any(ops.numpy(rates).any() for rates in start.values())
+        assert all(np.array_equal(ops.numpy(first[name]), kept[name]) for name in kept)
+
+
+@CASES
+def test_answers_are_the_same(kind: str) -> None:
+    network = network_of(kind, HARD_SIGMOID, HARD_SIGMOID)
+    params, x, _ = problem(network)
+    found = []
+    for ops in (NumpyOps(), TorchOps(torch.float64)):
+        brought = {name: ops.bring(value) for name, value in params.items()}
+        found.append(answer(ops, network, brought, x))
+    assert np.array_equal(found[0].classes, found[1].classes)
+    assert np.array_equal(found[0].steps, found[1].steps)
+    assert np.abs(found[0].drive - found[1].drive).max() < CLOSE

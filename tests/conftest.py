@@ -1,0 +1,204 @@
+"""A small network settled twice, as rates and as spikes, and a run folder made of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.activations import HARD_SIGMOID
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.backends.base import kinds, tally
+from neuro_eqprop.backends.reference import Reference
+from neuro_eqprop.files.tracefile import write
+from neuro_eqprop.schedules import Schedule, three_phase
+from neuro_eqprop.spiking.ir import (
+    Gain,
+    Graded,
+    Neuron,
+    Population,
+    Projection,
+    Reset,
+    Spiking,
+    SpikingNetwork,
+    Stimulus,
+)
+from neuro_eqprop.traces import Kind, Memory, Origin, Plan, Record, Recording, Trace, gather
+
+FEATURES, HIDDEN, CLASSES, SAMPLES = 64, 24, 10, 6
+SCHEDULE = three_phase(beta=0.25, free=64, nudged=64)
+CONNECTIONS = ("input->hidden", "hidden->output")
+INTEGRATE = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, -1.0, np.inf)
+DELTA = Graded(HARD_SIGMOID, 2.0**-8, 0.5)
+
+
+def origin(backend: str) -> Origin:
+    command = f"neuro-eqprop simulate RUN --on {backend}"
+    return Origin(backend, "0" * 64, {"neuro_eqprop": "0.1.0"}, 0, "2024-01-01", command)
+
+
+def settle(x: Array, y: Array, weights: tuple[Array, Array], schedule: Schedule) -> list[Recording]:
+    """Jacobi sweeps with damping one half, written out here as a second opinion."""
+    hidden, output = np.zeros((len(x), HIDDEN)), np.zeros((len(x), CLASSES))
+    seen: list[tuple[Array, Array]] = []
+    for phase in schedule:
+        for _ in range(phase.steps):
+            into = weights[1] @ hidden.T
+            drive = (x @ weights[0].T) + output @ weights[1]
+            pulled = (into.T + phase.beta * y) / (1 + phase.beta)
+            hidden = (hidden + np.clip(drive, 0, 1)) / 2
+            output = (output + np.clip(pulled, 0, 1)) / 2
+            seen.append((hidden, output))
+    both = [np.stack(each, axis=1) for each in zip(*seen, strict=True)]
+    return [
+        Recording({}, {("hidden", "rate"): both[0][k], ("output", "rate"): both[1][k]})
+        for k in range(len(x))
+    ]
+
+
+def lowered(weights: tuple[Array, Array], neuron: Neuron) -> SpikingNetwork:
+    forth = weights[1]
+    return SpikingNetwork(
+        1e-3,
+        (
+            Population("hidden", neuron, np.zeros(HIDDEN)),
+            Population("output", neuron, np.zeros(CLASSES)),
+        ),
+        (
+            Projection("hidden", "output", forth),
+            Projection("output", "hidden", forth.T.copy()),
+            Projection("output", "output", -np.eye(CLASSES), gain=Gain.BETA),
+        ),
+        "output",
+    )
+
+
+def plan(x: Array, label: Ints, *, of: dict[str, Kind], backend: str, record: Record) -> Plan:
+    sizes = {"hidden": HIDDEN, "output": CLASSES}
+    places = np.arange(100, 100 + len(x))
+    return Plan(origin(backend), SCHEDULE, of, sizes, CONNECTIONS, places, label, x, record)
+
+
+@pytest.fixture(scope="session")
+def episode() -> dict[str, Trace]:
+    """The same episode as `rate`, as `spikes` and as `graded` messages."""
+    rng = np.random.default_rng(0)
+    x = rng.random((SAMPLES, FEATURES))
+    label = rng.integers(0, CLASSES, SAMPLES)
+    y = np.eye(CLASSES)[label]
+    grid = 2.0**12
+    weights = (
+        np.rint(grid * rng.normal(0.0, 0.16, (HIDDEN, FEATURES))) / grid,
+        np.rint(grid * rng.normal(0.05, 0.2, (CLASSES, HIDDEN))) / grid,
+    )
+    layers = ("hidden", "output")
+    record = Record(signals=frozenset((name, "rate") for name in layers))
+    laid = plan(x, label, of=dict.fromkeys(layers, Kind.RATE), backend="rate", record=record)
+    made = {"rate": gather(laid, settle(x, y, weights, SCHEDULE), {})}
+    for name, neuron, extra in (("spikes", INTEGRATE, "voltage"), ("graded", DELTA, "state")):
+        network = lowered(weights, neuron)
+        stimulus = Stimulus(SAMPLES, {"hidden": x @ weights[0].T}, {"output": y})
+        record = Record(frozenset(layers), frozenset({("output", extra)}))
+        laid = plan(x, label, of=kinds(network), backend="reference", record=record)
+        memory = Memory()
+        result = Reference().run(network, stimulus, SCHEDULE, record=record, sink=memory)
+        counts = tally(network, stimulus, SCHEDULE, result)
+        made[name] = gather(laid, memory.recordings, counts)
+    return made
+
+
+METRICS = [
+    {
+        "epoch": epoch,
+        "train_accuracy": 1 - 0.6 / (epoch + 1),
+        "test_accuracy": 0.98 - 0.58 / (epoch + 1),
+        "seconds": 0.4,
+        "residual": 1e-6,
+        "settle_steps": {"free": 30 + epoch, "nudged": 12},
+        "spectral": {"input->hidden": 1.5 + 0.1 * epoch, "hidden->output": 1.1 + 0.05 * epoch},
+    }
+    for epoch in range(1, 9)
+]
+EVALUATION = {
+    "on": "rate",
+    "code": None,
+    "bits": None,
+    "samples": 360,
+    "steps": None,
+    "accuracy": 0.975,
+    "rate_accuracy": 0.975,
+    "agreement": 1.0,
+    "pearson": 1.0,
+    "rmse": 0.0,
+    "p999": 0.0,
+    "spikes_per_neuron": None,
+    "synops_per_sample": None,
+    "seconds": 0.1,
+}
+SPIKING = {"code": "rate", "steps": 64, "spikes_per_neuron": 9.5, "synops_per_sample": 81000.0}
+EVALUATIONS = [
+    EVALUATION,
+    EVALUATION | SPIKING | {"on": "reference", "agreement": 0.997, "pearson": 0.9991, "rmse": 0.01},
+    EVALUATION | SPIKING | {"on": "lava", "samples": 40, "agreement": 1.0, "pearson": 0.9989},
+]
+ENERGY = {
+    "input_coding": "current",
+    "profiles": [
+        {
+            "profile": "loihi1",
+            "fits": True,
+            "cores": 1,
+            "chips": 1,
+            "binding": "synapses",
+            "unchecked": ["routing tables"],
+            "inference": {
+                "joules": 3.1e-6,
+                "low": 2.0e-6,
+                "high": 5.0e-6,
+                "seconds": 6.4e-4,
+                "terms": {
+                    "synaptic operations": {"joules": 1.9e-6, "low": 1.2e-6, "high": 2.9e-6},
+                    "neuron updates": {"joules": 1.2e-6, "low": 0.8e-6, "high": 2.1e-6},
+                },
+                "unknown": ["static power of the cores: no published value"],
+            },
+        }
+    ],
+    "reference": [],
+}
+STUDY = """\
+dataset = "digits"
+model = "layered"
+seed = 0
+
+[network]
+hidden = [24]
+activation = "hard_sigmoid"
+
+[learning]
+rule = "hebbian"
+nudging = "centered"
+beta = 0.25
+epochs = 8
+"""
+
+
+@pytest.fixture(scope="session")
+def make_run(episode: dict[str, Trace]) -> Callable[[Path], Path]:
+    """A function that fills a folder as training, evaluation, simulation and energy would."""
+
+    def fill(run: Path) -> Path:
+        run.mkdir(parents=True, exist_ok=True)
+        (run / "study.toml").write_text(STUDY)
+        (run / "metrics.jsonl").write_text("".join(json.dumps(m) + "\n" for m in METRICS))
+        lines = "".join(json.dumps(each) + "\n" for each in EVALUATIONS)
+        (run / "evaluations.jsonl").write_text(lines)
+        (run / "energy.json").write_text(json.dumps(ENERGY))
+        write(run / "rate.h5", episode["rate"], overwrite=False)
+        write(run / "traces.h5", episode["spikes"], overwrite=False)
+        return run
+
+    return fill

@@ -1,0 +1,106 @@
+"""Finding a backend by its name, and counting events."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.backends.base import (
+    BACKENDS,
+    EVERYTHING,
+    Feature,
+    Support,
+    kinds,
+    load,
+    tally,
+)
+from neuro_eqprop.testing import draw_case
+from neuro_eqprop.testing.build import Case, Run, run_case
+from neuro_eqprop.traces import Counts, Kind
+
+
+def test_an_unknown_backend_lists_the_known_ones_closest_first() -> None:
+    with pytest.raises(UnknownNameError) as unknown:
+        load("brain2")
+    message = str(unknown.value)
+    assert message.startswith("unknown backend 'brain2'; known: brian2, ")
+    assert all(name in message for name in BACKENDS)
+    with pytest.raises(UnknownNameError, match="known: snntorch, "):
+        load("snn_torch")
+
+
+@pytest.mark.parametrize("name", ["reference", "brian2", "snntorch"])
+def test_a_known_backend_is_loaded(name: str) -> None:
+    backend = load(name)
+    assert backend.name == name
+    assert backend.support is EVERYTHING
+
+
+def test_support_holds_what_has_no_reason_against_it() -> None:
+    support = Support({Feature.DELAY: "messages arrive at once"})
+    assert Feature.DELAY not in support
+    assert Feature.GRADED in support
+    assert all(feature in EVERYTHING for feature in Feature)
+
+
+def test_kinds_say_how_a_rate_is_read() -> None:
+    mixed = draw_case(0, 3)
+    assert "mixed" in mixed.name
+    assert set(kinds(mixed.network).values()) == {Kind.SPIKES, Kind.GRADED}
+    assert set(kinds(draw_case(0, 0).network).values()) == {Kind.SPIKES}
+
+
+def phases(case: Case) -> list[tuple[str, int]]:
+    """Of each step of a sample, the name of its phase and its number."""
+    names = [phase.name for phase in case.schedule for _ in range(phase.steps)]
+    return [(name, step) for step, name in enumerate(names)]
+
+
+def by_hand(case: Case, run: Run, population: str, phase: str) -> Counts:
+    """One event after the other, one synapse after the other."""
+    steps = spikes = synops = idle = 0
+    for recording in run.recordings:
+        for step in (step for name, step in phases(case) if name == phase):
+            steps += 1
+            for unit in range(case.network[population].size):
+                if recording.spikes[population][step, unit] == 0:
+                    idle += 1
+                    continue
+                spikes += 1
+                for projection in case.network.projections:
+                    if projection.source == population:
+                        for target in range(projection.weight.shape[0]):
+                            synops += projection.weight[target, unit] != 0
+    fed = population in case.stimulus.current and phase == case.schedule[0].name
+    macs = case.stimulus.host_macs * case.stimulus.samples if fed else 0
+    return Counts(steps, spikes, synops, spikes, idle, macs)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_tally_equals_a_count_by_hand(number: int) -> None:
+    case = draw_case(11, number)
+    run = run_case(load("reference"), case)
+    counts = tally(case.network, case.stimulus, case.schedule, run.result)
+    names = [population.name for population in case.network.populations]
+    assert set(counts) == set(product(names, [phase.name for phase in case.schedule]))
+    for population, phase in counts:
+        assert counts[population, phase] == by_hand(case, run, population, phase)
+    assert sum(each.synops for each in counts.values()) > 0
+
+
+def test_work_of_the_host_is_booked_once() -> None:
+    case = draw_case(0, 0)
+    stimulus = replace(case.stimulus, host_macs=5)
+    run = run_case(load("reference"), case)
+    counts = tally(case.network, stimulus, case.schedule, run.result)
+    booked = {key: each.host_macs for key, each in counts.items() if each.host_macs}
+    (fed,) = stimulus.current
+    assert booked == {(fed, "free"): 5 * stimulus.samples}
+
+
+def test_counts_add_up() -> None:
+    total = sum((Counts(1, 2, 3, 4, 5, 6), Counts(10, 20, 30, 40, 50, 60)), Counts())
+    assert total == Counts(11, 22, 33, 44, 55, 66)

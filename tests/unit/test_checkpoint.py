@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import save as to_bytes
+
+from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
+from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.files import checkpoint
+from neuro_eqprop.files.checkpoint import SCHEMA, Checkpoint, CheckpointError, describe, load, save
+from neuro_eqprop.networks import Network, initialise
+
+NETWORK = looped(4, 5, 3, hidden_rate=HARD_SIGMOID, output_rate=LINEAR, bound=0.9)
+
+
+def made(network: Network = NETWORK, seed: int = 0) -> Checkpoint:
+    drawn = initialise(network, np.random.default_rng(seed))
+    params: dict[str, Any] = {name: value.astype(np.float32) for name, value in drawn.items()}
+    memory = {f"{name}/exp_avg": value + 1 for name, value in params.items()}
+    memory |= {f"{name}/step": np.array(7.0, dtype=np.float32) for name in params}
+    return Checkpoint(network, params, 7, memory)
+
+
+def same(one: Checkpoint, two: Checkpoint) -> None:
+    assert (one.network, one.epoch) == (two.network, two.epoch)
+    for a, b in ((one.params, two.params), (one.memory, two.memory)):
+        assert set(a) == set(b)
+        for name in a:
+            assert a[name].dtype == b[name].dtype
+            assert np.array_equal(np.ravel(a[name]), np.ravel(b[name]))
+
+
+ACTIVATIONS = st.sampled_from([HARD_SIGMOID, LINEAR, RELU, TANH, box(4.0), box(0.1)])
+
+
+@settings(derandomize=True, deadline=None, max_examples=30)
+@given(
+    hidden=st.lists(st.integers(1, 6), min_size=1, max_size=3),
+    rates=st.tuples(ACTIVATIONS, ACTIVATIONS),
+    bound=st.none() | st.floats(0.1, 2.0),
+    seed=st.integers(0, 99),
+)
+def test_what_was_saved_is_loaded(
+    tmp_path_factory: pytest.TempPathFactory,
+    hidden: list[int],
+    rates: tuple[Activation, Activation],
+    bound: float | None,
+    seed: int,
+) -> None:
+    network = layered(3, tuple(hidden), 2, hidden_rate=rates[0], output_rate=rates[1], bound=bound)
+    kept, path = made(network, seed), tmp_path_factory.mktemp("kept") / "model.safetensors"
+    save(path, kept)
+    same(load(path), kept)
+
+
+def test_equal_contents_give_equal_bytes(tmp_path: Path) -> None:
+    kept = made()
+    backwards = Checkpoint(
+        kept.network,
+        dict(reversed(list(kept.params.items()))),
+        kept.epoch,
+        dict(reversed(list(kept.memory.items()))),
+    )
+    save(tmp_path / "a", kept)
+    save(tmp_path / "b", backwards)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    save(tmp_path / "c", load(tmp_path / "a"))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "c").read_bytes()
+    save(tmp_path / "d", made(seed=1))
+    assert (tmp_path / "a").read_bytes() != (tmp_path / "d").read_bytes()
+
+
+def test_every_cut_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    save(path, made())
+    whole = path.read_bytes()
+    for length in [*range(0, len(whole), 37), len(whole) - 1]:
+        path.write_bytes(whole[:length])
+        with pytest.raises(CheckpointError, match=r"model\.safetensors is cut short"):
+            load(path)
+
+
+def test_a_file_with_something_appended_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    save(path, made())
+    path.write_bytes(path.read_bytes() + b"\0" * 16)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+        load(path)
+
+
+def forged(change: dict[str, Any], params: dict[str, Any] | None = None) -> bytes:
+    """A checkpoint whose description or parameters are not as they should be."""
+    told = {"schema": SCHEMA, "network": describe(NETWORK), "epoch": 3} | change
+    tensors = {f"params/{n}": v for n, v in made().params.items()} | (params or {})
+    return to_bytes(tensors, {"neuro_eqprop": json.dumps(told)})
+
+
+def altered(**change: Any) -> dict[str, Any]:  # noqa: ANN401
+    """The network's description with something changed in its first connection."""
+    told = describe(NETWORK)
+    told["connections"][0] |= change
+    return {"network": told}
+
+
+NAN = np.full(5, np.nan, dtype=np.float32)
+FORGERIES = {
+    "a newer schema": (forged({"schema": "neuro_eqprop.checkpoint/2"}), "checkpoint/2"),
+    "no schema": (to_bytes({}, {"neuro_eqprop": "{}"}), "schema"),
+    "no object": (to_bytes({}, {"neuro_eqprop": "[1]"}), "does not describe"),
+    "no json": (to_bytes({}, {"neuro_eqprop": "{"}), "does not describe"),
+    "another program": (to_bytes({"w": np.zeros(3)}, {"format": "pt"}), "another program"),
+    "no metadata": (to_bytes({"w": np.zeros(3)}), "another program"),
+    "no network": (forged({"network": None}), "does not describe"),
+    "no layers": (forged({"network": {"layers": [], "connections": []}}), "does not describe"),
+    "unknown operator": (forged(altered(operator="magic")), "'magic' is unknown"),
+    "nowhere": (forged(altered(target="nowhere")), "no layer 'nowhere'"),
+    "a bound in words": (forged(altered(bound="much")), "does not describe"),
+    "a negative epoch": (forged({"epoch": -1}), "no number of epochs"),
+    "half an epoch": (forged({"epoch": 1.5}), "no number of epochs"),
+    "NaN": (forged({}, {"params/hidden": NAN}), "'hidden' holds values that are not finite"),
+    "wrong shape": (forged({}, {"params/hidden": np.zeros(6, np.float32)}), "shape"),
+    "one too many": (forged({}, {"params/more": np.zeros(6, np.float32)}), "extra"),
+    "not symmetric": (
+        forged({}, {"params/hidden->hidden": np.triu(np.ones((5, 5), np.float32))}),
+        "not a symmetric",
+    ),
+    "memory of nothing": (forged({}, {"memory/none/step": np.zeros(1)}), "fits no parameter"),
+    "misshapen memory": (forged({}, {"memory/hidden/exp_avg": np.zeros(2)}), "fits no parameter"),
+    "NaN in memory": (forged({}, {"memory/hidden/exp_avg": NAN}), "not finite"),
+}
+
+
+@pytest.mark.parametrize("kind", list(FORGERIES))
+def test_a_foreign_file_is_refused_with_the_reason(tmp_path: Path, kind: str) -> None:
+    content, reason = FORGERIES[kind]
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=reason) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+
+
+@settings(derandomize=True, deadline=None, max_examples=200)
+@given(place=st.integers(0, 10_000), flip=st.integers(1, 255))
+def test_a_broken_byte_is_refused_or_harmless(
+    tmp_path_factory: pytest.TempPathFactory, place: int, flip: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "broken.safetensors"
+    save(path, made())
+    whole = bytearray(path.read_bytes())
+    whole[place % len(whole)] ^= flip
+    path.write_bytes(whole)
+    try:
+        found = load(path)
+    except CheckpointError:
+        return
+    assert all(np.isfinite(value).all() for value in found.params.values())
+
+
+def test_a_pickle_is_never_opened(tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple[Any, tuple[str]]:
+            return os.mkdir, (str(tmp_path / "sprung"),)
+
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(pickle.dumps(Trap()))
+    with pytest.raises(CheckpointError):
+        load(path)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_what_is_missing_a_folder_or_too_large_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(CheckpointError, match="does not exist"):
+            load(path)
+    save(tmp_path / "model", made())
+    monkeypatch.setattr(checkpoint, "LARGEST", 100)
+    with pytest.raises(CheckpointError, match="larger than 100 bytes"):
+        load(tmp_path / "model")
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.safetensors"
+    save(path, made())
+    before = path.read_bytes()
+
+    def fail(_: int) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save(path, made(seed=1))
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

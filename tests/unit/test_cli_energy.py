@@ -1,0 +1,378 @@
+"""The commands `energy` and `profiles`, from the words of a call to what is printed."""
+
+from __future__ import annotations
+
+import json
+import re
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neuro_eqprop.cli import energy, main
+from neuro_eqprop.files.countsfile import CountsError, read, to_json
+from neuro_eqprop.files.profilefile import folder, load
+from neuro_eqprop.spiking.workloads import Workload
+
+COUNTS: dict[str, Any] = {
+    "schema": "neuro_eqprop.counts/1",
+    "populations": [
+        {"name": "hidden", "size": 128, "soft_reset": True},
+        {"name": "output", "size": 10, "soft_reset": True},
+    ],
+    "projections": [
+        {"source": "hidden", "target": "output"},
+        {"source": "output", "target": "hidden"},
+        {
+            **{"source": "hidden", "target": "hidden", "synapses": 1280},
+            **{"max_fan_in": 10, "max_fan_out": 10},
+        },
+    ],
+    "output": "output",
+    "samples": 4,
+    "steps": 10,
+    "input_coding": "current",
+    "dense_macs": 9472,
+    "counts": [
+        {
+            **{"population": "hidden", "phase": "free", "steps": 40, "spikes": 400},
+            **{"synops": 8000, "updates_active": 400, "updates_idle": 4720, "host_macs": 32768},
+        },
+        {
+            **{"population": "output", "phase": "free", "steps": 40, "spikes": 80},
+            **{"synops": 10240, "updates_active": 80, "updates_idle": 320},
+        },
+    ],
+}
+
+
+@pytest.fixture
+def counts(tmp_path: Path) -> Path:
+    path = tmp_path / "counts.json"
+    path.write_text(json.dumps(COUNTS))
+    return path
+
+
+def call(capsys: pytest.CaptureFixture[str], *words: str) -> Any:  # noqa: ANN401
+    assert main([*words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def fails(capsys: pytest.CaptureFixture[str], *words: str, code: int = 1) -> str:
+    assert main(list(words)) == code
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "Traceback" not in told.err
+    return told.err
+
+
+def test_energy_has_the_fields_of_the_contract(
+    capsys: pytest.CaptureFixture[str], counts: Path
+) -> None:
+    outcome = call(capsys, "energy", "--counts", str(counts))
+    assert outcome["input_coding"] == "current"
+    assert len(outcome["profiles"]) >= 11
+    for each in outcome["profiles"]:
+        fields = {"profile", "fits", "cores", "chips", "binding", "unchecked"}
+        assert fields <= set(each)
+        for side in (each["inference"], each["learning"]):
+            assert {"joules", "low", "high", "seconds", "terms", "unknown"} <= set(side)
+            assert side["joules"] is None or side["low"] <= side["joules"] <= side["high"]
+            assert side["joules"] is not None or side["reason"]
+        assert each["learning"]["reason"] == "unknown: no learning run counted"
+    assert {"device", "batch", "joules"} <= set(outcome["reference"][0])
+    assert len(outcome["reference"]) == 9
+    assert set(outcome["arithmetic_ratio"]) == {"mac45nm"}
+    named = {each["profile"] for each in outcome["profiles"]}
+    assert "loihi2_scenario" not in named
+    assert {"fits": True, "profile": "loihi1"}.items() <= next(
+        each for each in outcome["profiles"] if each["profile"] == "loihi1"
+    ).items()
+
+
+def test_energy_writes_into_the_run_and_repeats_itself(
+    capsys: pytest.CaptureFixture[str], counts: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    words = ("energy", str(run), "--counts", str(counts), "--profile", "loihi1")
+    outcome = call(capsys, *words)
+    first = (run / "energy.json").read_bytes()
+    call(capsys, *words)
+    assert (run / "energy.json").read_bytes() == first
+    written = json.loads(first)
+    assert outcome.pop("file") == str(run / "energy.json")
+    assert written == outcome
+    assert [path.name for path in run.iterdir()] == ["energy.json"]
+
+
+def test_people_see_unknown_and_does_not_fit_within_a_hundred_columns(
+    capsys: pytest.CaptureFixture[str], counts: Path
+) -> None:
+    assert main(["energy", "--counts", str(counts), "--explain"]) == 0
+    text = capsys.readouterr().out
+    assert max(len(line) for line in text.splitlines()) <= 100
+    for words in ("does not fit", "unknown", "loaded above idle", "input as current", "├", "●"):
+        assert words in text
+    assert "davies2018, Table 2" in text
+    assert "no number of chips cures it" in " ".join(text.split())
+
+
+def test_an_override_and_a_users_file_are_shown(
+    capsys: pytest.CaptureFixture[str], counts: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text(
+        'schema = "neuro_eqprop.profile/1"\nextends = "loihi1"\nname = "mine"\n'
+        "[power]\nidle_loaded = { value = 50 }\n"
+    )
+    words = ["--profile", "loihi1", "--profile", str(mine)]
+    override = ["--override", "loihi1.energy.synop=30pJ"]
+    outcome = call(capsys, "energy", "--counts", str(counts), *words, *override)
+    ours, theirs = outcome["profiles"]
+    assert ours["overridden"] == ["energy.synop: 2.36e-11 J -> 3e-11 J (--override)"]
+    assert theirs["overridden"] == ["power.idle_loaded: 96.3 mW -> 50 mW (mine.toml)"]
+    assert theirs["inference"]["joules"] < ours["inference"]["joules"]
+    assert main(["energy", "--counts", str(counts), *words, *override]) == 0
+    assert "* loihi1: energy.synop" in capsys.readouterr().out
+
+
+def test_options_reach_the_estimate(capsys: pytest.CaptureFixture[str], counts: Path) -> None:
+    base = ("energy", "--counts", str(counts), "--profile", "loihi1")
+    plain = call(capsys, *base)["profiles"][0]["inference"]
+    slow = call(capsys, *base, "--step-seconds", "0.001")["profiles"][0]["inference"]
+    assert slow["seconds"] == pytest.approx(0.01)
+    assert slow["joules"] > plain["joules"]
+    tick = call(capsys, *base, "--time", "tick")["profiles"][0]["inference"]
+    assert tick["seconds"] == pytest.approx(0.01)
+    other = call(capsys, *base, "--overhead", "static_and_host")["profiles"][0]["inference"]
+    assert {term["name"] for term in other["terms"]} >= {"static power", "host power"}
+    wide = call(capsys, *base, "--bits", "16")["profiles"][0]
+    assert wide["fits"] is False
+    one = call(capsys, *base, "--batch", "8")
+    assert [each["batch"] for each in one["reference"]] == [8, 8, 8]
+    hard = call(capsys, *base, "--soft-reset", "off")["profiles"][0]["inference"]
+    updates = {
+        name: sum(t["amount"] for t in side["terms"] if t["name"].startswith("neuron"))
+        for name, side in (("soft", plain), ("hard", hard))
+    }
+    assert updates["soft"] == 2 * updates["hard"] == 2 * 1380
+
+
+def test_learning_is_priced_per_sample_and_for_the_training(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    learned = json.loads(json.dumps(COUNTS))
+    for each in COUNTS["counts"]:
+        learned["counts"].append({**each, "phase": "nudged", "weight_updates": 4000})
+    path = tmp_path / "learned.json"
+    path.write_text(json.dumps(learned))
+    words = ("--counts", str(path), "--profile", "loihi1", "--presentations", "1000")
+    each = call(capsys, "energy", *words)["profiles"][0]
+    assert each["learning"]["joules"] > each["inference"]["joules"]
+    assert each["learning"]["training"]["joules"] == 1000 * each["learning"]["joules"]
+    assert "weight update" in {term["name"] for term in each["learning"]["terms"]}
+
+
+def test_two_runs_stand_side_by_side(
+    capsys: pytest.CaptureFixture[str], counts: Path, tmp_path: Path
+) -> None:
+    runs = [tmp_path / name for name in ("one", "two")]
+    for run in runs:
+        run.mkdir()
+    base = ("--counts", str(counts), "--profile", "loihi1", "--profile", "loihi2")
+    assert "energy.json is missing" in fails(
+        capsys, "energy", str(runs[0]), *base, "--beside", str(runs[1])
+    )
+    call(capsys, "energy", str(runs[1]), *base, "--step-seconds", "0.01")
+    outcome = call(capsys, "energy", str(runs[0]), *base, "--beside", str(runs[1]))
+    loihi, other = outcome["beside"]
+    assert loihi["times"] == pytest.approx(loihi["joules"] / loihi["other"])
+    assert loihi["times"] < 0.1
+    assert other["times"] is None
+    (runs[1] / "energy.json").write_text('{"profiles": [{}]}')
+    assert "no file of this command" in fails(
+        capsys, "energy", str(runs[0]), *base, "--beside", str(runs[1])
+    )
+
+
+def test_accuracy_for_joules_over_the_evaluations_of_a_run(
+    capsys: pytest.CaptureFixture[str],
+    counts: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    whole = read(counts)
+
+    def events(_: Namespace, *, steps: int | None, code: str) -> Workload:
+        from dataclasses import replace
+
+        assert code == "rate"
+        return replace(whole.scaled((steps or 64) / 64), steps=steps or 64)
+
+    monkeypatch.setattr(energy, "events", events)
+    base = ("energy", str(run), "--profile", "loihi1", "--curve")
+    assert "evaluations.jsonl is missing" in fails(capsys, *base)
+    lines = [
+        {"on": "rate", "code": None, "steps": None, "accuracy": 0.98},
+        {"on": "reference", "code": "rate", "steps": 32, "accuracy": 0.979},
+        {"on": "reference", "code": "rate", "steps": 64, "accuracy": 0.98},
+    ]
+    (run / "evaluations.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    points = call(capsys, *base)["curve"]["loihi1"]["points"]
+    assert [(each["steps"], each["best"]) for each in points] == [(32, True), (64, False)]
+    assert main(list(base)) == 0
+    assert "best trade" in capsys.readouterr().out
+    (run / "evaluations.jsonl").write_text("{")
+    assert "line 1 is not JSON" in fails(capsys, *base)
+    (run / "evaluations.jsonl").write_text(json.dumps(lines[0]))
+    assert "no evaluation of spikes" in fails(capsys, *base)
+
+
+def test_wrong_calls_of_energy_are_told_in_a_sentence(
+    capsys: pytest.CaptureFixture[str], counts: Path, tmp_path: Path
+) -> None:
+    base = ("energy", "--counts", str(counts))
+    assert "known: loihi1" in fails(capsys, *base, "--profile", "loihi_1", code=2)
+    assert "needs a RUN" in fails(capsys, "energy")
+    assert "no run folder" in fails(capsys, "energy", str(tmp_path / "none"))
+    assert "no such file" in fails(capsys, *base, "--profile", "none.toml")
+    assert "is no spiking chip" in fails(capsys, *base, "--profile", "gpu_k4000")
+    assert "waits for your factor" in fails(capsys, *base, "--profile", "loihi2_scenario")
+    assert "not measured at a batch of 3" in fails(capsys, *base, "--batch", "3")
+    assert "cannot use --counts" in fails(capsys, *base, "--curve")
+    assert "names no profile" in fails(capsys, *base, "--override", "x.energy.synop=1")
+
+
+def test_an_all_in_cost_away_from_its_rate_is_refused_with_the_way_out(
+    capsys: pytest.CaptureFixture[str], counts: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text(
+        'schema = "neuro_eqprop.profile/1"\nextends = "loihi1"\nname = "mine"\n'
+        "[energy]\nsynop = { unknown = true, note = 'all-in only' }\n"
+        "spike = { unknown = true, note = 'all-in only' }\n"
+        "synop_all_in = { value = 26, low = 26, high = 26, unit = 'pJ', kind = 'all_in', "
+        "basis = 'measured', evidence = 'read', boundary = 'chip_total', src = 'davies2018', "
+        "where = 'nowhere', at = 1e9, tolerance = 0.05 }\n"
+    )
+    told = fails(capsys, "energy", "--counts", str(counts), "--profile", str(mine))
+    assert "holds at 1e+09 synops" in told
+    assert "--override mine.energy.synop=" in told
+    both = ("--profile", str(mine), "--profile", "loihi1")
+    outcome = call(capsys, "energy", "--counts", str(counts), *both)
+    assert outcome["profiles"][0]["inference"]["reason"].startswith("refused")
+    assert outcome["profiles"][1]["inference"]["joules"] > 0
+
+
+BROKEN = [
+    (("schema",), "x", "is not 'neuro_eqprop.counts/1'"),
+    (("samples",), 0, "hold no events"),
+    (("samples",), "4", "not a whole number"),
+    (("steps",), -1, "negative"),
+    (("dense_mac",), 1, "did you mean 'dense_macs'"),
+    (("populations", 0, "size"), 0, "needs some"),
+    (("populations", 1, "name"), "hidden", "share a name"),
+    (("populations", 0, "graded"), 1, "neither true nor false"),
+    (("projections", 0, "source"), "x", "no population 'x'"),
+    (("projections", 2, "synapses"), 99999, "more synapses than pairs"),
+    (("counts", 0, "spike"), 1, "did you mean 'spikes'"),
+    (("counts", 0, "population"), "x", "'x'"),
+    (("counts",), [], "no events were counted"),
+    (("counts",), 3, "takes a list"),
+    (("output",), "x", "'x' is none of the populations"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "words"), BROKEN)
+def test_broken_counts_are_refused(
+    tmp_path: Path, place: tuple[str | int, ...], value: object, words: str
+) -> None:
+    content = json.loads(json.dumps(COUNTS))
+    inner = content
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    path = tmp_path / "broken.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(CountsError) as error:
+        read(path)
+    assert str(path) in str(error.value)
+    assert words in str(error.value)
+
+
+def test_counts_that_are_no_json_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "counts.json"
+    for content in ("{", "[]"):
+        path.write_text(content)
+        with pytest.raises(CountsError, match="JSON"):
+            read(path)
+    with pytest.raises(CountsError, match="no such file"):
+        read(tmp_path / "none.json")
+
+
+def test_counts_go_to_a_file_and_back(counts: Path, tmp_path: Path) -> None:
+    workload = read(counts)
+    again = tmp_path / "again.json"
+    again.write_text(json.dumps(to_json(workload)))
+    assert read(again) == workload
+
+
+def test_profiles_lists_shows_and_explains(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = call(capsys, "profiles", "list")
+    assert {"loihi1", "gpu_k4000"} <= {each["profile"] for each in listed["profiles"]}
+    shown = call(capsys, "profiles", "show", "loihi1")
+    synop = next(row for row in shown["entries"] if row["key"] == "energy.synop")
+    assert synop["value"] == pytest.approx(23.6e-12)
+    assert synop["where"].startswith("Table 2")
+    for words in (("list",), ("show", "loihi1"), ("show", "gpu_k4000"), ("explain", "loihi1")):
+        assert main(["profiles", *words]) == 0
+        text = capsys.readouterr().out
+        assert max(len(line) for line in text.splitlines()) <= 100
+    assert "doi 10.1109/MM.2018.112130359" in " ".join(text.split())
+    assert "unknown" in text
+    assert main(["profiles", "explain", "loihi2_scenario"]) == 0
+    assert "SCENARIO" in capsys.readouterr().out
+    assert "needs the NAME" in fails(capsys, "profiles", "show")
+    assert "known: loihi1" in fails(capsys, "profiles", "show", "loihi", code=2)
+
+
+def test_profiles_validate_has_the_fields_of_the_contract(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    outcome = call(capsys, "profiles", "validate")
+    fields = {"id", "profile", "role", "measured", "predicted", "low", "high", "error", "within"}
+    for case in outcome["cases"]:
+        assert fields <= set(case)
+        assert case["role"] in ("prediction", "consistency")
+    assert outcome["predictions"] >= 5
+    assert main(["profiles", "validate"]) == 0
+    text = capsys.readouterr().out
+    assert max(len(line) for line in text.splitlines()) <= 100
+    assert "predictions count as validation" in text
+
+
+def test_profiles_validate_fails_when_a_case_does_not_hold(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    told = fails(capsys, "profiles", "validate", "--override", "truenorth.power.static=80mW")
+    assert "truenorth-held-out-20Hz" in told
+    only = call(capsys, "profiles", "validate", "odin")
+    assert {case["profile"] for case in only["cases"]} == {"odin"}
+    assert "no published measurement" in fails(capsys, "profiles", "validate", "speck")
+    cases = tmp_path / "cases.toml"
+    first = (folder() / "validation" / "published.toml").read_text().split("[[case]]")[1]
+    cases.write_text('schema = "neuro_eqprop.cases/1"\n[[case]]' + first.replace("0.071", "0.171"))
+    assert "measured 0.171 W" in fails(capsys, "profiles", "validate", "--cases", str(cases))
+
+
+def test_the_chip_of_the_readme_can_be_copied(tmp_path: Path) -> None:
+    text = (folder() / "README.md").read_text()
+    block = re.search(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert block is not None
+    path = tmp_path / "my_chip.toml"
+    path.write_text(re.sub(r"^   ", "", block.group(1), flags=re.MULTILINE))
+    assert load(str(path)).name == "my_chip"

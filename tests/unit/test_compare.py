@@ -1,0 +1,153 @@
+"""Two traces of the same samples."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.activations import HARD_SIGMOID
+from neuro_eqprop.analysis.compare import MismatchError, compare, pearson, settled_at, update
+from neuro_eqprop.cli import main
+from neuro_eqprop.files.tracefile import write
+from neuro_eqprop.learn.hebbian import hebbian
+from neuro_eqprop.networks import Connection, Layer, Network, Role
+from neuro_eqprop.rate.numpy_ops import NumpyOps
+from neuro_eqprop.schedules import free_only
+from neuro_eqprop.traces import Kind, Origin, Trace
+
+
+def rates(values: np.ndarray[tuple[int, int, int], np.dtype[np.float64]]) -> Trace:
+    """A trace of one layer whose rates (samples, steps, units) are given."""
+    samples, steps, units = values.shape
+    return Trace(
+        Origin("rate", "", {}, 0, "", ""),
+        free_only(steps=steps, window=steps),
+        {"hidden": Kind.RATE},
+        ("input->hidden",),
+        np.arange(samples),
+        np.zeros(samples, int),
+        np.zeros((samples, 1)),
+        {},
+        {("hidden", "rate"): values.reshape(samples * steps, units)},
+        {},
+    )
+
+
+def test_a_trace_agrees_with_itself(episode: dict[str, Trace]) -> None:
+    found = compare(episode["rate"], episode["rate"])
+    assert len(found.layers) == 2 * 3
+    for each in found.layers:
+        assert each.distance.pearson == pytest.approx(1.0)
+        assert each.distance.worst == 0.0
+        assert each.settled_at == each.settled_at_a
+    assert [c.connection for c in found.connections] == ["input->hidden", "hidden->output"]
+    assert [c.cosine for c in found.connections] == pytest.approx([1.0, 1.0])
+    assert [c.sign_agreement for c in found.connections] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(("kind", "near"), [("spikes", 0.05), ("graded", 0.01)])
+def test_spikes_meet_rates(kind: str, near: float, episode: dict[str, Trace]) -> None:
+    found = compare(episode["rate"], episode[kind])
+    assert all(phase.rmse < near for _, phase in found.pooled)
+    assert all(phase.pearson is not None and phase.pearson > 0.99 for _, phase in found.pooled)
+    assert all(1 < layer.settled_at < 64 for layer in found.layers if layer.phase == "free")
+
+
+def test_numbers_by_hand() -> None:
+    a = np.array([[[0.0, 0.5, 1.0]], [[0.0, 0.0, 0.0]]])
+    b = a + np.array([[[0.1, 0.0, 0.0]], [[0.0, 0.0, -0.3]]])
+    (layer,) = compare(rates(a), rates(b)).layers
+    assert layer.distance.rmse == pytest.approx(np.sqrt((0.01 + 0.09) / 6))
+    assert layer.distance.worst == pytest.approx(0.3)
+    assert layer.distance.p999 == pytest.approx(0.3 - 0.005 * 0.2)
+    assert layer.distance.pearson == pytest.approx(np.corrcoef(a.ravel(), b.ravel())[0, 1])
+
+
+def test_constant_rates_have_no_correlation() -> None:
+    flat = rates(np.ones((2, 3, 4)))
+    (layer,) = compare(flat, flat).layers
+    assert layer.distance.pearson is None
+    assert pearson(np.array([0.0, 1.0]), np.array([3.0, 3.0])) is None
+
+
+def test_settled_is_the_step_after_the_last_one_away() -> None:
+    course = np.array([0.0, 1.0, 0.5, 0.51, 0.55, 0.5, 0.5])[None, :, None]
+    assert settled_at(rates(course), "hidden", "free") == 6
+    assert settled_at(rates(np.ones((1, 5, 1))), "hidden", "free") == 1
+
+
+def test_updates_are_those_of_the_learning_rule(episode: dict[str, Trace]) -> None:
+    trace = episode["spikes"]
+    layers = (
+        Layer("input", (64,), HARD_SIGMOID, Role.INPUT),
+        Layer("hidden", (24,), HARD_SIGMOID),
+        Layer("output", (10,), HARD_SIGMOID, Role.OUTPUT),
+    )
+    network = Network(layers, (Connection("input", "hidden"), Connection("hidden", "output")))
+    states = {
+        phase.name: {name: trace.rate(name, phase.name) for name in trace.kinds}
+        for phase in trace.schedule
+    }
+    asked = hebbian(NumpyOps(), network, trace.inputs, states=states, schedule=trace.schedule)
+    for name in trace.connections:
+        np.testing.assert_allclose(update(trace, name), asked[name], atol=1e-12)
+
+
+def test_opposite_updates_are_seen(episode: dict[str, Trace]) -> None:
+    trace = episode["rate"]
+    swapped = tuple(replace(phase, beta=-phase.beta) for phase in trace.schedule)
+    turned = replace(trace, schedule=swapped)
+    np.testing.assert_allclose(update(turned, "input->hidden"), -update(trace, "input->hidden"))
+
+
+def test_without_a_nudge_there_are_no_updates() -> None:
+    assert compare(rates(np.ones((1, 2, 1))), rates(np.ones((1, 2, 1)))).connections == ()
+
+
+def test_traces_of_different_lengths_of_phase_compare(episode: dict[str, Trace]) -> None:
+    short = rates(np.full((1, 2, 1), 0.5))
+    assert compare(short, rates(np.full((1, 9, 1), 0.5))).layers[0].distance.worst == 0.0
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"index": np.array([0, 2])}, "different samples: 0, 1 and 0, 2"),
+        ({"label": np.array([0, 2])}, "different labels"),
+        ({"kinds": {"other": Kind.RATE}}, "different layers: hidden and other"),
+        ({"schedule": free_only(steps=3, window=1) * 2}, "different phases"),
+        ({"inputs": np.ones((2, 1))}, "not the same inputs"),
+        ({"signals": {("hidden", "rate"): np.ones((6, 5))}}, "4 and 5 units"),
+    ],
+)
+def test_what_differs_is_named(changed: dict[str, object], told: str) -> None:
+    a = rates(np.ones((2, 3, 4)))
+    with pytest.raises(MismatchError, match=told):
+        compare(a, replace(a, **changed))  # type: ignore[arg-type]
+
+
+def test_command_prints_the_fields_of_the_contract(
+    episode: dict[str, Trace], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = tmp_path / "a.h5", tmp_path / "b.h5"
+    write(a, episode["rate"], overwrite=False)
+    write(b, episode["spikes"], overwrite=False)
+    assert main(["compare", str(a), str(b), "--json"]) == 0
+    outcome = json.loads(capsys.readouterr().out)
+    wanted = {"layer", "phase", "pearson", "rmse", "p999", "worst", "settled_at"}
+    assert all(wanted <= set(layer) for layer in outcome["layers"])
+    assert {"connection", "cosine", "sign_agreement"} == set(outcome["connections"][0])
+    assert main(["compare", str(a), str(b)]) == 0
+    shown = capsys.readouterr().out
+    assert "hidden->output" in shown
+    assert max(len(line) for line in shown.splitlines()) <= 100
+
+
+def test_command_tells_a_foreign_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.h5").write_text("no")
+    assert main(["compare", str(tmp_path / "a.h5"), str(tmp_path / "b.h5")]) == 1
+    assert "is no HDF5 file" in capsys.readouterr().err

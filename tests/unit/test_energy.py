@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, activate
+from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.networks import Connection, Layer, Network, Role, initialise
+from neuro_eqprop.rate.energy import energy, storage
+from neuro_eqprop.rate.field import Field, field
+from neuro_eqprop.rate.numpy_ops import NumpyOps
+from neuro_eqprop.solve import GaussSeidel, Stop, solve
+
+PAIRS = pytest.mark.parametrize(
+    ("hidden", "output"),
+    [(HARD_SIGMOID, HARD_SIGMOID), (HARD_SIGMOID, LINEAR), (RELU, LINEAR), (TANH, LINEAR)],
+    ids=lambda a: str(a.name),
+)
+
+
+def settled(kind: str, hidden: Activation, output: Activation) -> tuple[Field, Array, Array]:
+    """A field, its inputs and targets."""
+    if kind == "looped":
+        network = looped(5, 7, 3, hidden_rate=hidden, output_rate=output, bound=0.9)
+    else:
+        network = layered(5, (6, 4), 3, hidden_rate=hidden, output_rate=output)
+    rng = np.random.default_rng(1)
+    params = initialise(network, rng)
+    params |= {layer.name: rng.uniform(-0.2, 0.5, layer.shape) for layer in network.moving}
+    x = rng.random((6, 5))
+    return field(NumpyOps(), network, params, x), x, np.eye(3)[rng.integers(0, 3, 6)]
+
+
+def total(at: Field, x: Array, y: Array, state: dict[str, Array]) -> Array:
+    """The energy plus beta times the cost."""
+    cost = 0.5 * np.sum((state["output"] - y) ** 2, axis=1)
+    return np.asarray(energy(at.network, at.params, x, state) + at.beta * cost)
+
+
+@PAIRS
+@pytest.mark.parametrize("kind", ["layered", "looped"])
+@pytest.mark.parametrize("beta", [0.0, 0.5, -0.5])
+def test_an_equilibrium_is_a_minimum(
+    kind: str, hidden: Activation, output: Activation, beta: float
+) -> None:
+    free, x, y = settled(kind, hidden, output)
+    at = free.nudged(y, beta)
+    state = solve(at, at.rest(), GaussSeidel(), Stop(1e-14, 5000)).state
+    low = total(at, x, y, state)
+    rng = np.random.default_rng(2)
+    for size in (1e-3, 1e-1):
+        for _ in range(40):
+            near = {
+                layer.name: np.clip(
+                    state[layer.name] + size * rng.normal(size=state[layer.name].shape),
+                    layer.activation.low,
+                    layer.activation.high,
+                )
+                for layer in at.network.moving
+            }
+            assert (total(at, x, y, near) > low).all()
+
+
+@PAIRS
+@pytest.mark.parametrize("beta", [0.0, 0.5])
+def test_energy_never_rises_under_sweeps_of_a_layered_network(
+    hidden: Activation, output: Activation, beta: float
+) -> None:
+    free, x, y = settled("layered", hidden, output)
+    at = free.nudged(y, beta)
+    state, energies = at.rest(), []
+    for _ in range(25):
+        energies.append(total(at, x, y, state))
+        state = GaussSeidel().step(at, state)
+    falls = -np.diff(energies, axis=0)
+    assert falls.min() > -1e-13
+    assert (falls[:3] > 0).all()
+
+
+@pytest.mark.parametrize("activation", [HARD_SIGMOID, TANH, RELU], ids=lambda a: str(a.name))
+def test_storage_is_the_integral_of_the_inverse_activation(activation: Activation) -> None:
+    u = np.linspace(0.01, 0.95, 9)
+    s = activate(activation, u)
+    slope = (storage(activation, s + 1e-6) - storage(activation, s - 1e-6)) / 2e-6
+    assert np.abs(slope - u).max() < 1e-6
+    assert storage(activation, np.zeros(1))[0] == 0.0
+
+
+def test_rates_out_of_range_cost_infinitely_much() -> None:
+    outside = np.array([-1.5, 1.5])
+    assert np.isinf(storage(HARD_SIGMOID, outside)).all()
+    assert np.isinf(storage(TANH, outside)).all()
+    assert np.isinf(storage(RELU, outside)).tolist() == [True, False]
+    assert storage(TANH, np.array([1.0]))[0] == pytest.approx(np.log(2.0))
+
+
+def test_a_one_way_network_has_no_energy() -> None:
+    network = Network(
+        (Layer("x", (2,), LINEAR, Role.INPUT), Layer("y", (2,), LINEAR, Role.OUTPUT)),
+        (Connection("x", "y", symmetric=False),),
+    )
+    params = initialise(network, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="'x->y' is not symmetric"):
+        energy(network, params, np.ones((1, 2)), {"y": np.ones((1, 2))})

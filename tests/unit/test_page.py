@@ -1,0 +1,364 @@
+"""The report of a run."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import replace
+from hashlib import sha256
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.analysis import page_text as text
+from neuro_eqprop.analysis.page import page
+from neuro_eqprop.analysis.page_charts import Limits, charts, smooth
+from neuro_eqprop.analysis.page_data import gather
+from neuro_eqprop.cli import main
+from neuro_eqprop.traces import Trace
+
+Fill = Callable[[Path], Path]
+
+
+class Elements(HTMLParser):
+    """The ids, tags and links of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name == "id" and value:
+                self.ids.append(value)
+            if name in {"src", "href"} and value:
+                self.links.append(value)
+
+
+def report(run: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["report", str(run), "--json"]) == 0
+    outcome = json.loads(capsys.readouterr().out)
+    assert outcome["report"] == str(run / "report.html")
+    return (run / "report.html").read_text(encoding="utf-8")
+
+
+def data_of(html: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    assert found is not None
+    held: dict[str, Any] = json.loads(found[1])
+    return held
+
+
+def body_of(html: str) -> str:
+    """What stands before the scripts."""
+    return html[: html.index('<script type="application/json"')]
+
+
+def test_report_shows_everything_a_run_holds(
+    make_run: Fill, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    html = report(make_run(tmp_path / "run"), capsys)
+    assert len(html) < 8_000_000
+    seen = Elements(html)
+    assert len(seen.ids) == len(set(seen.ids))
+    wanted = {
+        "accuracy",
+        "settle",
+        "spectral",
+        "rates",
+        "firing",
+        "raster",
+        "scatter",
+        "chips",
+        "terms",
+    }
+    assert wanted | {"agreement-table", "updates-table", "simulators-table", "chips-table"} <= set(
+        seen.ids
+    )
+    assert seen.links == []
+    body = body_of(html)
+    assert "91.6\u00a0%" in body
+    assert "the same answer as the rates on 100.0\u00a0% of 40 samples" in body
+    assert "static power of the cores: no published value" in body
+    run = tmp_path / "run"
+    for command in ("train", "simulate", "compare", "evaluate", "energy", "report"):
+        assert f"<code>neuro-eqprop {command} " in body
+    assert f"neuro-eqprop compare {run}/rate.h5 {run}/traces.h5" in body
+    assert sorted(p.name for p in run.iterdir() if p.name.startswith(".")) == []
+
+
+def test_numbers_of_the_charts_are_those_of_the_traces(
+    make_run: Fill,
+    episode: dict[str, Trace],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    data = data_of(report(make_run(tmp_path / "run"), capsys))
+    rates, firing = data["settling"]
+    assert (rates["spikes"], firing["spikes"]) == (False, True)
+    line = firing["layers"]["output"]
+    np.testing.assert_allclose(
+        np.array(line["course"])[2, :, 63] / 1000,
+        episode["spikes"].rate("output", "free")[2, line["units"]],
+        atol=5e-4,
+    )
+    np.testing.assert_allclose(
+        np.array(rates["layers"]["hidden"]["course"])[0, 0] / 1000,
+        episode["rate"].course("hidden")[0, :, rates["layers"]["hidden"]["units"][0]],
+        atol=5e-4,
+    )
+    raster = data["rasters"]["traces.h5"]["layers"]["hidden"]
+    first = episode["spikes"].recording(1).spikes["hidden"]
+    assert raster["samples"][1][5] == (np.flatnonzero(first[:, 5]) + 1).tolist()
+    x, y = data["scatter"]["traces.h5"]["free"]["output"]
+    assert x[3] == round(1000 * episode["rate"].rate("output", "free").ravel()[3])
+    assert y[3] == round(1000 * episode["spikes"].rate("output", "free").ravel()[3])
+    assert data["learning"]["accuracy"]["test"][-1] == pytest.approx(0.98 - 0.58 / 9)
+    assert data["samples"][0]["index"] == 100
+    assert np.array(data["samples"][0]["image"]).shape == (8, 8)
+
+
+def test_what_is_missing_is_said_with_the_command_that_makes_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "study.toml").write_text('dataset = "digits"\n')
+    body = body_of(report(run, capsys))
+    for command in ("train", "simulate", "evaluate", "energy"):
+        assert f"neuro-eqprop {command} " in body
+    assert "<table" not in body
+
+
+@pytest.mark.parametrize("left", ["rate.h5", "traces.h5"])
+def test_one_trace_alone_is_shown(
+    left: str, make_run: Fill, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run(tmp_path / "run")
+    (run / ({"rate.h5", "traces.h5"} - {left}).pop()).unlink()
+    html = report(run, capsys)
+    assert ("raster" in Elements(html).ids) == (left == "traces.h5")
+    assert "agreement-table" not in Elements(html).ids
+    assert ("--on rate" in body_of(html)) or left == "rate.h5"
+
+
+EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">&$title'
+
+
+def test_nothing_from_a_file_becomes_markup(
+    episode: dict[str, Trace], make_run: Fill, tmp_path: Path
+) -> None:
+    run = make_run(tmp_path / "run")
+    (run / "study.toml").write_text(f"dataset = {json.dumps(EVIL)}\nmodel = {json.dumps(EVIL)}\n")
+    (run / "evaluations.jsonl").write_text(json.dumps({"on": EVIL, "code": EVIL, "samples": EVIL}))
+    bill = {"terms": {EVIL: 1.0}, "joules": 1.0, "unknown": [EVIL]}
+    profile = {"profile": EVIL, "binding": EVIL, "inference": bill}
+    (run / "energy.json").write_text(json.dumps({"profiles": [profile]}))
+    row = {"epoch": 1, "spectral": {EVIL: 1.0}, "settle_steps": {EVIL: 2}}
+    (run / "metrics.jsonl").write_text(json.dumps(row))
+    made = {}
+    for name in ("rate", "spikes"):
+        trace = episode[name]
+        marked = replace(
+            trace.origin, backend=EVIL, command=EVIL, network_hash=EVIL, versions={EVIL: EVIL}
+        )
+        kinds = {EVIL if layer == "hidden" else layer: k for layer, k in trace.kinds.items()}
+        spikes = {EVIL if layer == "hidden" else layer: t for layer, t in trace.spikes.items()}
+        signals = {
+            (EVIL if layer == "hidden" else layer, variable): values
+            for (layer, variable), values in trace.signals.items()
+        }
+        made[f"{name}{EVIL}.h5"] = replace(
+            trace, origin=marked, kinds=kinds, spikes=spikes, signals=signals, connections=()
+        )
+    html = page(run, made, notes=[EVIL])
+    seen = Elements(html)
+    assert "img" not in seen.tags
+    assert seen.tags.count("script") == 3
+    assert any(EVIL in layer for layer in data_of(html)["settling"][0]["layers"])
+
+
+def test_policy_names_exactly_the_scripts_of_the_page(tmp_path: Path) -> None:
+    html = page(tmp_path, {})
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
+    assert policy is not None
+    allowed = set(re.findall(r"'sha256-([^']*)'", policy[1]))
+    scripts = re.findall("<script>(.*?)</script>", html, re.DOTALL)
+    assert len(scripts) == 2
+    assert allowed == {b64encode(sha256(s.encode()).digest()).decode() for s in scripts}
+    assert "default-src 'none'" in policy[1]
+
+
+def test_damaged_files_are_left_out_and_told(
+    make_run: Fill, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run(tmp_path / "run")
+    (run / "other.h5").write_text("no")
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write('{"epoch": 9, "tr')
+    (run / "energy.json").write_text("[]")
+    (run / "study.toml").write_text("= no toml")
+    body = body_of(report(run, capsys))
+    assert "other.h5 is no HDF5 file" in body
+    assert "Line 9 of metrics.jsonl is no JSON object" in body
+    assert "energy.json holds no list of profiles" in body
+    assert "study.toml could not be read" in body
+
+
+def test_traces_that_do_not_match_are_told(episode: dict[str, Trace], tmp_path: Path) -> None:
+    other = replace(episode["spikes"], index=episode["spikes"].index + 1)
+    run = gather(tmp_path, {"rate.h5": episode["rate"], "traces.h5": other})
+    assert run.agreements == {}
+    assert (
+        "rate.h5 and traces.h5 were not compared: the traces have different samples"
+        in (run.notes[0])
+    )
+
+
+def test_lava_comes_first_and_graded_is_named(episode: dict[str, Trace], tmp_path: Path) -> None:
+    lava = replace(episode["spikes"], origin=replace(episode["spikes"].origin, backend="lava"))
+    traces = {"a.h5": episode["graded"], "b.h5": episode["spikes"], "c.h5": lava}
+    run = gather(tmp_path, traces)
+    assert [run.simulator(name) for name in run.spikes] == [
+        "lava",
+        "reference",
+        "reference, graded",
+    ]
+
+
+@pytest.mark.parametrize("value", [True, "1", None, float("nan"), float("inf"), [1]])
+def test_what_is_no_number_is_a_dash(value: object) -> None:
+    assert text.percent(value) == text.decimal(value) == text.count(value) == "\u2013"
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (3.1e-6, "3.1 µJ"),
+        (0.0, "0 J"),
+        (2.0, "2 J"),
+        (1.5e-12, "1.5 pJ"),
+        (4e-18, "0.004 fJ"),
+        (1e-3, "1 mJ"),
+        (12345.0, "12.3 kJ"),
+    ],
+)
+def test_quantities_have_prefixes(value: float, told: str) -> None:
+    assert text.quantity(value, "J").replace("\u00a0", " ") == told
+
+
+def test_terms_may_be_a_list_or_plain_numbers(tmp_path: Path) -> None:
+    terms = [{"name": "a", "joules": 1.0, "low": 0.5, "high": 2.0}, {"name": "b", "joules": 3.0}]
+    profile = {"profile": "p", "inference": {"terms": terms}, "learning": {"terms": {"c": 2.0}}}
+    (tmp_path / "energy.json").write_text(json.dumps({"profiles": [profile]}))
+    first, second = gather(tmp_path, {}).bills.chips
+    assert [(t.name, t.low, t.high) for t in first.terms] == [("b", 3.0, 3.0), ("a", 0.5, 2.0)]
+    assert second.terms[0].joules == 2.0
+    assert first.total is None
+
+
+def test_a_chip_without_joules_says_why(tmp_path: Path) -> None:
+    none: dict[str, Any] = {"joules": None, "low": None, "high": None, "terms": [], "unknown": []}
+    chips = [
+        {
+            "profile": "full",
+            "fits": True,
+            "inference": none | {"joules": 2e-6, "terms": {"a": 2e-6}},
+        },
+        {"profile": "small", "fits": False, "inference": none | {"reason": "too few neurons"}},
+        {"profile": "secret", "fits": None, "inference": none, "learning": none},
+    ]
+    dense = {"device": "gpu", "batch": 8, "joules": 1e-4, "boundary": "board_total"}
+    energy = {"profiles": chips, "reference": [dense, {"device": "none"}]}
+    (tmp_path / "energy.json").write_text(json.dumps(energy))
+    html = page(tmp_path, {})
+    body = body_of(html)
+    assert "too few neurons" in body
+    assert "not known whether it fits" in body
+    assert "No joules of learning" in body
+    assert "an inference on full" in body
+    drawn = data_of(html)["energy"]
+    names = ["gpu, batch 8 (board total)", "full"]
+    assert [bar["name"] for bar in drawn["overview"]] == names
+    assert [bill["name"] for bill in drawn["bills"]] == ["full: inference"]
+
+
+def test_a_smaller_page_shows_fewer_samples(episode: dict[str, Trace], tmp_path: Path) -> None:
+    run = gather(tmp_path, {"rate.h5": episode["rate"], "traces.h5": episode["spikes"]})
+    small = charts(run, Limits(samples=4, lines=4, rows=8).halved())
+    assert len(small["samples"]) == 2
+    assert len(small["settling"][0]["layers"]["hidden"]["units"]) == 2
+    assert len(small["rasters"]["traces.h5"]["layers"]["hidden"]["units"]) == 4
+
+
+def test_values_that_are_not_finite_do_not_break_the_page(
+    episode: dict[str, Trace], tmp_path: Path
+) -> None:
+    values = {key: np.where(v > 0.5, np.nan, v) for key, v in episode["rate"].signals.items()}
+    traces = {"rate.h5": replace(episode["rate"], signals=values), "t.h5": episode["spikes"]}
+    assert data_of(page(tmp_path, traces))["settling"]
+
+
+def test_smooth_is_a_mean_of_the_last_steps() -> None:
+    raster = np.array([1.0, 0.0, 0.0, 1.0])[None, :, None]
+    assert smooth(raster, np.array([1, 2, 2, 2]))[0, :, 0].tolist() == [1.0, 0.5, 0.0, 0.5]
+
+
+def test_a_folder_without_a_run_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(tmp_path)]) == 1
+    assert "holds no run" in capsys.readouterr().err
+    assert main(["report", str(tmp_path / "absent")]) == 1
+    assert "there is no run folder" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_traces_show_prints_a_tree(
+    make_run: Fill, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run(tmp_path / "run")
+    assert main(["traces", "show", str(run / "traces.h5")]) == 0
+    shown = capsys.readouterr().out
+    assert "spikes/hidden/step" in shown
+    assert "[step]" in shown
+    assert "█" in shown
+    assert max(len(line) for line in shown.splitlines()) <= 100
+    assert main(["traces", "show", str(run / "rate.h5"), "--json"]) == 0
+    outcome = json.loads(capsys.readouterr().out)
+    assert (outcome["samples"], outcome["steps"], outcome["complete"]) == (6, 192, True)
+    assert outcome["populations"][1]["rate"]["free"] == pytest.approx(0.383, abs=0.02)
+    assert {"name": "samples/input", "shape": [6, 64], "unit": "1"} in outcome["data"]
+
+
+def test_traces_export_gives_back_the_arrays(
+    make_run: Fill,
+    episode: dict[str, Trace],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = make_run(tmp_path / "run")
+    words = ["traces", "export", str(run / "traces.h5")]
+    npz, tables = tmp_path / "out.npz", tmp_path / "tables"
+    assert main([*words, "--npz", str(npz), "--csv", str(tables)]) == 0
+    with np.load(npz) as arrays:
+        steps = episode["spikes"].spikes["hidden"].step
+        np.testing.assert_array_equal(arrays["spikes/hidden/step"], steps)
+        assert json.loads(str(arrays["about"]))["kinds"]["hidden"] == "spikes"
+    rows = np.loadtxt(tables / "voltage.output.csv", delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(rows[:, 1:], episode["spikes"].signals["output", "voltage"])
+    events = np.loadtxt(tables / "spikes.hidden.csv", delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(events[:, 0], steps)
+    assert main([*words, "--npz", str(npz)]) == 1
+    assert "exists already" in capsys.readouterr().err
+    assert main(words) == 1
+    assert "--npz OUT.npz or --csv DIR" in capsys.readouterr().err

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from neuro_eqprop.activations import HARD_SIGMOID
+from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.rate.numpy_ops import NumpyOps
+from neuro_eqprop.rate.ops import Ops
+from neuro_eqprop.rate.spectral import keep_bounds, norms
+from neuro_eqprop.rate.torch_ops import TorchOps
+
+LOOPED = looped(5, 8, 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID, bound=0.7)
+LAYERED = layered(5, (8, 6), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID, bound=0.7)
+SPELLINGS = pytest.mark.parametrize(
+    "ops",
+    [NumpyOps(), NumpyOps(np.float32), TorchOps(), TorchOps(torch.float64)],
+    ids=["numpy64", "numpy32", "torch32", "torch64"],
+)
+
+
+def grown(network: Network, factor: float) -> dict[str, Array]:
+    params = initialise(network, np.random.default_rng(0))
+    return {name: factor * value for name, value in params.items()}
+
+
+@SPELLINGS
+@pytest.mark.parametrize("network", [LOOPED, LAYERED], ids=["looped", "layered"])
+def test_norms_are_the_largest_singular_values(ops: Ops, network: Network) -> None:
+    params = grown(network, 3.0)
+    found = norms(ops, network, {name: ops.bring(value) for name, value in params.items()})
+    for connection in network.connections:
+        wanted = np.linalg.svd(params[connection.name], compute_uv=False)[0]
+        assert found[connection.name] == pytest.approx(wanted, rel=1e-5)
+
+
+@SPELLINGS
+def test_a_weight_beyond_its_bound_is_scaled_back_onto_it(ops: Ops) -> None:
+    params = {name: ops.bring(value) for name, value in grown(LOOPED, 5.0).items()}
+    kept = keep_bounds(ops, LOOPED, params)
+    assert set(kept) == {"hidden->hidden"}
+    weight = ops.numpy(kept["hidden->hidden"])
+    largest = np.linalg.svd(weight, compute_uv=False)[0]
+    assert 0.7 * (1 - 1e-5) < largest <= 0.7
+    before = ops.numpy(params["hidden->hidden"])
+    assert np.allclose(weight / np.linalg.norm(weight), before / np.linalg.norm(before), atol=1e-6)
+    assert np.array_equal(weight, weight.T)
+
+
+def test_every_bounded_connection_is_kept_and_the_input_left_alone() -> None:
+    ops, params = NumpyOps(), grown(LAYERED, 5.0)
+    assert set(keep_bounds(ops, LAYERED, params)) == {"hidden1->hidden2", "hidden2->output"}
+
+
+def test_a_weight_within_its_bound_is_left_alone() -> None:
+    assert keep_bounds(NumpyOps(), LOOPED, grown(LOOPED, 1.2)) == {}
