@@ -16,17 +16,23 @@ def layered(
     hidden_rate: Activation,
     output_rate: Activation,
     bound: float | None = None,
+    feedback: float = 1.0,
 ) -> Network:
     """x -> h1 <-> h2 <-> ... <-> output: a multilayer perceptron whose connections act both ways.
 
-    `bound` is kept on the spectral norm of every connection that acts both ways.
+    `bound` is kept on the spectral norm of every connection that acts both ways. `feedback` scales
+    what comes back: each layer is that much less stiff than the one before it.
     """
     names = ["hidden"] if len(hidden) == 1 else [f"hidden{k + 1}" for k in range(len(hidden))]
     if not hidden:
         raise ValueError("a layered network needs at least one hidden layer")
     layers = [Layer("input", (inputs,), output_rate, Role.INPUT)]
-    layers += [Layer(n, (size,), hidden_rate) for n, size in zip(names, hidden, strict=True)]
-    layers += [Layer("output", (outputs,), output_rate, Role.OUTPUT)]
+    layers += [
+        Layer(name, (size,), hidden_rate, stiffness=feedback**k)
+        for k, (name, size) in enumerate(zip(names, hidden, strict=True))
+    ]
+    softest = feedback ** len(hidden)
+    layers += [Layer("output", (outputs,), output_rate, Role.OUTPUT, stiffness=softest)]
     connections = tuple(
         Connection(a.name, b.name, bound=None if a.role is Role.INPUT else bound)
         for a, b in pairwise(layers)

@@ -32,12 +32,17 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A named group of units of one kind."""
+    """A named group of units of one kind.
+
+    `stiffness` is its weight in the energy: a symmetric connection drives its source backwards by
+    the target's stiffness over the source's.
+    """
 
     name: str
     shape: Shape
     activation: Activation
     role: Role = Role.HIDDEN
+    stiffness: float = 1.0
 
     @property
     def size(self) -> int:
@@ -87,6 +92,8 @@ class Network:
         for layer in self.layers:
             if layer.size < 1:
                 raise ValueError(f"layer {layer.name!r} has no units (shape {layer.shape})")
+            if not 0.0 < layer.stiffness < np.inf:
+                raise ValueError(f"layer {layer.name!r}: a stiffness must be above zero and finite")
         keys = [connection.name for connection in self.connections]
         if len(set(keys)) != len(keys):
             raise ValueError(f"two connections share a name in {keys}")
@@ -137,6 +144,10 @@ class Network:
             and self[connection.source].role is not Role.INPUT
         )
 
+    def feedback(self, connection: Connection) -> float:
+        """What the transposed weight is scaled by on its way back."""
+        return self[connection.target].stiffness / self[connection.source].stiffness
+
     def parameters(self) -> dict[str, Shape]:
         """The shape of every weight and bias, by name."""
         weights = {c.name: self.parameter(c) for c in self.connections}
@@ -162,17 +173,18 @@ def check_parameters(network: Network, params: Mapping[str, Array]) -> None:
 
 
 START_NORM = 0.5
-"""Spectral norm at the start of a weight that closes a loop: well inside where settling contracts.
+"""The coupling (spectral norm times the root of the feedback) that a loop may have at the start.
 
-Started near one or above, a network has several equilibria, and clipped outputs die early.
+Well inside where settling contracts: started near one or above, a network has several equilibria,
+and clipped outputs die early.
 """
 
 
 def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
     """Uniform weights and zero biases.
 
-    From the input: of variance 2 / (fan in + fan out). Between layers that move: scaled to
-    `START_NORM`, or to their bound if that is less, and symmetric where they loop.
+    The variance is 2 / (fan in + fan out), or less where a weight closes a loop: there it is kept
+    within `START_NORM` and the bound, and symmetric if it joins a layer to itself.
     """
     params: dict[str, Array] = {}
     for connection in network.connections:
@@ -183,7 +195,8 @@ def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
             weight = (weight + weight.T) / 2
         if network[connection.source].role is not Role.INPUT:
             largest = float(np.linalg.norm(weight.reshape(shape[0], -1), 2))
-            weight = weight * (min(START_NORM, connection.bound or np.inf) / largest)
+            start = START_NORM / np.sqrt(network.feedback(connection))
+            weight = weight * min(1.0, start / largest, (connection.bound or np.inf) / largest)
         params[connection.name] = weight
     for layer in network.moving:
         params[layer.name] = np.zeros(layer.shape)

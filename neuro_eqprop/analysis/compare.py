@@ -28,6 +28,8 @@ from neuro_eqprop.traces import Trace
 
 SETTLED = 0.02
 """How near its end a rate has to stay to count as settled (root mean square, rates up to one)."""
+ROUNDING = 1e-9
+"""An update of this size is none: samples that are answered perfectly ask for no change."""
 FAINT = 1e-6
 """Updates smaller than this part of the largest are rounding, and have no sign to agree on."""
 
@@ -150,11 +152,11 @@ def pearson(a: Array, b: Array) -> float | None:
 
 
 def cosine(a: Array, b: Array) -> float | None:
-    """The cosine of the angle between two arrays; nothing where either is zero."""
-    sizes = float(np.linalg.norm(a) * np.linalg.norm(b))
-    if sizes == 0:
+    """The cosine of the angle between two arrays; nothing where either is zero but for rounding."""
+    sizes = float(np.linalg.norm(a)), float(np.linalg.norm(b))
+    if min(sizes) <= ROUNDING:
         return None
-    return float(np.clip(np.vdot(a, b) / sizes, -1.0, 1.0))
+    return float(np.clip(np.vdot(a, b) / (sizes[0] * sizes[1]), -1.0, 1.0))
 
 
 def settled_at(trace: Trace, layer: str, phase: str) -> int:
@@ -188,6 +190,7 @@ def compare_updates(a: Trace, b: Trace) -> tuple[UpdateAgreement, ...]:
             one, other = update(a, connection), update(b, connection)
             loud = np.abs(one) > FAINT * np.abs(one).max(initial=0.0)
             signs = np.sign(one[loud]) == np.sign(other[loud])
-            share = float(signs.mean()) if signs.size else None
-            found.append(UpdateAgreement(connection, cosine(one, other), share))
+            angle = cosine(one, other)
+            share = float(signs.mean()) if signs.size and angle is not None else None
+            found.append(UpdateAgreement(connection, angle, share))
     return tuple(found)

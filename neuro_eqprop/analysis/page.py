@@ -110,8 +110,8 @@ def learning(run: Run) -> str:
         body = missing("No training was recorded here; this trains:", "train", "--out", run.path)
         return section("learning", "Learning", body)
     body = (
-        "<p>Each epoch the network settles freely, then nudged towards and away from the target, "
-        "and every weight changes by what the units at its two ends did.</p>"
+        "<p>For every sample the network settles freely and then again with its output nudged; "
+        "each weight changes by what the units at its two ends did differently.</p>"
         f'<div class="grid three">{chart("accuracy", "Accuracy over epochs")}'
         f"{chart('settle', 'Steps to settle')}"
         f"{chart('spectral', 'Spectral norms of the weights')}</div>"
@@ -195,6 +195,7 @@ def headline(run: Run) -> list[tuple[str, str, str]]:
     if bill is None or bill.total is None:
         return []
     note = f"estimate, {page_joules.spread(bill.total)}"
+    note += f"; {len(bill.unknown)} terms unknown" if bill.unknown else ""
     value = text.quantity(bill.total.joules, "J")
     return [(value, f"an inference on {bill.profile}", note)]
 

@@ -77,6 +77,7 @@ class Backend(Protocol):
 
 BACKENDS: Mapping[str, tuple[str, str]] = {
     "reference": ("neuro_eqprop.backends.reference", "Reference"),
+    "emulator": ("neuro_eqprop.backends.emulator", "Emulator"),
     "lava": ("neuro_eqprop.backends.to_lava", "Lava"),
     "brian2": ("neuro_eqprop.backends.to_brian2", "Brian2"),
     "snntorch": ("neuro_eqprop.backends.to_snntorch", "SnnTorch"),

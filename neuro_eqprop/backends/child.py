@@ -26,7 +26,9 @@ PROGRESS, ERROR, LOG = "progress", "error.txt", "log.txt"
 POLL = 0.02
 """Seconds between two looks at the child."""
 PATIENCE = 2.0
-"""Seconds a group has to end after it was asked to, and silence after which the dead are sought."""
+"""Seconds of silence after which the dead are sought."""
+GRACE = 5.0
+"""Seconds a group has to end after it was told to."""
 
 
 class ChildError(RuntimeError):
@@ -155,7 +157,7 @@ def end(child: subprocess.Popen[bytes]) -> None:
         send(child.pid, demand)
         send(child.pid, signal.SIGCONT)
         since = monotonic()
-        while alive(child.pid) and monotonic() - since < PATIENCE:
+        while alive(child.pid) and monotonic() - since < GRACE:
             child.poll()
             sleep(POLL)
     child.wait()

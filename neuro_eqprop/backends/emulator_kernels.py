@@ -8,7 +8,7 @@ All loops become one compiled function that is kept on disk and made anew when t
 what it calls must therefore be in this file.
 """
 
-# ruff: noqa: PLR0913 - compiled loops take flat arrays, for objects would cost more than the step
+# ruff: noqa: PLR0913, PLR0917 - compiled loops take flat arrays; objects cost more than the step
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from numpy import uint64
 from neuro_eqprop.arrays import Array, Ints
 
 Places: TypeAlias = npt.NDArray[np.uint64]
-State: TypeAlias = tuple[Array, ...]
 Marks: TypeAlias = npt.NDArray[np.uint8]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -37,10 +36,8 @@ KEEP_CURRENT, KEEP_VOLTAGE, THRESHOLD, SUBTRACT, FLOOR, CEILING = range(6)
 """Constants of a block of spiking units."""
 THETA, INVERSE, DAMPING, LOW, HIGH, BENT = range(6)
 """Constants of a block of graded units; INVERSE is 1 / theta if that is exact, else 0."""
-ONE, BETA, U, V, G_BETA, SENT, OUTSIDE, DRIVE, MESSAGE, AIM, REST, POWER = range(12)
-"""Rows of the state; ONE and BETA are what arrives. Of a graded unit U is g_one, and V is x."""
 ROWS, MEMORY = 12, 6
-"""How many rows there are, and how many, the first ones, are emptied for each sample."""
+"""Rows of the state, and how many of them, the first ones, a sample starts without."""
 
 POWERS = 2.0 ** np.arange(59)
 FOUR, NEXT = uint64(4), uint64(1)
@@ -48,7 +45,7 @@ FOUR, NEXT = uint64(4), uint64(1)
 
 def inner(function: Function) -> Function:
     """Compile as a part of what calls it."""
-    return cast(Function, numba.njit(error_model="numpy", inline="always")(function))
+    return cast(Function, numba.njit(error_model="numpy")(function))
 
 
 def outer(function: Function) -> Function:
@@ -60,34 +57,21 @@ def outer(function: Function) -> Function:
 
 
 @inner
-def tanh(state: State, a: int, z: int) -> None:
-    """`neuro_eqprop.activations.tanh` of the drive, with the same bits."""
-    drive, rest, power, aim = state[DRIVE], state[REST], state[POWER], state[AIM]
+def tanh(a: int, z: int, u: Array, y: Array, rest: Array, power: Array) -> None:
+    """y = `neuro_eqprop.activations.tanh` of u, with the same bits; the rest is room to work in."""
     for i in range(uint64(a), uint64(z)):
-        size = abs(drive[i])
+        size = abs(u[i])
         doubled = 2.0 * (size if size < 20.0 else 20.0)
         k = np.rint(doubled * 1.4426950408889634)
         rest[i] = (doubled - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10
         power[i] = POWERS[uint64(k)]
-        aim[i] = 1.0
+        y[i] = 1.0
     for n in range(14, 0, -1):
         for i in range(uint64(a), uint64(z)):
-            aim[i] = 1.0 + rest[i] * aim[i] / n
+            y[i] = 1.0 + rest[i] * y[i] / n
     for i in range(uint64(a), uint64(z)):
-        positive = 1.0 - 2.0 / (aim[i] * power[i] + 1.0)
-        negative = -positive if drive[i] < 0.0 else 0.0
-        aim[i] = positive if drive[i] > 0.0 else negative
-
-
-@inner
-def clip(state: State, c: Array, a: int, z: int) -> None:
-    """The activation that is straight inside its range, of the drive."""
-    drive, aim = state[DRIVE], state[AIM]
-    low, high = c[LOW], c[HIGH]
-    for i in range(uint64(a), uint64(z)):
-        d = drive[i]
-        d = low if d < low else d
-        aim[i] = high if d > high else d
+        positive = 1.0 - 2.0 / (y[i] * power[i] + 1.0)
+        y[i] = positive if u[i] > 0.0 else (-positive if u[i] < 0.0 else 0.0)
 
 
 @inner
@@ -151,63 +135,26 @@ def add_sparse(
 
 
 @inner
-def deliver(
-    populations: Ints,
-    projections: Ints,
-    heads: Ints,
-    rows: Ints,
-    weights: Array,
-    state: State,
-    lists: Places,
-    payloads: Array,
-    ends: Ints,
-    t: int,
-    beta: float,
-) -> None:
-    """Bring what was sent to where it is due at step t."""
-    depth, width = ends.shape[0], lists.size // ends.shape[0]
-    for j in range(projections.shape[0]):
-        source, target, offset = (
-            projections[j, SOURCE],
-            projections[j, TARGET],
-            projections[j, OFFSET],
-        )
-        slot = (t + depth - projections[j, DELAY]) % depth
-        e, stop = slot * width + populations[source, START], ends[slot, source]
-        gated, a, z = projections[j, BY_BETA], populations[target, START], populations[target, STOP]
-        lost = gated and beta == 0.0 and populations[target, KIND] == SPIKING
-        if stop > e and not lost:
-            arriving = state[BETA] if gated else state[ONE]
-            if projections[j, SPARSE]:
-                add_sparse(heads, rows, weights, offset, lists, payloads, e, stop, arriving, a)
-            elif populations[source, KIND] == SPIKING:
-                add_spikes(weights, offset, lists, e, stop, arriving, a, z)
-            else:
-                add_messages(weights, offset, lists, payloads, e, stop, arriving, a, z)
-
-
-@inner
-def mix(state: State, a: int, z: int, beta: float) -> None:
+def mix(beta: float, a: int, z: int, one: Array, by_beta: Array) -> None:
     """Scale what arrived with a gain of beta and add it to the rest."""
-    one, by_beta = state[ONE], state[BETA]
     for i in range(uint64(a), uint64(z)):
         one[i] += beta * by_beta[i]
         by_beta[i] = 0.0
 
 
 @inner
-def smooth(state: State, a: int, z: int, keep: float) -> None:
+def smooth(keep: float, a: int, z: int, one: Array, u: Array) -> None:
     """Let what arrived pass through the current."""
-    one, u = state[ONE], state[U]
     for i in range(uint64(a), uint64(z)):
         u[i] = keep * u[i] + one[i]
         one[i] = u[i]
 
 
 @inner
-def fire(state: State, sends: Marks, c: Array, a: int, z: int) -> None:
-    """Drive, voltage and spike of units whose current is in ONE, which is emptied."""
-    one, outside, drive, held = state[ONE], state[OUTSIDE], state[DRIVE], state[V]
+def fire(
+    c: Array, a: int, z: int, one: Array, outside: Array, drive: Array, held: Array, sends: Marks
+) -> None:
+    """Drive, voltage and spike; `one` holds the current, and is emptied."""
     keep, threshold, subtract = c[KEEP_VOLTAGE], c[THRESHOLD], c[SUBTRACT] != 0.0
     floor, ceiling = c[FLOOR], c[CEILING]
     for i in range(uint64(a), uint64(z)):
@@ -224,10 +171,28 @@ def fire(state: State, sends: Marks, c: Array, a: int, z: int) -> None:
 
 
 @inner
-def gather(state: State, a: int, z: int, beta: float) -> None:
-    """Sums and drive of graded units; what arrived is taken away."""
-    one, by_beta, g_one, g_beta = state[ONE], state[BETA], state[U], state[G_BETA]
-    outside, drive = state[OUTSIDE], state[DRIVE]
+def gather(a: int, z: int, one: Array, g_one: Array, outside: Array, drive: Array) -> None:
+    """Sum and drive of graded units that nothing reaches by beta; what arrived is taken away."""
+    for i in range(uint64(a), uint64(z)):
+        g = g_one[i] + one[i]
+        g_one[i] = g
+        one[i] = 0.0
+        drive[i] = g + outside[i]
+
+
+@inner
+def gather_both(
+    beta: float,
+    a: int,
+    z: int,
+    one: Array,
+    by_beta: Array,
+    g_one: Array,
+    g_beta: Array,
+    outside: Array,
+    drive: Array,
+) -> None:
+    """Both sums, and drive; what arrived is taken away."""
     for i in range(uint64(a), uint64(z)):
         g_one[i] += one[i]
         one[i] = 0.0
@@ -237,12 +202,15 @@ def gather(state: State, a: int, z: int, beta: float) -> None:
 
 
 @inner
-def speak(state: State, sends: Marks, c: Array, a: int, z: int) -> None:
-    """State and message of graded units."""
-    aim, held, sent, message = state[AIM], state[V], state[SENT], state[MESSAGE]
-    theta, inverse, damping = c[THETA], c[INVERSE], c[DAMPING]
+def speak(
+    c: Array, a: int, z: int, aim: Array, held: Array, sent: Array, message: Array, sends: Marks
+) -> None:
+    """State and message of graded units, which follow the aim within their range."""
+    theta, inverse, damping, low, high = c[THETA], c[INVERSE], c[DAMPING], c[LOW], c[HIGH]
     for i in range(uint64(a), uint64(z)):
-        x = held[i] + damping * (aim[i] - held[i])
+        rho = low if aim[i] < low else aim[i]
+        rho = high if rho > high else rho
+        x = held[i] + damping * (rho - held[i])
         held[i] = x
         apart = x - sent[i]
         q = theta * np.rint(apart * inverse if inverse != 0.0 else apart / theta)
@@ -252,89 +220,77 @@ def speak(state: State, sends: Marks, c: Array, a: int, z: int) -> None:
 
 
 @inner
-def advance(blocks: Ints, constants: Array, state: State, sends: Marks, beta: float) -> None:
-    """One step of every unit."""
-    for b in range(blocks.shape[0]):
-        a, z, c = blocks[b, START], blocks[b, STOP], constants[b]
-        if blocks[b, KIND] == SPIKING:
-            if blocks[b, GATED] and beta != 0.0:
-                mix(state, a, z, beta)
-            if c[KEEP_CURRENT] != 0.0:
-                smooth(state, a, z, c[KEEP_CURRENT])
-            fire(state, sends, c, a, z)
-        else:
-            gather(state, a, z, beta)
-            if c[BENT] != 0.0:
-                tanh(state, a, z)
-            else:
-                clip(state, c, a, z)
-            speak(state, sends, c, a, z)
+def collect(a: int, z: int, sends: Marks, lists: Places, e: int, counts: Ints) -> int:
+    """Put the units that send on the list from place e on, and count them; where the list ends."""
+    first, stop = uint64(a), uint64(e)
+    for i in range(uint64(z - a)):
+        lists[stop] = i
+        stop += sends[first + i]
+    for now in range(uint64(e), stop):
+        counts[first + lists[now]] += 1
+    return int(stop)
 
 
 @inner
-def book(
+def load(a: int, lists: Places, e: int, stop: int, message: Array, payloads: Array) -> None:
+    """Give the units on the list their payload."""
+    for now in range(uint64(e), uint64(stop)):
+        payloads[now] = message[uint64(a) + lists[now]]
+
+
+@inner
+def add(a: int, z: int, values: Array, sums: Array) -> None:
+    """sums += values."""
+    for i in range(uint64(a), uint64(z)):
+        sums[i] += values[i]
+
+
+@inner
+def feed(beta: float, given: Array, pull: Array, outside: Array) -> None:
+    """What comes from outside in a phase: given + beta pull."""
+    for i in range(uint64(outside.size)):
+        outside[i] = given[i]
+    if pull.size:
+        for i in range(uint64(outside.size)):
+            outside[i] += beta * pull[i]
+
+
+@inner
+def settle(a: int, z: int, factor: float, counts: Ints, firing: Array) -> None:
+    """firing += factor counts."""
+    for i in range(uint64(a), uint64(z)):
+        firing[i] += factor * counts[i]
+
+
+@inner
+def show(
     populations: Ints,
-    state: State,
+    columns: Ints,
     sends: Marks,
-    lists: Places,
-    payloads: Array,
-    ends: Ints,
-    t: int,
-    counts: bool,
-    messages: Ints,
-    firing: Array,
-    drives: Array,
+    message: Array,
+    held: Array,
+    drive: Array,
+    log: Array,
 ) -> None:
-    """List and count what is sent at step t, and within the window add up firing and drive."""
-    sent, message, drive = state[SENT], state[MESSAGE], state[DRIVE]
-    slot, width = t % ends.shape[0], lists.size // ends.shape[0]
+    """Write what is recorded of a step; the columns say where, or -1."""
     for p in range(populations.shape[0]):
-        first, last, kind = populations[p, START], populations[p, STOP], populations[p, KIND]
-        e = uint64(slot * width + first)
-        stop = e
-        for i in range(uint64(last - first)):
-            lists[stop] = i
-            stop += sends[uint64(first) + i]
-        ends[slot, p] = stop
-        for now in range(e, stop):
-            unit = uint64(first) + lists[now]
-            messages[unit] += 1
-            if kind == GRADED:
-                payloads[now] = message[unit]
-            elif counts:
-                firing[unit] += 1.0
-        if kind == GRADED and counts:
-            for i in range(uint64(first), uint64(last)):
-                firing[i] += sent[i]
-    if counts:
-        for i in range(uint64(drives.size)):
-            drives[i] += drive[i]
-
-
-@inner
-def show(populations: Ints, state: State, sends: Marks, columns: Ints, log: Array) -> None:
-    """Write what is recorded of this step: messages, what is held, drive."""
-    message, held, drive = state[MESSAGE], state[V], state[DRIVE]
-    for p in range(populations.shape[0]):
-        first, size = populations[p, START], populations[p, STOP] - populations[p, START]
+        a, spiking = populations[p, START], populations[p, KIND] == SPIKING
         sent, kept, driven = columns[p, 0], columns[p, 1], columns[p, 2]
-        for i in range(size):
+        for i in range(populations[p, STOP] - a):
             if sent >= 0:
-                spiking = populations[p, KIND] == SPIKING
-                log[sent + i] = float(sends[first + i]) if spiking else message[first + i]
+                log[sent + i] = float(sends[a + i]) if spiking else message[a + i]
             if kept >= 0:
-                log[kept + i] = held[first + i]
+                log[kept + i] = held[a + i]
             if driven >= 0:
-                log[driven + i] = drive[first + i]
+                log[driven + i] = drive[a + i]
 
 
 @inner
-def begin(blocks: Ints, constants: Array, state: State, ends: Ints) -> None:
+def begin(blocks: Ints, constants: Array, state: Array, held: Array, ends: Ints) -> None:
     """Put every unit at rest, with nothing under way."""
-    held = state[V]
-    for row in state[:MEMORY]:
-        for i in range(uint64(row.size)):
-            row[i] = 0.0
+    for row in range(MEMORY):
+        for i in range(uint64(state.shape[1])):
+            state[row, i] = 0.0
     ends[:] = 0
     for b in range(blocks.shape[0]):
         if blocks[b, KIND] == SPIKING:
@@ -343,7 +299,7 @@ def begin(blocks: Ints, constants: Array, state: State, ends: Ints) -> None:
 
 
 @outer
-def emulate(
+def emulate(  # noqa: C901, PLR0912 - another level of calls costs a third of the speed
     populations: Ints,
     blocks: Ints,
     constants: Array,
@@ -364,59 +320,79 @@ def emulate(
     """Run every sample from rest through all phases, of `lengths` (steps, window).
 
     `given` is bias + current and `pull` the pull, (samples, units); `messages`, `firing` and
-    `drives` are (samples, phases, units), `log` (samples, steps, columns). Those that no one needs,
-    of pull, columns and log, are empty.
+    `drives` are (samples, phases, units), `log` is (samples, steps, columns). What is not needed of
+    pull, columns and log is empty.
     """
     units, depth = given.shape[1], 1
     for j in range(projections.shape[0]):
         depth = max(depth, projections[j, DELAY])
-    s = np.zeros((ROWS, units))
-    state = (s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11])
-    outside, sends = state[OUTSIDE], np.zeros(units, dtype=np.uint8)
-    lists, payloads = np.zeros(depth * (units + 1), dtype=np.uint64), np.ones(depth * (units + 1))
+    state, sends = np.zeros((ROWS, units)), np.zeros(units, dtype=np.uint8)
+    one, by_beta, u, held, g_beta, sent = state[0], state[1], state[2], state[3], state[4], state[5]
+    outside, drive, message = state[6], state[7], state[8]
+    aim, rest, power = state[9], state[10], state[11]
+    width = units + 1
+    lists, payloads = np.zeros(depth * width, dtype=np.uint64), np.ones(depth * width)
     ends = np.zeros((depth, populations.shape[0]), dtype=np.int64)
     for sample in range(given.shape[0]):
-        begin(blocks, constants, state, ends)
+        begin(blocks, constants, state, held, ends)
         t = 0
         for k in range(betas.size):
             beta, steps, window = betas[k], lengths[k, 0], lengths[k, 1]
-            for i in range(uint64(units)):
-                outside[i] = given[sample, i]
-            if pull.size:
-                for i in range(uint64(units)):
-                    outside[i] += beta * pull[sample, i]
-            sent, rate, mean = messages[sample, k], firing[sample, k], drives[sample, k]
+            counts, rates, means = messages[sample, k], firing[sample, k], drives[sample, k]
+            feed(beta, given[sample], pull[sample], outside)
             for tick in range(steps):
-                deliver(
-                    populations,
-                    projections,
-                    heads,
-                    rows,
-                    weights,
-                    state,
-                    lists,
-                    payloads,
-                    ends,
-                    t,
-                    beta,
-                )
-                advance(blocks, constants, state, sends, beta)
-                book(
-                    populations,
-                    state,
-                    sends,
-                    lists,
-                    payloads,
-                    ends,
-                    t,
-                    tick >= steps - window,
-                    sent,
-                    rate,
-                    mean,
-                )
+                for j in range(projections.shape[0]):
+                    p, target = projections[j, SOURCE], projections[j, TARGET]
+                    slot = (t + depth - projections[j, DELAY]) % depth
+                    e, stop = slot * width + populations[p, START], ends[slot, p]
+                    gated, offset = projections[j, BY_BETA], projections[j, OFFSET]
+                    lost = gated and beta == 0.0 and populations[target, KIND] == SPIKING
+                    if stop <= e or lost:
+                        continue
+                    a, z = populations[target, START], populations[target, STOP]
+                    into = by_beta if gated else one
+                    if projections[j, SPARSE]:
+                        add_sparse(heads, rows, weights, offset, lists, payloads, e, stop, into, a)
+                    elif populations[p, KIND] == SPIKING:
+                        add_spikes(weights, offset, lists, e, stop, into, a, z)
+                    else:
+                        add_messages(weights, offset, lists, payloads, e, stop, into, a, z)
+                for b in range(blocks.shape[0]):
+                    a, z, c = blocks[b, START], blocks[b, STOP], constants[b]
+                    if blocks[b, KIND] == SPIKING:
+                        if blocks[b, GATED] and beta != 0.0:
+                            mix(beta, a, z, one, by_beta)
+                        if c[KEEP_CURRENT] != 0.0:
+                            smooth(c[KEEP_CURRENT], a, z, one, u)
+                        fire(c, a, z, one, outside, drive, held, sends)
+                        continue
+                    if blocks[b, GATED]:
+                        gather_both(beta, a, z, one, by_beta, u, g_beta, outside, drive)
+                    else:
+                        gather(a, z, one, u, outside, drive)
+                    if c[BENT] != 0.0:
+                        tanh(a, z, drive, aim, rest, power)
+                        speak(c, a, z, aim, held, sent, message, sends)
+                    else:
+                        speak(c, a, z, drive, held, sent, message, sends)
+                slot = t % depth
+                for p in range(populations.shape[0]):
+                    a, z, e = populations[p, START], populations[p, STOP], slot * width
+                    if populations[p, KIND] == SPIKING and tick == steps - window:
+                        settle(a, z, -1.0, counts, rates)
+                    ends[slot, p] = collect(a, z, sends, lists, e + a, counts)
+                    if populations[p, KIND] == GRADED:
+                        load(a, lists, e + a, ends[slot, p], message, payloads)
+                        if tick >= steps - window:
+                            add(a, z, sent, rates)
+                if tick >= steps - window:
+                    add(0, units, drive, means)
                 if columns.size:
-                    show(populations, state, sends, columns, log[sample, t])
+                    show(populations, columns, sends, message, held, drive, log[sample, t])
                 t += 1
+            for p in range(populations.shape[0]):
+                if populations[p, KIND] == SPIKING:
+                    settle(populations[p, START], populations[p, STOP], 1.0, counts, rates)
             for i in range(uint64(units)):
-                rate[i] /= window
-                mean[i] /= window
+                rates[i] /= window
+                means[i] /= window

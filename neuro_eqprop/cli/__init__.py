@@ -10,7 +10,7 @@ from importlib import import_module
 
 from neuro_eqprop import __version__
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.cli.base import Command, WrongWordsError, common
+from neuro_eqprop.cli.base import FAILURE, Command, WrongWordsError, common
 
 COMMANDS = {
     "demo": "the whole chain on the embedded digits, from training to the report",
@@ -62,6 +62,8 @@ def perform(args: Namespace) -> None:
         wide = None if sys.stdout.isatty() else 100
         chosen.show(outcome, Console(width=wide, highlight=False))
     sys.stdout.flush()
+    if FAILURE in outcome:
+        raise RuntimeError(outcome[FAILURE])
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from rich.console import Console
 
 Json: TypeAlias = dict[str, Any]
+FAILURE = "failure"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,8 @@ class Command:
     """A command: its options, its work, and how its outcome looks to a person.
 
     `run` prints nothing on standard output and returns what `--json` shows; `show` draws the same
-    object for people.
+    object for people. An outcome with a sentence under `FAILURE` is shown, and then ends with
+    that sentence and exit code 1.
     """
 
     name: str

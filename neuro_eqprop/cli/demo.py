@@ -24,7 +24,7 @@ RUNS = (
 )
 """What is evaluated, and how; Lava steps one sample at a time, so it gets fewer."""
 
-SAMPLES = "10"
+SAMPLES = "30"
 """Of which traces are recorded."""
 
 

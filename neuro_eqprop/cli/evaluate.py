@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.cli.base import Command, Json, facts, fraction, percent, positive_int
+from neuro_eqprop.cli.base import FAILURE, Command, Json, facts, fraction, percent, positive_int
 from neuro_eqprop.spiking.lower import Code
 
 STEPS = {"rate": 64, "graded": 32}
@@ -59,7 +59,7 @@ def run(args: Namespace) -> Json:
     append(args.run / EVALUATIONS, outcome)
     drop = outcome["rate_accuracy"] - outcome["accuracy"]
     if args.max_drop is not None and drop > args.max_drop:
-        raise ValueError(
+        outcome[FAILURE] = (
             f"{percent(drop)} of accuracy is lost on {args.on}, more than --max-drop allows; "
             f"take more --steps or --code graded"
         )

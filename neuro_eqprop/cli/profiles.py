@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuro_eqprop.cli.base import Command, Json
+from neuro_eqprop.cli.base import FAILURE, Command, Json
 from neuro_eqprop.cli.profiles_show import show
 
 if TYPE_CHECKING:
@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from neuro_eqprop.profiles import Profile
 
 VERBS = ("list", "show", "explain", "validate")
-
-
-class ValidationError(RuntimeError):
-    """A published measurement that should be predicted is not."""
 
 
 def options(parser: ArgumentParser) -> None:
@@ -122,6 +118,7 @@ def validate(args: Namespace) -> Json:
             checks.append(check(case, loaded[changed], seed=args.seed))
     if not checks:
         raise ValueError(f"there is no published measurement for profile {args.name!r}")
+    outcome = {"verb": "validate", "cases": [check_json(c) for c in checks], **verdict(checks)}
     failed = [each for each in checks if each.holds is False]
     if failed:
         worst = "; ".join(
@@ -129,11 +126,11 @@ def validate(args: Namespace) -> Json:
             f"{each.case.measured:.4g} {each.case.measure.value}"
             for each in failed
         )
-        raise ValidationError(
+        outcome[FAILURE] = (
             f"{len(failed)} of {len(checks)} cases that should hold do not ({worst}); look at the "
             "constants of the profile or at its overrides"
         )
-    return {"verb": "validate", "cases": [check_json(each) for each in checks], **verdict(checks)}
+    return outcome
 
 
 def overrides(given: list[str]) -> dict[str, tuple[str, ...]]:

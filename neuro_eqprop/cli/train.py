@@ -24,6 +24,7 @@ SETTINGS = (
     "activation",
     "output",
     "bound",
+    "feedback",
     "epochs",
     "batch",
     "learning_rate",
@@ -46,6 +47,7 @@ def options(parser: ArgumentParser) -> None:
     add("--activation", help="hard_sigmoid, box, relu or tanh")
     add("--output", help="hard_sigmoid or linear (spikes of code rate need the first)")
     add("--bound", type=positive_float, help="spectral bound of weights that close a loop")
+    add("--feedback", type=positive_float, help="scale of what comes back in a layered network")
     add("--epochs", type=positive_int)
     add("--batch", type=positive_int)
     add("--learning-rate", type=positive_float)

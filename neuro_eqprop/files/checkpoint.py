@@ -46,6 +46,7 @@ def describe(network: Network) -> dict[str, Any]:
             "name": layer.name,
             "shape": list(layer.shape),
             "role": layer.role.value,
+            "stiffness": layer.stiffness,
             "activation": {
                 "name": layer.activation.name,
                 "curve": layer.activation.curve.value,
@@ -77,7 +78,13 @@ def finite(value: float) -> float | None:
 def rebuild(told: Mapping[str, Any]) -> Network:
     """The network that `describe` told of."""
     layers = tuple(
-        Layer(str(t["name"]), tuple(int(n) for n in t["shape"]), activation(t), Role(t["role"]))
+        Layer(
+            str(t["name"]),
+            tuple(int(n) for n in t["shape"]),
+            activation(t),
+            Role(t["role"]),
+            float(t["stiffness"]),
+        )
         for t in told["layers"]
     )
     for t in told["connections"]:

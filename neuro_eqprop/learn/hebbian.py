@@ -2,11 +2,12 @@
 
 With c the contrast of the schedule (its weights sum to zero over the phases):
 
-    dW = sum over phases of c[phase] s_target s_source^T       (half of it for a symmetric loop)
-    db = sum over phases of c[phase] s
+    dW = k_target / k_output sum over phases of c[phase] s_target s_source^T
+    db = k / k_output sum over phases of c[phase] s
 
-summed over the batch. As beta goes to zero this is minus the gradient of the summed cost, for
-symmetric connections. The states may be equilibria of rates or firing rates of a simulator.
+(half of it for a symmetric loop), with k the stiffness of a layer, summed over the batch. As beta
+goes to zero this is minus the gradient of the summed cost, for symmetric connections. The states
+may be equilibria of rates or firing rates of a simulator.
 """
 
 from __future__ import annotations
@@ -28,14 +29,18 @@ def hebbian(
         layer.name: weighted({phase: states[phase][layer.name] for phase in part}, part)
         for layer in network.moving
     }
+    for layer in network.moving:
+        factor = layer.stiffness / network.output.stiffness
+        shift[layer.name] = shift[layer.name] * factor if factor != 1.0 else shift[layer.name]
     asked = {name: ops.total(moved) for name, moved in shift.items()}
     for connection in network.connections:
         if network[connection.source].role is Role.INPUT:
             # The input is the same in all phases: one product with the shift is enough.
             asked[connection.name] = ops.correlate(connection.operator, shift[connection.target], x)
         else:
+            factor = network[connection.target].stiffness / network.output.stiffness
             products = {phase: product(ops, connection, states[phase]) for phase in part}
-            asked[connection.name] = weighted(products, part)
+            asked[connection.name] = weighted(products, {p: c * factor for p, c in part.items()})
     return asked
 
 

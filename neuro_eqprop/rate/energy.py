@@ -1,8 +1,9 @@
 """The scalar whose minima are the equilibria, where all connections are symmetric.
 
-    E(s) = sum over layers of (G(s_l) - b_l . s_l)
-           - sum over connections of s_target . W s_source     (half of it for a loop)
+    E(s) = sum over layers of k_l (G(s_l) - b_l . s_l)
+           - sum over connections of k_target s_target . W s_source     (half of it for a loop)
 
+with k the stiffness of a layer. The nudge adds beta k_output times the cost.
 G is the integral of the inverse activation: 1/2 s^2 inside the range of a straight one,
 s artanh(s) + 1/2 log(1 - s^2) for tanh.
 """
@@ -38,7 +39,7 @@ def energy(
     total = np.zeros(len(x))
     for layer in network.moving:
         s = rates[layer.name]
-        cost = storage(layer.activation, s) - params[layer.name] * s
+        cost = layer.stiffness * (storage(layer.activation, s) - params[layer.name] * s)
         total += cost.reshape(len(x), -1).sum(axis=1)
     for connection in network.connections:
         if not connection.symmetric:
@@ -47,5 +48,6 @@ def energy(
             connection.operator, params[connection.name], rates[connection.source], np.zeros(1)
         )
         product = (rates[connection.target] * brought).reshape(len(x), -1).sum(axis=1)
-        total -= 0.5 * product if connection.loops else product
+        stiffness = network[connection.target].stiffness
+        total -= (0.5 if connection.loops else 1.0) * stiffness * product
     return total

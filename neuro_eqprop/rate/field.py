@@ -1,6 +1,7 @@
 """The map whose fixed points are a network's equilibria, the nudge included.
 
-With rates s, drive d_l = b_l + sum of W s over what arrives at layer l, and target y:
+With rates s, target y, and drive d_l = b_l + sum of W s over what arrives at layer l (backwards
+(k_target / k_source) W^T s, k being the stiffness of a layer):
 
     s_l = rho_l(d_l)                        a hidden layer
     s_o = rho_o(d_o + beta (y - s_o))       the output, pulled by the cost 1/2 |s_o - y|^2
@@ -34,7 +35,8 @@ class Wire:
 
     source: str
     connection: Connection
-    forwards: bool
+    back: float | None
+    """What it is scaled by backwards; None for forwards."""
 
 
 def wires(network: Network) -> dict[str, tuple[Wire, ...]]:
@@ -42,9 +44,10 @@ def wires(network: Network) -> dict[str, tuple[Wire, ...]]:
     found: dict[str, list[Wire]] = {layer.name: [] for layer in network.moving}
     for connection in network.connections:
         if network[connection.source].role is not Role.INPUT:
-            found[connection.target].append(Wire(connection.source, connection, True))
+            found[connection.target].append(Wire(connection.source, connection, None))
         if network.feeds_back(connection):
-            found[connection.source].append(Wire(connection.target, connection, False))
+            back = network.feedback(connection)
+            found[connection.source].append(Wire(connection.target, connection, back))
     return {name: tuple(ways) for name, ways in found.items()}
 
 
@@ -78,9 +81,11 @@ class Field:
         # Fresh even if nothing arrives: an activation may overwrite it.
         total = self.fed[name] if self.ways[name] else self.fed[name] + 0.0
         for way in self.ways[name]:
-            act = self.ops.forward if way.forwards else self.ops.backward
-            weight = self.params[way.connection.name]
-            total = act(way.connection.operator, weight, state[way.source], total)
+            operator, weight = way.connection.operator, self.params[way.connection.name]
+            if way.back is None:
+                total = self.ops.forward(operator, weight, state[way.source], total)
+            else:
+                total = self.ops.backward(operator, weight, state[way.source], total, way.back)
         return total
 
     def answer(self, name: str, state: State) -> Values:

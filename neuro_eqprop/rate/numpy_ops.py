@@ -36,9 +36,13 @@ class NumpyOps:
         brought += onto
         return brought
 
-    def backward(self, operator: Operator, weight: Values, y: Values, onto: Values) -> Values:
-        """Dense: onto + y W for rows y."""
+    def backward(
+        self, operator: Operator, weight: Values, y: Values, onto: Values, gain: float
+    ) -> Values:
+        """Dense: onto + gain y W for rows y."""
         brought = y @ weight
+        if gain != 1.0:
+            brought *= gain
         brought += onto
         return brought
 

@@ -31,8 +31,10 @@ class Ops(Protocol):
         """`onto` plus what the operator makes of its source."""
         ...
 
-    def backward(self, operator: Operator, weight: Values, y: Values, onto: Values) -> Values:
-        """`onto` plus what the transposed operator makes of its target."""
+    def backward(
+        self, operator: Operator, weight: Values, y: Values, onto: Values, gain: float
+    ) -> Values:
+        """`onto` plus `gain` times what the transposed operator makes of its target."""
         ...
 
     def correlate(self, operator: Operator, post: Values, pre: Values) -> Values:

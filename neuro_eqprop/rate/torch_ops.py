@@ -36,9 +36,11 @@ class TorchOps:
         """Dense: onto + x W^T for rows x."""
         return torch.addmm(onto, x, weight.T)
 
-    def backward(self, operator: Operator, weight: Values, y: Values, onto: Values) -> Values:
-        """Dense: onto + y W for rows y."""
-        return torch.addmm(onto, y, weight)
+    def backward(
+        self, operator: Operator, weight: Values, y: Values, onto: Values, gain: float
+    ) -> Values:
+        """Dense: onto + gain y W for rows y."""
+        return torch.addmm(onto, y, weight, alpha=gain)
 
     def correlate(self, operator: Operator, post: Values, pre: Values) -> Values:
         """Dense: the sum over the batch of post pre^T."""

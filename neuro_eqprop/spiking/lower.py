@@ -93,11 +93,12 @@ def matrix(operator: Operator, weight: Array, name: str) -> Array:
 
 
 def lower(
-    network: Network, params: Mapping[str, Array], *, dt: float, coding: Coding
+    network: Network, params: Mapping[str, Array], *, dt: float, coding: Coding, nudged: bool
 ) -> SpikingNetwork:
     """The spiking network whose rates settle where the network's do.
 
-    The input layer becomes currents (`stimulate`) and is no population.
+    The input layer becomes currents (`stimulate`) and is no population. Only a network that is to
+    be `nudged` gets the synapses for it: inference does not pay for them.
     """
     check_parameters(network, params)
     populations = tuple(
@@ -112,10 +113,11 @@ def lower(
         weight = snap(weight, coding.grid)
         projections.append(Projection(connection.source, connection.target, weight))
         if network.feeds_back(connection):
-            back = np.ascontiguousarray(weight.T)
+            back = snap(network.feedback(connection) * weight.T, coding.grid)
             projections.append(Projection(connection.target, connection.source, back))
     out = network.output
-    projections.append(Projection(out.name, out.name, -np.eye(out.size), gain=Gain.BETA))
+    if nudged:
+        projections.append(Projection(out.name, out.name, -np.eye(out.size), gain=Gain.BETA))
     return SpikingNetwork(dt, populations, tuple(projections), out.name)
 
 

@@ -64,16 +64,16 @@ def equilibria(network: Network, params: Mapping[str, Array], x: Array) -> Answe
     return answer(NumpyOps(), network, exact, x)
 
 
-def spiking(run: Run, coding: Coding) -> tuple[SpikingNetwork, dict[str, Array]]:
+def spiking(run: Run, coding: Coding, nudged: bool) -> tuple[SpikingNetwork, dict[str, Array]]:
     """The run's network as spikes, and the parameters it was made from."""
     params = {name: value.astype(np.float64) for name, value in run.model.params.items()}
-    return lower(run.model.network, params, dt=DT, coding=coding), params
+    return lower(run.model.network, params, dt=DT, coding=coding, nudged=nudged), params
 
 
 def spike(run: Run, split: Split, *, on: str, code: Code, steps: int, watch: Watch) -> Spikes:
     """Run the samples on a simulator, freely."""
     coding, backend = Coding(code), load(on)
-    network, params = spiking(run, coding)
+    network, params = spiking(run, coding, False)
     schedule = free_only(steps=steps, window=tail(steps, coding.tail))
     results: list[Result] = []
     counts: dict[tuple[str, str], Counts] = {}

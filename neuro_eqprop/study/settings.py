@@ -41,6 +41,8 @@ class Study:
     output: str = "hard_sigmoid"
     bound: float = 0.0
     """On spectral norms of weights that close a loop; zero for none. `looped` takes 0.95 then."""
+    feedback: float = 1.0
+    """What is scaled by on its way back, in a layered network; below one it settles sooner."""
     rule: str = "hebbian"
     nudging: str = "centered"
     beta: float = 0.5
@@ -66,7 +68,15 @@ class Study:
                 raise UnknownNameError(kind, name, known)
         if not 0.0 < self.beta < 1.0:
             raise ValueError(f"beta is {self.beta}; it must lie above 0 and below 1")
-        for key in ("height", "epochs", "batch", "learning_rate", "free_steps", "nudged_steps"):
+        for key in (
+            "height",
+            "feedback",
+            "epochs",
+            "batch",
+            "learning_rate",
+            "free_steps",
+            "nudged_steps",
+        ):
             if not 0 < getattr(self, key) < float("inf"):
                 raise ValueError(f"{key} is {getattr(self, key)}; it must be above zero")
         if not 0 <= self.bound < float("inf"):
@@ -97,6 +107,7 @@ class Study:
             hidden_rate=hidden_rate,
             output_rate=output_rate,
             bound=self.bound or None,
+            feedback=self.feedback,
         )
 
     def recipe(self) -> Recipe:

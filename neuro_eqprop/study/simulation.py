@@ -123,7 +123,7 @@ def record_spikes(
 ) -> Plan:
     """The samples as spikes, on a simulator."""
     coding, backend = Coding(simulation.code), load(simulation.on)
-    network, params = spiking(run, coding)
+    network, params = spiking(run, coding, simulation.phases)
     plan = plan_of(run, simulation, schedule, how=kinds(network), digest=network.digest)
     target = one_hot(plan.label, run.data.classes) if simulation.phases else None
     stimulus = stimulate(run.model.network, params, plan.inputs, target=target, coding=coding)

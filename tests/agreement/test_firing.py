@@ -59,7 +59,7 @@ def fire(network: Network, coding: Coding, steps: int) -> tuple[Schedule, Result
     params, x, y = problem(network, coding.grid)
     schedule = three_phase(beta=BETA, free=steps, nudged=steps, part=coding.tail)
     stimulus = stimulate(network, params, x, target=y, coding=coding)
-    made = lower(network, params, dt=1e-3, coding=coding)
+    made = lower(network, params, dt=1e-3, coding=coding, nudged=True)
     return schedule, Reference().run(made, stimulus, schedule, record=NOTHING, sink=Memory())
 
 

@@ -45,7 +45,8 @@ def network_of(case: Case) -> Network:
     rates = {"hidden_rate": RATES[hidden], "output_rate": RATES[output]}
     if kind == "looped":
         return looped(5, 6, 3, **rates, bound=0.9)
-    return layered(5, (6,) if kind == "one hidden" else (6, 4), 3, **rates, bound=None)
+    sizes, feedback = ((6,), 1.0) if kind == "one hidden" else ((6, 4), 0.5)
+    return layered(5, sizes, 3, **rates, bound=None, feedback=feedback)
 
 
 def kinks(activation: Activation) -> list[float]:
@@ -184,7 +185,7 @@ def test_a_one_way_network_is_not_descended() -> None:
 def test_a_gradient_needs_a_settled_state() -> None:
     _, params, x, y = problem(("one hidden", "hard_sigmoid", "linear"))
     rates = {"hidden_rate": LINEAR, "output_rate": LINEAR}
-    unbounded = layered(5, (6,), 3, **rates, bound=None)
+    unbounded = layered(5, (6,), 3, **rates, bound=None, feedback=1.0)
     wild = {**params, "hidden->output": 10 * params["hidden->output"]}
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="not settled"):
         implicit(unbounded, wild, x, y)

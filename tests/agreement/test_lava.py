@@ -127,8 +127,8 @@ def room(
     monkeypatch.setenv("TMPDIR", str(path))
     monkeypatch.setattr(tempfile, "tempdir", str(path))
     yield room
-    assert not room.processes()
-    assert not list(path.iterdir())
+    assert room.processes() == {}
+    assert list(path.iterdir()) == []
     # Others may be about to use a segment that they have just made.
     assert until(lambda: not unowned() - before)
     path.rmdir()

@@ -124,6 +124,7 @@ def test_only_a_bad_end_counts_as_a_death(tmp_path: Path, code: str, bad: bool) 
     assert found == bad
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stubborn",
     [

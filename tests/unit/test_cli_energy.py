@@ -59,10 +59,12 @@ def call(capsys: pytest.CaptureFixture[str], *words: str) -> Any:  # noqa: ANN40
     return json.loads(capsys.readouterr().out)
 
 
-def fails(capsys: pytest.CaptureFixture[str], *words: str, code: int = 1) -> str:
+def fails(
+    capsys: pytest.CaptureFixture[str], *words: str, code: int = 1, shown: bool = False
+) -> str:
     assert main(list(words)) == code
     told = capsys.readouterr()
-    assert told.out == ""
+    assert bool(told.out) is shown
     assert "Traceback" not in told.err
     return told.err
 
@@ -358,7 +360,11 @@ def test_profiles_validate_has_the_fields_of_the_contract(
 def test_profiles_validate_fails_when_a_case_does_not_hold(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    told = fails(capsys, "profiles", "validate", "--override", "truenorth.power.static=80mW")
+    wrong = ("--override", "truenorth.power.static=80mW")
+    told = fails(capsys, "profiles", "validate", *wrong, shown=True)
+    assert "truenorth-held-out-20Hz" in told
+    assert main(["profiles", "validate", *wrong, "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)["failure"]
     assert "truenorth-held-out-20Hz" in told
     only = call(capsys, "profiles", "validate", "odin")
     assert {case["profile"] for case in only["cases"]} == {"odin"}
@@ -366,7 +372,8 @@ def test_profiles_validate_fails_when_a_case_does_not_hold(
     cases = tmp_path / "cases.toml"
     first = (folder() / "validation" / "published.toml").read_text().split("[[case]]")[1]
     cases.write_text('schema = "neuro_eqprop.cases/1"\n[[case]]' + first.replace("0.071", "0.171"))
-    assert "measured 0.171 W" in fails(capsys, "profiles", "validate", "--cases", str(cases))
+    told = fails(capsys, "profiles", "validate", "--cases", str(cases), shown=True)
+    assert "measured 0.171 W" in told
 
 
 def test_the_chip_of_the_readme_can_be_copied(tmp_path: Path) -> None:

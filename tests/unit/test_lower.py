@@ -45,21 +45,21 @@ def test_rate_code_refuses_what_it_cannot_carry(
     network = chain(hidden, output)
     at_fault = network[layer].activation.name
     with pytest.raises(LoweringError, match=rf"layer '{layer}' has activation '{at_fault}'") as e:
-        lower(network, params_of(network), dt=1e-3, coding=RATE)
+        lower(network, params_of(network), dt=1e-3, coding=RATE, nudged=True)
     assert "use code 'graded'" in str(e.value)
 
 
 @pytest.mark.parametrize("hidden", [TANH, RELU, box(4.0), LINEAR], ids=lambda a: str(a.name))
 def test_graded_code_carries_any_activation(hidden: Activation) -> None:
     network = chain(hidden, LINEAR)
-    made = lower(network, params_of(network), dt=1e-3, coding=GRADED)
+    made = lower(network, params_of(network), dt=1e-3, coding=GRADED, nudged=True)
     neuron = made["hidden1"].neuron
     assert isinstance(neuron, Graded)
     assert neuron.activation == hidden
 
 
 def test_rate_code_integrates_and_subtracts() -> None:
-    made = lower(chain(), params_of(chain()), dt=1e-3, coding=RATE)
+    made = lower(chain(), params_of(chain()), dt=1e-3, coding=RATE, nudged=True)
     for population in made.populations:
         neuron = population.neuron
         assert isinstance(neuron, Spiking)
@@ -71,7 +71,7 @@ def test_rate_code_integrates_and_subtracts() -> None:
 @pytest.mark.parametrize("network", [chain(), loop()], ids=["layered", "looped"])
 def test_weights_biases_and_currents_lie_on_the_grid(network: Network, coding: Coding) -> None:
     params = params_of(network)
-    made = lower(network, params, dt=1e-3, coding=coding)
+    made = lower(network, params, dt=1e-3, coding=coding, nudged=True)
     x = np.random.default_rng(1).random((5, 4))
     stimulus = stimulate(network, params, x, target=np.full((5, 3), 1 / 3), coding=coding)
     arrays = [p.weight for p in made.projections] + [p.bias for p in made.populations]
@@ -90,7 +90,7 @@ def test_weights_biases_and_currents_lie_on_the_grid(network: Network, coding: C
 
 
 def test_feedback_is_the_transpose() -> None:
-    made = lower(chain(), params_of(chain()), dt=1e-3, coding=RATE)
+    made = lower(chain(), params_of(chain()), dt=1e-3, coding=RATE, nudged=True)
     weight = {p.name: p.weight for p in made.projections if p.gain is Gain.ONE}
     assert set(weight) == {
         "hidden1->hidden2",
@@ -103,7 +103,7 @@ def test_feedback_is_the_transpose() -> None:
 
 
 def test_a_loop_acts_once_and_symmetrically() -> None:
-    made = lower(loop(), params_of(loop()), dt=1e-3, coding=RATE)
+    made = lower(loop(), params_of(loop()), dt=1e-3, coding=RATE, nudged=True)
     loops = [p for p in made.projections if p.name == "hidden->hidden"]
     assert len(loops) == 1
     assert np.array_equal(loops[0].weight, loops[0].weight.T)
@@ -111,7 +111,7 @@ def test_a_loop_acts_once_and_symmetrically() -> None:
 
 @CODINGS
 def test_the_nudge_is_a_pull_and_a_self_projection_by_beta(coding: Coding) -> None:
-    made = lower(chain(), params_of(chain()), dt=1e-3, coding=coding)
+    made = lower(chain(), params_of(chain()), dt=1e-3, coding=coding, nudged=True)
     gated = [p for p in made.projections if p.gain is Gain.BETA]
     assert [p.name for p in gated] == ["output->output"]
     assert np.array_equal(gated[0].weight, -np.eye(3))
@@ -133,7 +133,7 @@ def test_samples_become_currents_worked_out_on_the_host() -> None:
 def test_parameters_are_checked_before_they_become_spikes() -> None:
     spoiled = params_of(chain()) | {"output": np.full(3, np.nan)}
     with pytest.raises(ValueError, match="'output' holds values that are not finite"):
-        lower(chain(), spoiled, dt=1e-3, coding=RATE)
+        lower(chain(), spoiled, dt=1e-3, coding=RATE, nudged=True)
     with pytest.raises(ValueError, match="not finite"):
         stimulate(chain(), params_of(chain()), np.full((1, 4), np.nan), target=None, coding=RATE)
 

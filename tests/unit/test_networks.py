@@ -22,7 +22,7 @@ RATES = {"hidden_rate": HARD_SIGMOID, "output_rate": HARD_SIGMOID}
 
 
 def two_hidden(bound: float | None = None) -> Network:
-    return layered(6, (5, 4), 3, **RATES, bound=bound)
+    return layered(6, (5, 4), 3, **RATES, bound=bound, feedback=1.0)
 
 
 def loop(bound: float | None = 0.9) -> Network:
@@ -114,7 +114,7 @@ def test_a_layer_is_found_by_its_name_only() -> None:
 
 def test_layered_needs_a_hidden_layer() -> None:
     with pytest.raises(ValueError, match="at least one hidden"):
-        layered(4, (), 2, **RATES, bound=None)
+        layered(4, (), 2, **RATES, bound=None, feedback=1.0)
 
 
 def spoiled(name: str, value: Array | None) -> dict[str, Array]:

@@ -132,7 +132,7 @@ def test_choose_adds_to_what_rates_are_read_from() -> None:
 @pytest.mark.parametrize(
     ("word", "told"),
     [
-        ("hiden:voltage", "known: hidden"),
+        ("hiddn:voltage", "known: hidden"),
         ("hidden:state", "known: spikes, voltage|known: voltage"),
         ("hidden", "population:variable"),
     ],

@@ -1,0 +1,159 @@
+"""A spiking network as flat arrays, the form in which the emulator's compiled loops read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import frexp, inf
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from neuro_eqprop.activations import Curve
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.spiking.ir import Gain, Graded, Neuron, Projection, Reset, SpikingNetwork
+
+Number = TypeVar("Number", np.float64, np.int64)
+
+SPIKING, GRADED = 0, 1
+START, STOP, KIND, GATED = range(4)
+DENSE = 0.2
+"""From this part of weights other than zero on, whole columns are added: that is faster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """A network as `emulator_kernels` reads it: flat arrays, all populations one after the other.
+
+    Populations and blocks have a row (start, stop, kind, whether beta gates something into them);
+    a block is a run of populations with the same constants. Projections have a row (source,
+    target, delay, by beta, sparse, offset). The weights of a source unit lie together.
+    """
+
+    network: SpikingNetwork
+    seen: tuple[Array, ...]
+    """Copies of the biases and weights they were made of."""
+    place: dict[str, tuple[int, int]]
+    """By population, its first unit and the one after its last."""
+    populations: Ints
+    blocks: Ints
+    constants: Array
+    projections: Ints
+    heads: Ints
+    rows: Ints
+    weights: Array
+
+    @property
+    def units(self) -> int:
+        """How many units there are in all."""
+        return sum(population.size for population in self.network.populations)
+
+    @property
+    def parts(self) -> tuple[Ints, Ints, Array, Ints, Ints, Ints, Array]:
+        """The arrays, in the order of the compiled function."""
+        neurons = (self.populations, self.blocks, self.constants)
+        return (*neurons, self.projections, self.heads, self.rows, self.weights)
+
+    def split(self, values: npt.NDArray[Number]) -> dict[str, npt.NDArray[Number]]:
+        """Values by population; units come last."""
+        return {name: values[..., a:z] for name, (a, z) in self.place.items()}
+
+    def stands_for(self, network: SpikingNetwork) -> bool:
+        """Whether these are the tables of that network; arrays can be written to."""
+        return network is self.network and all(
+            np.array_equal(old, new) for old, new in zip(self.seen, arrays(network), strict=True)
+        )
+
+
+def arrays(network: SpikingNetwork) -> Iterator[Array]:
+    """All biases and weights."""
+    yield from (population.bias for population in network.populations)
+    yield from (projection.weight for projection in network.projections)
+
+
+def exact_inverse(value: float) -> float:
+    """1 / value, if multiplying by it gives the same bits as dividing by value; else 0."""
+    mantissa, exponent = frexp(value)
+    return 1 / value if mantissa == 0.5 and abs(exponent) < 100 else 0.0
+
+
+def constants(neuron: Neuron) -> tuple[float, ...]:
+    """A neuron as a row of numbers."""
+    if isinstance(neuron, Graded):
+        rate = neuron.activation
+        follow = (neuron.theta, exact_inverse(neuron.theta), neuron.damping)
+        if rate.curve is Curve.TANH:
+            return (*follow, -inf, inf, 1.0)
+        return (*follow, rate.low, rate.high, 0.0)
+    keep = (1 - neuron.current_decay, 1 - neuron.voltage_decay)
+    subtract = float(neuron.reset is Reset.SUBTRACT)
+    return (*keep, neuron.threshold, subtract, neuron.floor, neuron.ceiling)
+
+
+def tabulate(network: SpikingNetwork) -> Tables:
+    """The tables of a network."""
+    names = [population.name for population in network.populations]
+    place: dict[str, tuple[int, int]] = {}
+    populations: list[list[int]] = []
+    blocks: list[list[int]] = []
+    rows: list[tuple[float, ...]] = []
+    stop = 0
+    for population in network.populations:
+        start, stop = stop, stop + population.size
+        place[population.name] = (start, stop)
+        graded = int(isinstance(population.neuron, Graded))
+        gated = int(bool(network.into(population.name, Gain.BETA)))
+        populations.append([start, stop, graded, gated])
+        row = constants(population.neuron)
+        if rows and rows[-1] == row and alike(blocks[-1], populations[-1]):
+            blocks[-1][STOP], blocks[-1][GATED] = stop, max(blocks[-1][GATED], gated)
+        else:
+            blocks.append(populations[-1].copy())
+            rows.append(row)
+    packed = pack(network.projections, names)
+    seen = tuple(array.copy() for array in arrays(network))
+    return Tables(network, seen, place, table(populations), table(blocks), np.array(rows), *packed)
+
+
+def alike(block: list[int], population: list[int]) -> bool:
+    """Whether a block can be done together with a population that has the same constants.
+
+    Sums by beta are an expense that graded units without them are spared.
+    """
+    same_gates = block[GATED] == population[GATED] or population[KIND] == SPIKING
+    return block[KIND] == population[KIND] and same_gates
+
+
+def table(rows: list[list[int]], width: int = 4) -> Ints:
+    """Rows of whole numbers as an array, also if there are none."""
+    return np.array(rows, dtype=np.int64).reshape(len(rows), width)
+
+
+def pack(projections: tuple[Projection, ...], names: list[str]) -> tuple[Ints, Ints, Ints, Array]:
+    """Projections, heads, rows and weights: first those of sparse columns, then whole columns."""
+    heads, rows = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    few, whole = [np.zeros(0)], [np.zeros(0)]
+    listed: list[list[int]] = []
+    for projection in projections:
+        columns = np.ascontiguousarray(projection.weight.T, dtype=np.float64)
+        sparse = np.count_nonzero(columns) < DENSE * columns.size
+        ends = (names.index(projection.source), names.index(projection.target))
+        by_beta = int(projection.gain is Gain.BETA)
+        offset = count(heads) if sparse else count(whole)
+        listed.append([*ends, projection.delay, by_beta, int(sparse), offset])
+        if sparse:
+            source, target = np.nonzero(columns)
+            heads.append(count(few) + np.searchsorted(source, np.arange(len(columns) + 1)))
+            rows.append(target)
+            few.append(columns[source, target])
+        else:
+            whole.append(columns.ravel())
+    found = table(listed, 6)
+    found[found[:, 4] == 0, 5] += count(few)
+    return found, np.concatenate(heads), np.concatenate(rows), np.concatenate([*few, *whole])
+
+
+def count(parts: Sequence[Array | Ints]) -> int:
+    """How many values there are in all."""
+    return sum(part.size for part in parts)

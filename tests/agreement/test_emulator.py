@@ -1,0 +1,232 @@
+"""The emulator against the reference: not near, equal."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.activations import LINEAR, TANH, tanh
+from neuro_eqprop.arrays import Array, UnknownNameError
+from neuro_eqprop.backends import emulator, emulator_tables
+from neuro_eqprop.backends.base import load
+from neuro_eqprop.backends.emulator import Emulator
+from neuro_eqprop.schedules import free_only, three_phase
+from neuro_eqprop.spiking.ir import (
+    Graded,
+    Population,
+    Projection,
+    Reset,
+    Spiking,
+    SpikingNetwork,
+    Stimulus,
+)
+from neuro_eqprop.testing import CASES, check_backend
+from neuro_eqprop.testing.build import Case, Run, everything, run_case
+from neuro_eqprop.testing.draw import attempt_case, draw_case
+from neuro_eqprop.traces import NOTHING, Memory, Record
+
+INTEGRATOR = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=1.0)
+LOGGED = Record(frozenset({"a", "b"}), frozenset({("a", "voltage"), ("b", "drive")}))
+
+
+def same(got: Run, want: Run) -> None:
+    """Refuse any difference, even in the last bit."""
+    for field in ("messages", "firing", "drive"):
+        mine, right = getattr(got.result, field), getattr(want.result, field)
+        assert set(mine) == set(right)
+        for name in right:
+            assert mine[name].dtype == right[name].dtype
+            np.testing.assert_array_equal(mine[name], right[name], strict=True)
+    for here, there in zip(got.recordings, want.recordings, strict=True):
+        assert set(here.spikes) == set(there.spikes)
+        assert set(here.signals) == set(there.signals)
+        for name, array in there.spikes.items():
+            np.testing.assert_array_equal(here.spikes[name], array, strict=True)
+        for key, array in there.signals.items():
+            np.testing.assert_array_equal(here.signals[key], array, strict=True)
+
+
+def pair(rng: np.random.Generator, weight: Array | None = None) -> SpikingNetwork:
+    """Twelve neurons and five, each group heard by the other."""
+    grid = 2.0**-12
+    forth = np.rint(rng.normal(0, 0.4, (5, 12)) / grid) * grid if weight is None else weight
+    populations = (
+        Population("a", INTEGRATOR, np.linspace(0.0, 0.75, 12)),
+        Population("b", INTEGRATOR, np.linspace(-0.25, 0.5, 5)),
+    )
+    back = np.ascontiguousarray(forth.T)
+    links = (Projection("a", "b", forth), Projection("b", "a", back, delay=3))
+    return SpikingNetwork(1e-3, populations, links, "b")
+
+
+def ran(
+    backend: Emulator | None, network: SpikingNetwork, *, record: Record = NOTHING, samples: int = 3
+) -> Run:
+    """A short run; on the reference if no backend is given."""
+    current = {"a": np.linspace(-0.5, 0.5, 12 * samples).reshape(samples, 12)}
+    sink = Memory()
+    on = backend or load("reference")
+    stimulus = Stimulus(samples, current, {})
+    result = on.run(network, stimulus, free_only(steps=20, window=8), record=record, sink=sink)
+    return Run(result, sink.recordings)
+
+
+def test_it_passes_the_whole_suite() -> None:
+    report = check_backend(load("emulator"), seed=1, networks=40)
+    assert not report.skipped
+    assert len(report.passed) == len(CASES) + 40
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_all_bits_are_those_of_the_reference(number: int) -> None:
+    case = draw_case(2, number)
+    same(run_case(load("emulator"), case), run_case(load("reference"), case))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(60))
+def test_a_thousand_steps_of_a_random_recurrent_network(number: int) -> None:
+    drawn = attempt_case(3, number, attempt=0)
+    case = replace(drawn, schedule=three_phase(beta=0.25, free=400, nudged=300))
+    want = run_case(load("reference"), case)
+    assert all(array.any() for array in want.result.messages.values())
+    same(run_case(load("emulator"), case), want)
+
+
+def test_tanh_has_the_bits_of_the_one_in_activations() -> None:
+    rng = np.random.default_rng(0)
+    small = 10.0 ** rng.uniform(-320, 2, 20_000) * rng.choice([-1.0, 1.0], 20_000)
+    steps = np.log(2.0) * np.arange(-60, 61) / 4
+    edges = [0.0, -0.0, 5e-324, -5e-324, 20.0, -20.0, np.nextafter(20, 30), 1e300, -1e300]
+    around = np.concatenate([np.nextafter(steps, -99), steps, np.nextafter(steps, 99)])
+    values = np.concatenate([rng.normal(0, 3, 200_000), small, around, edges])
+    neuron = Graded(TANH, theta=2.0**-6, damping=1.0)
+    network = SpikingNetwork(1e-3, (Population("a", neuron, values),), (), "a")
+    sink = Memory()
+    record = Record(frozenset(), frozenset({("a", "state")}))
+    once = free_only(steps=1, window=1)
+    Emulator().run(network, Stimulus(1, {}, {}), once, record=record, sink=sink)
+    np.testing.assert_array_equal(sink.recordings[0].signals["a", "state"][0], tanh(values))
+
+
+@pytest.mark.parametrize("theta", [1 / 64, 0.01, 0.3, 2.0**-200])
+@pytest.mark.parametrize("damping", [1.0, 0.3])
+def test_messages_of_any_size(theta: float, damping: float) -> None:
+    neuron = Graded(LINEAR, theta, damping)
+    bias = np.random.default_rng(0).normal(0, 1, 50)
+    population = Population("a", neuron, bias)
+    loop = Projection("a", "a", np.eye(50) / 4, delay=2)
+    network = SpikingNetwork(1e-3, (population,), (loop,), "a")
+    case = Case("", network, Stimulus(1, {}, {}), three_phase(beta=0.3, free=9, nudged=7), NOTHING)
+    case = replace(case, record=everything(network))
+    same(run_case(load("emulator"), case), run_case(load("reference"), case))
+
+
+@pytest.mark.parametrize("part", [0.0, 0.05, 0.5, 1.0])
+def test_weights_of_which_few_or_many_are_there(part: float) -> None:
+    rng = np.random.default_rng(1)
+    weight = np.rint(rng.normal(0, 0.4, (5, 12)) * 4096) / 4096
+    weight[rng.random(weight.shape) >= part] = 0.0
+    weight[:, 3] = 0.0
+    network = pair(rng, weight)
+    same(ran(Emulator(), network, record=LOGGED), ran(None, network, record=LOGGED))
+
+
+def test_sparse_weights_take_the_room_of_what_is_there() -> None:
+    weight = np.zeros((5, 12))
+    weight[2, 7] = 0.5
+    tables = emulator_tables.tabulate(pair(np.random.default_rng(0), weight))
+    assert tables.weights.size == tables.rows.size == 2
+
+
+def test_populations_alike_are_done_in_one_go() -> None:
+    network = pair(np.random.default_rng(0))
+    assert len(emulator_tables.tabulate(network).blocks) == 1
+    other = replace(network.populations[1], neuron=replace(INTEGRATOR, threshold=0.5))
+    apart = replace(network, populations=(network.populations[0], other))
+    assert len(emulator_tables.tabulate(apart).blocks) == 2
+
+
+def test_the_tables_of_a_network_are_kept_until_it_changes() -> None:
+    backend, network = Emulator(), pair(np.random.default_rng(0))
+    ran(backend, network)
+    (first,) = backend.known
+    ran(backend, network)
+    assert backend.known[0] is first
+    network.projections[0].weight[:] *= -1
+    same(ran(backend, network), ran(None, network))
+    network.populations[1].bias[:] += 0.5
+    same(ran(backend, network), ran(None, network))
+    assert len(backend.known) == 1
+
+
+def test_large_runs_are_done_in_parts() -> None:
+    network = pair(np.random.default_rng(0))
+    whole = ran(Emulator(), network, record=LOGGED, samples=7)
+    for word, size in (("ROOM", 40 * 20 * 2), ("WORK", 17 * 20 * 3), ("ROOM", 1)):
+        with patch.object(emulator, word, size):
+            same(ran(Emulator(), network, record=LOGGED, samples=7), whole)
+
+
+def test_recordings_are_not_written_over() -> None:
+    network = pair(np.random.default_rng(0))
+    with patch.object(emulator, "ROOM", 1):
+        first = ran(Emulator(), network, record=LOGGED).recordings
+    assert all(array.base is None for array in first[0].spikes.values())
+
+
+def test_no_samples_give_empty_results() -> None:
+    network = pair(np.random.default_rng(0))
+    run = ran(Emulator(), network, samples=0)
+    assert run.result.firing["a"].shape == (0, 1, 12)
+    assert not run.recordings
+
+
+@pytest.mark.parametrize(
+    ("record", "match"),
+    [
+        (Record(frozenset({"c"}), frozenset()), "unknown population to record 'c'"),
+        (Record(frozenset(), frozenset({("a", "state")})), "unknown variable of 'a' 'state'"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(record: Record, match: str) -> None:
+    with pytest.raises(UnknownNameError, match=match):
+        ran(Emulator(), pair(np.random.default_rng(0)), record=record)
+
+
+def test_a_stimulus_that_does_not_fit_is_refused() -> None:
+    network = pair(np.random.default_rng(0))
+    stimulus = Stimulus(1, {"a": np.zeros((1, 5))}, {})
+    once = free_only(steps=1, window=1)
+    with pytest.raises(ValueError, match="'a' has 5 columns"):
+        Emulator().run(network, stimulus, once, record=NOTHING, sink=Memory())
+
+
+def test_all_networks_share_one_compiled_function() -> None:
+    from neuro_eqprop.backends.emulator_kernels import emulate
+
+    for number in range(4):
+        run_case(load("emulator"), draw_case(4, number))
+    ran(Emulator(), pair(np.random.default_rng(0)))
+    assert len(emulate.signatures) == 1  # type: ignore[attr-defined]
+
+
+HITS = """
+from neuro_eqprop.backends.base import load
+from neuro_eqprop.testing import CASES
+from neuro_eqprop.testing.build import run_case
+run_case(load("emulator"), CASES[0])
+from neuro_eqprop.backends.emulator_kernels import emulate
+print(sum(emulate.stats.cache_hits.values()), sum(emulate.stats.cache_misses.values()))
+"""
+
+
+def test_the_machine_code_is_found_again_by_the_next_process() -> None:
+    run_case(load("emulator"), CASES[0])
+    done = subprocess.run([sys.executable, "-c", HITS], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "0"]

@@ -1,0 +1,124 @@
+"""The numbers to reach on the digits, seed 0: rates, spikes on the reference, gradients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from neuro_eqprop.data import one_hot
+from neuro_eqprop.learn.episode import SWEEPS, relax
+from neuro_eqprop.learn.hebbian import hebbian
+from neuro_eqprop.learn.oracle import cosine, implicit
+from neuro_eqprop.learn.readout import SETTLED, answer
+from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.numpy_ops import NumpyOps
+from neuro_eqprop.schedules import three_phase
+from neuro_eqprop.solve import Outcome, Stop
+from neuro_eqprop.spiking.lower import Code
+from neuro_eqprop.study.evaluation import evaluate
+from neuro_eqprop.study.folder import Run, open_run
+from neuro_eqprop.study.settings import Study
+from neuro_eqprop.study.training import run_training
+
+pytestmark = pytest.mark.slow
+LEAST = {"layered": 0.975, "looped": 0.965}
+BOUND = 0.95
+
+
+def nothing(_: Any) -> None:  # noqa: ANN401
+    pass
+
+
+@pytest.fixture(scope="module", params=list(LEAST))
+def trained(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Run, dict[str, Any]]:
+    """64-128-10 by the default study."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    out = tmp_path_factory.mktemp(request.param) / "run"
+    study = Study(model=request.param)
+    told = run_training(study, out, force=False, resume=False, watch=nothing)
+    torch.set_num_threads(threads)
+    return open_run(out), told
+
+
+Trained = tuple[Run, dict[str, Any]]
+
+
+def test_rates_reach_their_accuracy(trained: Trained) -> None:
+    run, told = trained
+    exact = evaluate(run, on="numpy", code=Code.RATE, steps=1, samples=None, watch=nothing)
+    assert exact["samples"] == 360
+    for found in (told["test_accuracy"], exact["accuracy"]):
+        assert found >= LEAST[run.study.model]
+
+
+def test_the_network_is_what_was_asked_for(trained: Trained) -> None:
+    run, _ = trained
+    sizes = [layer.size for layer in run.model.network.layers]
+    assert sizes == [64, 128, 10]
+    weight = run.model.params.get("hidden->hidden")
+    assert (weight is not None) == (run.study.model == "looped")
+    if weight is not None:
+        largest = np.linalg.svd(weight.astype(np.float64), compute_uv=False)[0]
+        assert 0.5 < largest <= BOUND
+        assert np.array_equal(weight, weight.T)
+
+
+@pytest.mark.parametrize(("code", "steps"), [(Code.RATE, 64), (Code.GRADED, 32)])
+def test_spikes_agree_with_rates(trained: Trained, code: Code, steps: int) -> None:
+    run, _ = trained
+    told = evaluate(run, on="reference", code=code, steps=steps, samples=None, watch=nothing)
+    assert told["samples"] == 360
+    assert told["agreement"] >= 0.99
+    assert told["pearson"] >= 0.998
+
+
+def test_answers_are_those_of_a_true_equilibrium(trained: Trained) -> None:
+    """Not of a state on the way: the rates settle, and more steps change no answer."""
+    run, _ = trained
+    params = {name: value.astype(np.float64) for name, value in run.model.params.items()}
+    ops, network, x = NumpyOps(), run.model.network, run.data.test.x
+    settled = answer(ops, network, params, x)
+    assert settled.outcome is Outcome.CONVERGED
+    further = answer(ops, network, params, x, Stop(1e-12, 4 * SETTLED.max_steps))
+    assert np.array_equal(settled.classes, further.classes)
+
+
+def test_the_trained_network_still_descends_its_gradient(trained: Trained) -> None:
+    """On samples whose every unit keeps clear of the kinks of its activation under the nudge."""
+    run, _ = trained
+    params = {name: value.astype(np.float64) for name, value in run.model.params.items()}
+    ops, network, beta = NumpyOps(), run.model.network, 0.01
+    schedule = three_phase(beta=beta, free=20_000, nudged=20_000)
+    x, y = run.data.train.x, one_hot(run.data.train.y, 10)
+    settling = replace(SWEEPS, tolerance=1e-13)
+
+    def inside(rows: slice | np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
+        free = field(ops, network, params, x[rows])
+        phases = relax(free, y[rows], schedule, settling)
+        return {
+            f"{name} {layer.name}": (each.state[layer.name] > 0) & (each.state[layer.name] < 1)
+            for name, each in phases.items()
+            for layer in network.moving
+        }
+
+    on = inside(slice(0, 600))
+    clear = np.ones(600, dtype=bool)
+    for layer in network.moving:
+        for name in ("negative", "positive"):
+            clear &= (on[f"{name} {layer.name}"] == on[f"free {layer.name}"]).all(axis=1)
+    rows = np.flatnonzero(clear)[:40]
+    assert len(rows) == 40
+    free = field(ops, network, params, x[rows])
+    phases = relax(free, y[rows], schedule, settling)
+    states = {name: each.state for name, each in phases.items()}
+    asked = hebbian(ops, network, x[rows], states=states, schedule=schedule)
+    gradient = implicit(network, params, x[rows], y[rows])
+    for name, change in asked.items():
+        assert cosine(change, -gradient[name]) >= 0.9999, name

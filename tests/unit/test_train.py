@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from neuro_eqprop.data import load
+from neuro_eqprop.files.checkpoint import load as load_checkpoint
+from neuro_eqprop.learn.readout import accuracy
+from neuro_eqprop.learn.train import Progress, Snapshot, TrainingError, train
+from neuro_eqprop.networks import initialise
+from neuro_eqprop.rate.torch_ops import TorchOps
+from neuro_eqprop.study.folder import RunError, open_run
+from neuro_eqprop.study.settings import Study, read, write
+from neuro_eqprop.study.training import run_training
+
+TINY = Study(hidden=(9,), epochs=3, batch=256, free_steps=8, nudged_steps=4, seed=5)
+LOOPED = replace(TINY, model="looped", bound=0.4, learning_rate=0.02)
+DATA = load("digits")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def quiet(_: dict[str, Any]) -> None:
+    pass
+
+
+def begin(study: Study) -> Snapshot:
+    params = initialise(study.network(DATA), np.random.default_rng(study.seed))
+    return Snapshot(0, {name: value.astype(np.float32) for name, value in params.items()})
+
+
+def epochs(study: Study, start: Snapshot | None = None) -> list[Progress]:
+    start = start or begin(study)
+    return list(train(study.network(DATA), DATA.train, study.recipe(), start))
+
+
+def same(one: Snapshot, two: Snapshot) -> bool:
+    return one.epoch == two.epoch and all(
+        np.array_equal(np.ravel(a[name]), np.ravel(b[name]))
+        for a, b in ((one.params, two.params), (one.memory, two.memory))
+        for name in a.keys() | b.keys()
+    )
+
+
+def test_the_same_seed_gives_the_same_weights() -> None:
+    one, two = epochs(TINY), epochs(TINY)
+    assert [p.snapshot.epoch for p in one] == [1, 2, 3]
+    assert same(one[-1].snapshot, two[-1].snapshot)
+    other = epochs(replace(TINY, seed=6), begin(TINY))
+    assert not same(one[-1].snapshot, other[-1].snapshot)
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "sgd"])
+@pytest.mark.parametrize("left_at", [1, 2])
+def test_training_goes_on_where_it_was_left(optimiser: str, left_at: int) -> None:
+    study = replace(TINY, optimiser=optimiser, model="looped", learning_rate=0.01)
+    whole = epochs(study)
+    rest = epochs(study, whole[left_at - 1].snapshot)
+    assert len(rest) == 3 - left_at
+    assert same(rest[-1].snapshot, whole[-1].snapshot)
+    forgetful = epochs(study, replace(whole[left_at - 1].snapshot, memory={}))
+    assert not same(forgetful[-1].snapshot, whole[-1].snapshot)
+
+
+@pytest.mark.parametrize(
+    "study",
+    [LOOPED, replace(LOOPED, model="layered", hidden=(9, 7), bound=0.3)],
+    ids=["looped", "two hidden"],
+)
+def test_the_spectral_bound_is_kept_at_every_epoch(study: Study) -> None:
+    reached = False
+    for progress in epochs(study):
+        for connection in study.network(DATA).connections:
+            weight = progress.snapshot.params[connection.name].astype(np.float64)
+            largest = np.linalg.svd(weight, compute_uv=False)[0]
+            assert progress.spectral[connection.name] == pytest.approx(largest, rel=1e-5)
+            if connection.bound is not None:
+                assert largest <= connection.bound
+                reached |= largest > 0.99 * connection.bound
+    assert reached
+
+
+def test_a_loop_stays_exactly_symmetric() -> None:
+    weight = epochs(LOOPED)[-1].snapshot.params["hidden->hidden"]
+    assert np.array_equal(weight, weight.T)
+    assert not np.array_equal(weight, begin(LOOPED).params["hidden->hidden"])
+
+
+@pytest.mark.parametrize("nudging", ["centered", "positive"])
+@pytest.mark.parametrize("model", ["layered", "looped"])
+def test_training_learns(nudging: str, model: str) -> None:
+    study = replace(
+        TINY, nudging=nudging, model=model, hidden=(24,), batch=64, epochs=4, learning_rate=0.01
+    )
+    done, network, ops = epochs(study), study.network(DATA), TorchOps()
+    before, after = (
+        accuracy(ops, network, {n: ops.bring(v) for n, v in s.params.items()}, DATA.test)
+        for s in (begin(study), done[-1].snapshot)
+    )
+    assert before < 0.35
+    assert after > 0.8
+    assert done[-1].train_accuracy > done[0].train_accuracy
+    assert 0 <= done[-1].residual < 0.1
+
+
+def test_training_that_explodes_says_so_and_what_to_do() -> None:
+    study = replace(TINY, activation="relu", output="linear", learning_rate=1e30, epochs=9)
+    with pytest.raises(TrainingError, match="smaller learning rate"):
+        epochs(study)
+
+
+def test_a_run_leaves_what_is_promised(tmp_path: Path) -> None:
+    seen: list[dict[str, Any]] = []
+    told = run_training(TINY, tmp_path / "run", force=False, resume=False, watch=seen.append)
+    names = sorted(path.name for path in (tmp_path / "run").iterdir())
+    assert names == ["metrics.jsonl", "model.safetensors", "study.toml"]
+    lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    assert lines == seen
+    assert [line["epoch"] for line in lines] == [1, 2, 3]
+    assert read(tmp_path / "run/study.toml") == TINY
+    kept = load_checkpoint(tmp_path / "run/model.safetensors")
+    assert (kept.epoch, kept.memory) == (3, {})
+    assert all(
+        np.array_equal(kept.params[n], v) for n, v in epochs(TINY)[-1].snapshot.params.items()
+    )
+    assert told["parameters"] == 64 * 9 + 9 + 9 * 10 + 10
+    assert told["test_accuracy"] == lines[-1]["test_accuracy"]
+    ops, run = TorchOps(), open_run(tmp_path / "run")
+    params = {name: ops.bring(value) for name, value in run.model.params.items()}
+    assert told["train_accuracy"] == accuracy(ops, run.model.network, params, run.data.train)
+
+
+def files(run: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in run.iterdir()}
+
+
+def model(run: Path) -> bytes:
+    return (run / "model.safetensors").read_bytes()
+
+
+def stopped(study: Study, out: Path, after: int) -> None:
+    def stop(line: dict[str, Any]) -> None:
+        if line["epoch"] == after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_training(study, out, force=False, resume=False, watch=stop)
+
+
+def go_on(study: Study, out: Path) -> dict[str, Any]:
+    return run_training(study, out, force=False, resume=True, watch=quiet)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.set_num_threads(1)
+    out = tmp_path_factory.mktemp("whole") / "run"
+    run_training(LOOPED, out, force=False, resume=False, watch=quiet)
+    return out
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_a_resumed_run_ends_in_the_same_bytes(tmp_path: Path, finished: Path, after: int) -> None:
+    stopped(LOOPED, tmp_path / "run", after)
+    assert set(files(tmp_path / "run")) == {"study.toml", "metrics.jsonl", "resume.safetensors"}
+    with pytest.raises(RunError, match=r"was not finished; go on with --resume"):
+        open_run(tmp_path / "run")
+    go_on(LOOPED, tmp_path / "run")
+    assert model(tmp_path / "run") == model(finished)
+    assert not (tmp_path / "run/resume.safetensors").exists()
+    lines = (tmp_path / "run/metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["epoch"] for line in lines] == [1, 2, 3]
+
+
+def test_a_line_of_metrics_ahead_of_the_snapshot_is_dropped(tmp_path: Path, finished: Path) -> None:
+    """As after a kill between the two writes, here in the middle of a line."""
+    stopped(LOOPED, tmp_path / "run", 1)
+    with (tmp_path / "run/metrics.jsonl").open("a") as file:
+        file.write('{"epoch": 2, "train_acc')
+    go_on(LOOPED, tmp_path / "run")
+    lines = (tmp_path / "run/metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["epoch"] for line in lines] == [1, 2, 3]
+    assert model(tmp_path / "run") == model(finished)
+
+
+def test_a_run_stopped_in_its_first_epoch_is_resumed_from_the_start(
+    tmp_path: Path, finished: Path
+) -> None:
+    stopped(LOOPED, tmp_path / "run", 1)
+    (tmp_path / "run/resume.safetensors").unlink()
+    go_on(LOOPED, tmp_path / "run")
+    assert model(tmp_path / "run") == model(finished)
+
+
+def test_a_finished_run_has_nothing_to_resume(finished: Path) -> None:
+    before = files(finished)
+    with pytest.raises(RunError, match="nothing to resume"):
+        go_on(LOOPED, finished)
+    assert files(finished) == before
+
+
+def test_a_run_is_resumed_with_its_own_settings_only(tmp_path: Path) -> None:
+    stopped(LOOPED, tmp_path / "run", 1)
+    before = files(tmp_path / "run")
+    for other in (replace(LOOPED, epochs=9), replace(LOOPED, seed=1), replace(LOOPED, beta=0.1)):
+        with pytest.raises(RunError, match="other settings"):
+            go_on(other, tmp_path / "run")
+    assert files(tmp_path / "run") == before
+
+
+def test_a_snapshot_of_another_network_is_refused(tmp_path: Path) -> None:
+    stopped(LOOPED, tmp_path / "run", 1)
+    other = replace(LOOPED, hidden=(7,))
+    (tmp_path / "run/study.toml").write_text(write(other))
+    with pytest.raises(RunError, match="another network"):
+        go_on(other, tmp_path / "run")
+
+
+def test_a_folder_with_a_run_is_left_alone_unless_forced(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run_training(TINY, out, force=False, resume=False, watch=quiet)
+    for name in ("evaluations.jsonl", "report.html", "traces.h5", "notes.txt"):
+        (out / name).write_text("made from the first run")
+    before, other = files(out), replace(TINY, seed=8)
+    with pytest.raises(RunError, match=r"already holds a run .*--force"):
+        run_training(other, out, force=False, resume=False, watch=quiet)
+    assert files(out) == before
+    run_training(other, out, force=True, resume=False, watch=quiet)
+    assert read(out / "study.toml") == other
+    assert set(files(out)) == {"study.toml", "metrics.jsonl", "model.safetensors", "notes.txt"}
+
+
+def test_what_else_lies_in_a_folder_is_kept(tmp_path: Path) -> None:
+    for name in ("mine.h5", "report.html", "energy.json"):
+        (tmp_path / name).write_text("mine")
+    run_training(replace(TINY, epochs=1), tmp_path, force=False, resume=False, watch=quiet)
+    assert all((tmp_path / name).exists() for name in ("mine.h5", "report.html", "energy.json"))
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("mine")
+    with pytest.raises(RunError, match="is a file"):
+        run_training(TINY, tmp_path / "run", force=True, resume=False, watch=quiet)
+    assert (tmp_path / "run").read_text() == "mine"
+
+
+LONG = replace(TINY, epochs=40)
+
+
+def child(out: Path, *more: str) -> subprocess.Popen[str]:
+    words = [sys.executable, "-m", "neuro_eqprop", "train", "--out", str(out), *more]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(out: Path, lines: int, process: subprocess.Popen[str]) -> None:
+    """Until so many epochs are told of."""
+    path, deadline = out / "metrics.jsonl", time.monotonic() + 120
+    while not path.exists() or path.read_text().count("\n") < lines:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_interrupted_then_killed_a_run_still_ends_in_the_same_bytes(tmp_path: Path) -> None:
+    whole, out = tmp_path / "whole", tmp_path / "run"
+    (tmp_path / "study.toml").write_text(write(LONG))
+
+    process = child(out, str(tmp_path / "study.toml"), "--json")
+    wait_for(out, 2, process)
+    process.send_signal(signal.SIGINT)
+    told, said = process.communicate(timeout=60)
+    assert (process.returncode, told, said) == (130, "", "interrupted\n")
+    assert set(files(out)) == {"study.toml", "metrics.jsonl", "resume.safetensors"}
+    lines = (out / "metrics.jsonl").read_text()
+    assert lines.endswith("}\n")
+    reached = len([json.loads(line) for line in lines.splitlines()])
+    assert 2 <= reached < LONG.epochs
+
+    process = child(out, "--resume")
+    wait_for(out, reached + 2, process)
+    process.kill()
+    process.communicate(timeout=60)
+    assert not (out / "model.safetensors").exists()
+
+    go_on(LONG, out)
+    run_training(LONG, whole, force=False, resume=False, watch=quiet)
+    assert model(out) == model(whole)
+    lines = (out / "metrics.jsonl").read_text()
+    assert [json.loads(line)["epoch"] for line in lines.splitlines()] == list(range(1, 41))
