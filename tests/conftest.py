@@ -1,10 +1,17 @@
-"""A small network settled twice, as rates and as spikes, and a run folder made of it."""
+"""Which tests may be skipped; and a small network settled twice, with a run folder made of it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Generator
+from importlib.util import find_spec
 from pathlib import Path
+
+# Two threads on a busy machine of two cores wait for each other: some tests took twenty times as
+# long. Read by NumPy and torch when they are first imported, hence before them.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
@@ -27,6 +34,32 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
 )
 from neuro_eqprop.traces import Kind, Memory, Origin, Plan, Record, Recording, Trace, gather
+
+NEEDS = {"lava": "lava", "brian2": "brian2", "snntorch": "snntorch", "browser": "playwright"}
+"""Markers of tests that need a package.
+
+In CI on Python 3.10, where all of these can be had, such a test has failed if it is skipped.
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for mark, package in NEEDS.items():
+            if item.get_closest_marker(mark) and find_spec(package) is None:
+                item.add_marker(pytest.mark.skip(reason=f"{package} is not installed"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    strict = bool(os.environ.get("CI")) and sys.version_info[:2] == (3, 10)
+    if report.skipped and strict and any(item.get_closest_marker(mark) for mark in NEEDS):
+        report.outcome = "failed"
+        report.longrepr = f"skipped in CI: {report.longrepr}"
+    return report
+
 
 FEATURES, HIDDEN, CLASSES, SAMPLES = 64, 24, 10, 6
 SCHEDULE = three_phase(beta=0.25, free=64, nudged=64)

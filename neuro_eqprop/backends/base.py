@@ -59,8 +59,15 @@ class Result:
 class Backend(Protocol):
     """A simulator that runs the step of `neuro_eqprop.spiking.ir`."""
 
-    name: str
-    support: Support
+    @property
+    def name(self) -> str:
+        """What it is called on the command line."""
+        ...
+
+    @property
+    def support(self) -> Support:
+        """What it can do."""
+        ...
 
     def run(
         self,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.backends.base import EVERYTHING, BackendError, Result, Support, kinds
-from neuro_eqprop.backends.emulator_tables import Tables, tabulate
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 from neuro_eqprop.traces import VARIABLES, Record, Recording, Sink
+
+if TYPE_CHECKING:
+    from neuro_eqprop.backends.emulator_tables import Tables
 
 WORK = 2**28
 """Unit-steps done in one go, about a second of them: so often a run can be interrupted."""
@@ -41,8 +44,13 @@ class Log:
         )
 
 
+NO_LOG = Log({}, np.zeros((0, 3), dtype=np.int64), 0)
+
+
 def plan_log(network: SpikingNetwork, record: Record) -> Log:
     """Where each thing to record is going to stand; what cannot be recorded is refused."""
+    if not (record.spikes or record.signals):
+        return NO_LOG
     known = kinds(network)
     wanted = {*((name, "spikes") for name in record.spikes), *record.signals}
     for name, variable in wanted:
@@ -58,7 +66,7 @@ def plan_log(network: SpikingNetwork, record: Record) -> Log:
                 columns[row, column] = width
                 places[population.name, variable] = (width, width + population.size)
                 width += population.size
-    return Log(places, columns if width else columns[:0], width)
+    return Log(places, columns, width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,18 @@ class Emulator:
     known: list[Tables] = field(default_factory=list, init=False, repr=False, compare=False)
     """The tables of the last network: samples are often brought one by one."""
 
+    def tables(self, network: SpikingNetwork) -> Tables:
+        """The tables of a network, made anew if it is not the last one or has changed."""
+        try:
+            from neuro_eqprop.backends.emulator_tables import tabulate
+        except ImportError as error:
+            raise BackendError(
+                f"numba cannot be imported ({error}); install it with: pip install numba"
+            ) from error
+        if not (self.known and self.known[0].stands_for(network)):
+            self.known[:] = [tabulate(network)]
+        return self.known[0]
+
     def run(
         self,
         network: SpikingNetwork,
@@ -84,16 +104,14 @@ class Emulator:
     ) -> Result:
         """Run all samples through the schedule."""
         stimulus.check(network)
-        if not (self.known and self.known[0].stands_for(network)):
-            self.known[:] = [tabulate(network)]
-        tables, log = self.known[0], plan_log(network, record)
+        tables, log = self.tables(network), plan_log(network, record)
         shape = (stimulus.samples, len(schedule), tables.units)
         messages, firing, drive = np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape)
         steps = sum(phase.steps for phase in schedule)
         at_once = max(1, min(WORK // (steps * tables.units), ROOM // (steps * log.width + 1)))
         for start in range(0, stimulus.samples, at_once):
             stop = start + at_once
-            part = stimulus.take(start, stop)
+            part = stimulus if at_once >= stimulus.samples else stimulus.take(start, stop)
             values = np.zeros((part.samples if log.width else 0, steps, log.width))
             into = (messages[start:stop], firing[start:stop], drive[start:stop], values)
             perform(tables, part, schedule, log=log, into=into)
@@ -111,12 +129,8 @@ def perform(
     into: tuple[Ints, Array, Array, Array],
 ) -> None:
     """Run these samples; messages, firing, drive and recorded values are written."""
-    try:
-        from neuro_eqprop.backends.emulator_kernels import emulate
-    except ImportError as error:
-        raise BackendError(
-            f"numba cannot be imported ({error}); install it with: pip install numba"
-        ) from error
+    from neuro_eqprop.backends.emulator_kernels import emulate
+
     given = np.empty((stimulus.samples, tables.units))
     pull = np.zeros((stimulus.samples, tables.units if stimulus.pull else 0))
     for population in tables.network.populations:

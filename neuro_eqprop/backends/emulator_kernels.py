@@ -299,7 +299,7 @@ def begin(blocks: Ints, constants: Array, state: Array, held: Array, ends: Ints)
 
 
 @outer
-def emulate(  # noqa: C901, PLR0912 - another level of calls costs a third of the speed
+def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the speed
     populations: Ints,
     blocks: Ints,
     constants: Array,

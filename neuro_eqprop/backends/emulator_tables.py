@@ -12,12 +12,11 @@ import numpy.typing as npt
 
 from neuro_eqprop.activations import Curve
 from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.backends.emulator_kernels import GATED, KIND, OFFSET, SPARSE, SPIKING, STOP
 from neuro_eqprop.spiking.ir import Gain, Graded, Neuron, Projection, Reset, SpikingNetwork
 
 Number = TypeVar("Number", np.float64, np.int64)
 
-SPIKING, GRADED = 0, 1
-START, STOP, KIND, GATED = range(4)
 DENSE = 0.2
 """From this part of weights other than zero on, whole columns are added: that is faster."""
 
@@ -47,7 +46,7 @@ class Tables:
     @property
     def units(self) -> int:
         """How many units there are in all."""
-        return sum(population.size for population in self.network.populations)
+        return int(self.populations[-1, STOP])
 
     @property
     def parts(self) -> tuple[Ints, Ints, Array, Ints, Ints, Ints, Array]:
@@ -62,7 +61,7 @@ class Tables:
     def stands_for(self, network: SpikingNetwork) -> bool:
         """Whether these are the tables of that network; arrays can be written to."""
         return network is self.network and all(
-            np.array_equal(old, new) for old, new in zip(self.seen, arrays(network), strict=True)
+            bool((old == new).all()) for old, new in zip(self.seen, arrays(network), strict=True)
         )
 
 
@@ -150,7 +149,7 @@ def pack(projections: tuple[Projection, ...], names: list[str]) -> tuple[Ints, I
         else:
             whole.append(columns.ravel())
     found = table(listed, 6)
-    found[found[:, 4] == 0, 5] += count(few)
+    found[found[:, SPARSE] == 0, OFFSET] += count(few)
     return found, np.concatenate(heads), np.concatenate(rows), np.concatenate([*few, *whole])
 
 

@@ -16,6 +16,8 @@ COMMANDS = {
     "demo": "the whole chain on the embedded digits, from training to the report",
     "train": "train a rate network by equilibrium propagation",
     "evaluate": "accuracy on the test set, as rates or on a simulator",
+    "translate": "the spiking description as a NIR file",
+    "nir": "what other frameworks make of a NIR file",
     "simulate": "run samples and record traces",
     "compare": "rates against spikes: two traces side by side",
     "energy": "joules per inference on hardware profiles",

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.cli.base import FAILURE, Command, Json, facts, fraction, percent, positive_int
+from neuro_eqprop.cli.base import (
+    FAILURE,
+    Command,
+    Json,
+    WrongWordsError,
+    facts,
+    fraction,
+    percent,
+    positive_int,
+)
 from neuro_eqprop.spiking.lower import Code
+
+if TYPE_CHECKING:
+    from neuro_eqprop.study.folder import Run
 
 STEPS = {"rate": 64, "graded": 32}
 """Steps of a free phase that each code needs to settle and be read."""
@@ -18,6 +31,33 @@ STEPS = {"rate": 64, "graded": 32}
 def some(text: str) -> int | None:
     """A number of samples, or all of them."""
     return None if text == "all" else positive_int(text)
+
+
+def source_options(parser: ArgumentParser) -> None:
+    """What to work on: the folder of a run, or a NIR file with a data set in its place."""
+    parser.add_argument("run", type=Path, metavar="RUN", help="a run folder, or NET.nir")
+    parser.add_argument("--dataset", metavar="D", help="what a NET.nir is judged on")
+
+
+def open_source(path: Path, dataset: str | None, code: str | None) -> tuple[Run, Code]:
+    """The run, and the code: the one asked for, that of the file, or `rate`."""
+    asked = None if code is None else code_named(code)
+    if path.is_dir() or path.suffix != ".nir":
+        from neuro_eqprop.study.folder import open_run
+
+        if dataset is not None:
+            raise WrongWordsError(f"--dataset goes with a NET.nir; the run {path} knows its own")
+        return open_run(path), asked or Code.RATE
+    from neuro_eqprop.study.translation import open_nir
+
+    if dataset is None:
+        raise WrongWordsError(f"{path} does not say what to judge it on; name a --dataset")
+    opened = open_nir(path, dataset)
+    if asked not in {None, opened.code}:
+        raise WrongWordsError(
+            f"{path} holds a network of code {opened.code.value!r}, not {code!r}; leave out --code"
+        )
+    return opened.run, opened.code
 
 
 def code_options(parser: ArgumentParser) -> None:
@@ -30,10 +70,11 @@ def code_options(parser: ArgumentParser) -> None:
 
 def options(parser: ArgumentParser) -> None:
     """Which run, where, and how."""
-    parser.add_argument("run", type=Path, metavar="RUN")
+    source_options(parser)
     parser.add_argument("--on", default="rate", metavar="WHERE", help="rate, numpy or a simulator")
     parser.add_argument("--samples", type=some, default=None, metavar="N", help="a number or all")
     code_options(parser)
+    parser.set_defaults(code=None)
     parser.add_argument(
         "--max-drop", type=fraction, metavar="D", help="fail if more accuracy is lost"
     )
@@ -43,9 +84,9 @@ def run(args: Namespace) -> Json:
     """Evaluate and add a line to the run's evaluations."""
     from neuro_eqprop.cli.progress import bar
     from neuro_eqprop.study.evaluation import evaluate, samples_of
-    from neuro_eqprop.study.folder import EVALUATIONS, append, open_run
+    from neuro_eqprop.study.folder import EVALUATIONS, append
 
-    code, opened = code_named(args.code), open_run(args.run)
+    opened, code = open_source(args.run, args.dataset, args.code)
     total = len(samples_of(opened, args.samples))
     with bar(f"on {args.on}", total) as advance:
         outcome = evaluate(
@@ -56,7 +97,8 @@ def run(args: Namespace) -> Json:
             samples=args.samples,
             watch=lambda more: advance(more, "samples"),
         )
-    append(args.run / EVALUATIONS, outcome)
+    if args.run.is_dir():
+        append(args.run / EVALUATIONS, outcome)
     drop = outcome["rate_accuracy"] - outcome["accuracy"]
     if args.max_drop is not None and drop > args.max_drop:
         outcome[FAILURE] = (

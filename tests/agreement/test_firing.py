@@ -24,7 +24,7 @@ from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
 from neuro_eqprop.traces import NOTHING, Memory
 
 SAMPLES, INPUTS, OUTPUTS, BETA = 12, 10, 4, 0.25
-KINDS = pytest.mark.parametrize("kind", ["one hidden", "two hidden", "looped"])
+KINDS = pytest.mark.parametrize("kind", ["one hidden", "two hidden", "soft", "looped"])
 EXACT = replace(SWEEPS, tolerance=1e-13)
 
 
@@ -34,7 +34,10 @@ def network_of(
     if kind == "looped":
         return looped(INPUTS, 24, OUTPUTS, hidden_rate=hidden, output_rate=output, bound=0.9)
     sizes = (24,) if kind == "one hidden" else (20, 16)
-    return layered(INPUTS, sizes, OUTPUTS, hidden_rate=hidden, output_rate=output)
+    feedback = 0.5 if kind == "soft" else 1.0
+    return layered(
+        INPUTS, sizes, OUTPUTS, hidden_rate=hidden, output_rate=output, feedback=feedback
+    )
 
 
 def problem(network: Network, grid: float) -> tuple[dict[str, Array], Array, Array]:
@@ -42,7 +45,8 @@ def problem(network: Network, grid: float) -> tuple[dict[str, Array], Array, Arr
     rng = np.random.default_rng(4)
     params = initialise(network, rng)
     params |= {layer.name: rng.normal(0.3, 0.3, layer.shape) for layer in network.moving}
-    params = {name: np.rint(value / grid) * grid for name, value in params.items()}
+    coarse = 4 * grid  # so that half of a weight, and half of that, is on the grid too
+    params = {name: np.rint(value / coarse) * coarse for name, value in params.items()}
     x = rng.integers(0, 17, (SAMPLES, INPUTS)) / 16
     return params, x, np.eye(OUTPUTS)[rng.integers(0, OUTPUTS, SAMPLES)]
 

@@ -21,9 +21,10 @@ from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.solve import Outcome
 
 RATES = {"tanh": TANH, "hard_sigmoid": HARD_SIGMOID, "linear": LINEAR}
+KINDS = ("one hidden", "two hidden", "soft", "looped")
 CASES = [
     (kind, hidden, output)
-    for kind in ("one hidden", "two hidden", "looped")
+    for kind in KINDS
     for hidden, output in (
         ("tanh", "linear"),
         ("tanh", "hard_sigmoid"),
@@ -32,7 +33,7 @@ CASES = [
     )
 ]
 EVERY = pytest.mark.parametrize("case", CASES, ids="-".join)
-SMOOTH = [(kind, "tanh", "linear") for kind in ("one hidden", "two hidden", "looped")]
+SMOOTH = [(kind, "tanh", "linear") for kind in KINDS]
 Case = tuple[str, str, str]
 Problem = tuple[Network, dict[str, Array], Array, Array]
 TIGHT = replace(SWEEPS, tolerance=1e-14)
@@ -45,8 +46,8 @@ def network_of(case: Case) -> Network:
     rates = {"hidden_rate": RATES[hidden], "output_rate": RATES[output]}
     if kind == "looped":
         return looped(5, 6, 3, **rates, bound=0.9)
-    sizes, feedback = ((6,), 1.0) if kind == "one hidden" else ((6, 4), 0.5)
-    return layered(5, sizes, 3, **rates, bound=None, feedback=feedback)
+    sizes = (6,) if kind == "one hidden" else (6, 4)
+    return layered(5, sizes, 3, **rates, bound=None, feedback=0.4 if kind == "soft" else 1.0)
 
 
 def kinks(activation: Activation) -> list[float]:

@@ -46,6 +46,7 @@ ACTIVATIONS = st.sampled_from([HARD_SIGMOID, LINEAR, RELU, TANH, box(4.0), box(0
     hidden=st.lists(st.integers(1, 6), min_size=1, max_size=3),
     rates=st.tuples(ACTIVATIONS, ACTIVATIONS),
     bound=st.none() | st.floats(0.1, 2.0),
+    feedback=st.floats(0.01, 2.0),
     seed=st.integers(0, 99),
 )
 def test_what_was_saved_is_loaded(
@@ -53,9 +54,18 @@ def test_what_was_saved_is_loaded(
     hidden: list[int],
     rates: tuple[Activation, Activation],
     bound: float | None,
+    feedback: float,
     seed: int,
 ) -> None:
-    network = layered(3, tuple(hidden), 2, hidden_rate=rates[0], output_rate=rates[1], bound=bound)
+    network = layered(
+        3,
+        tuple(hidden),
+        2,
+        hidden_rate=rates[0],
+        output_rate=rates[1],
+        bound=bound,
+        feedback=feedback,
+    )
     kept, path = made(network, seed), tmp_path_factory.mktemp("kept") / "model.safetensors"
     save(path, kept)
     same(load(path), kept)
@@ -110,6 +120,12 @@ def altered(**change: Any) -> dict[str, Any]:  # noqa: ANN401
     return {"network": told}
 
 
+def softened(stiffness: object) -> dict[str, Any]:
+    told = describe(NETWORK)
+    told["layers"][1]["stiffness"] = stiffness
+    return {"network": told}
+
+
 NAN = np.full(5, np.nan, dtype=np.float32)
 FORGERIES = {
     "a newer schema": (forged({"schema": "neuro_eqprop.checkpoint/2"}), "checkpoint/2"),
@@ -123,6 +139,8 @@ FORGERIES = {
     "unknown operator": (forged(altered(operator="magic")), "'magic' is unknown"),
     "nowhere": (forged(altered(target="nowhere")), "no layer 'nowhere'"),
     "a bound in words": (forged(altered(bound="much")), "does not describe"),
+    "no stiffness": (forged(softened(0.0)), "stiffness must be above zero"),
+    "stiffness in words": (forged(softened("much")), "does not describe"),
     "a negative epoch": (forged({"epoch": -1}), "no number of epochs"),
     "half an epoch": (forged({"epoch": 1.5}), "no number of epochs"),
     "NaN": (forged({}, {"params/hidden": NAN}), "'hidden' holds values that are not finite"),

@@ -24,7 +24,8 @@ def settled(kind: str, hidden: Activation, output: Activation) -> tuple[Field, A
     if kind == "looped":
         network = looped(5, 7, 3, hidden_rate=hidden, output_rate=output, bound=0.9)
     else:
-        network = layered(5, (6, 4), 3, hidden_rate=hidden, output_rate=output)
+        feedback = 0.4 if kind == "soft" else 1.0
+        network = layered(5, (6, 4), 3, hidden_rate=hidden, output_rate=output, feedback=feedback)
     rng = np.random.default_rng(1)
     params = initialise(network, rng)
     params |= {layer.name: rng.uniform(-0.2, 0.5, layer.shape) for layer in network.moving}
@@ -33,13 +34,14 @@ def settled(kind: str, hidden: Activation, output: Activation) -> tuple[Field, A
 
 
 def total(at: Field, x: Array, y: Array, state: dict[str, Array]) -> Array:
-    """The energy plus beta times the cost."""
+    """The energy plus that of the nudge."""
     cost = 0.5 * np.sum((state["output"] - y) ** 2, axis=1)
-    return np.asarray(energy(at.network, at.params, x, state) + at.beta * cost)
+    stiffness = at.network.output.stiffness
+    return np.asarray(energy(at.network, at.params, x, state) + at.beta * stiffness * cost)
 
 
 @PAIRS
-@pytest.mark.parametrize("kind", ["layered", "looped"])
+@pytest.mark.parametrize("kind", ["layered", "soft", "looped"])
 @pytest.mark.parametrize("beta", [0.0, 0.5, -0.5])
 def test_an_equilibrium_is_a_minimum(
     kind: str, hidden: Activation, output: Activation, beta: float
@@ -64,10 +66,11 @@ def test_an_equilibrium_is_a_minimum(
 
 @PAIRS
 @pytest.mark.parametrize("beta", [0.0, 0.5])
+@pytest.mark.parametrize("kind", ["layered", "soft"])
 def test_energy_never_rises_under_sweeps_of_a_layered_network(
-    hidden: Activation, output: Activation, beta: float
+    kind: str, hidden: Activation, output: Activation, beta: float
 ) -> None:
-    free, x, y = settled("layered", hidden, output)
+    free, x, y = settled(kind, hidden, output)
     at = free.nudged(y, beta)
     state, energies = at.rest(), []
     for _ in range(25):

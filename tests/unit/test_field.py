@@ -127,6 +127,19 @@ def test_drive_is_written_out_once_by_hand() -> None:
         assert np.allclose(free.drive("output", {"hidden": h, "output": o})[k], output, atol=1e-14)
 
 
+def test_feedback_scales_what_comes_back_and_only_that() -> None:
+    soft = layered(INPUTS, (7, 5), OUTPUTS, hidden_rate=RELU, output_rate=LINEAR, feedback=0.25)
+    params, x, _ = setting(soft)
+    at = field(NumpyOps(), soft, params, x)
+    rng = np.random.default_rng(1)
+    state = {name: rng.random(rates.shape) for name, rates in at.rest().items()}
+    up = state["hidden1"] @ params["hidden1->hidden2"].T
+    down = state["output"] @ params["hidden2->output"]
+    wanted = params["hidden2"] + up + 0.25 * down
+    assert np.abs(at.drive("hidden2", state) - wanted).max() < 1e-14
+    assert [layer.stiffness for layer in soft.moving] == [1.0, 0.25, 0.0625]
+
+
 def test_a_one_way_connection_brings_nothing_back() -> None:
     both = network_of("one", HARD_SIGMOID, HARD_SIGMOID)
     ways = tuple(Connection(c.source, c.target, symmetric=False) for c in both.connections)

@@ -102,6 +102,21 @@ def test_feedback_is_the_transpose() -> None:
     assert np.array_equal(weight["hidden2->output"], weight["output->hidden2"].T)
 
 
+def test_feedback_is_scaled_and_on_the_grid() -> None:
+    network = layered(4, (6,), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID, feedback=0.3)
+    made = lower(network, params_of(network), dt=1e-3, coding=RATE, nudged=True)
+    weight = {p.name: p.weight for p in made.projections if p.gain is Gain.ONE}
+    back = weight["output->hidden"]
+    assert np.abs(back - 0.3 * weight["hidden->output"].T).max() <= RATE.grid / 2
+    assert np.array_equal(back / RATE.grid, np.rint(back / RATE.grid))
+
+
+@CODINGS
+def test_a_network_that_is_not_nudged_has_no_synapses_for_it(coding: Coding) -> None:
+    made = lower(chain(), params_of(chain()), dt=1e-3, coding=coding, nudged=False)
+    assert all(p.gain is Gain.ONE for p in made.projections)
+
+
 def test_a_loop_acts_once_and_symmetrically() -> None:
     made = lower(loop(), params_of(loop()), dt=1e-3, coding=RATE, nudged=True)
     loops = [p for p in made.projections if p.name == "hidden->hidden"]

@@ -92,6 +92,8 @@ X, H, Y = (
         ((X, H), (), "exactly one output"),
         ((X, Y, replace(Y, name="z")), (), "exactly one output"),
         ((X, replace(H, shape=(0,)), Y), (), "'h' has no units"),
+        ((X, replace(H, stiffness=0.0), Y), (), "'h': a stiffness must be above zero"),
+        ((X, replace(H, stiffness=np.nan), Y), (), "'h': a stiffness must be above zero"),
         ((X, H, Y), (Connection("x", "g"),), "no layer 'g'"),
         ((X, H, Y), (Connection("h", "x"),), "into the input"),
         ((X, H, Y), (Connection("h", "y"), Connection("h", "y")), "two connections"),

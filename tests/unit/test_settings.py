@@ -70,6 +70,8 @@ BAD: list[tuple[str, Any, str]] = [
     ("bound", float("nan"), "bound is nan"),
     ("bound", -1.0, "bound is -1"),
     ("bound", float("inf"), "bound is inf"),
+    ("feedback", 0.0, "feedback is 0"),
+    ("feedback", "nan", "feedback is nan"),
     ("seed", -1, "seed is -1"),
     ("seed", 0.5, "not a whole number"),
     ("height", 0, "height is 0"),
@@ -143,12 +145,15 @@ def small() -> Dataset:
 
 
 def test_the_network_of_a_study_is_as_told() -> None:
-    study = Study(hidden=(5, 4), activation="box", height=2.0, output="linear", bound=0.6)
+    study = Study(
+        hidden=(5, 4), activation="box", height=2.0, output="linear", bound=0.6, feedback=0.5
+    )
     network = study.network(small())
     assert [layer.size for layer in network.layers] == [7, 5, 4, 3]
     assert network["hidden1"].activation == box(2.0)
     assert network["output"].activation == LINEAR
     assert [c.bound for c in network.connections] == [None, 0.6, 0.6]
+    assert [layer.stiffness for layer in network.moving] == [1.0, 0.5, 0.25]
 
 
 def test_a_looped_study_is_bounded_by_default() -> None:

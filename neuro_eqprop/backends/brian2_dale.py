@@ -1,0 +1,50 @@
+"""Dale's law: each neuron becomes two that fire alike, one that excites and one that inhibits.
+
+The first half of a population keeps the weights above zero, the second those below, and both halves
+receive the same:
+
+    weight  [[max(w, 0), min(w, 0)],
+             [max(w, 0), min(w, 0)]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.base import Result
+from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
+
+
+def paired(network: SpikingNetwork) -> SpikingNetwork:
+    """The network that obeys Dale's law: twice the neurons, each with weights of one sign."""
+    populations = tuple(replace(p, bias=np.tile(p.bias, 2)) for p in network.populations)
+    projections = tuple(
+        replace(
+            p, weight=np.tile(np.hstack([np.maximum(p.weight, 0), np.minimum(p.weight, 0)]), (2, 1))
+        )
+        for p in network.projections
+    )
+    return replace(network, populations=populations, projections=projections)
+
+
+def paired_stimulus(stimulus: Stimulus) -> Stimulus:
+    """The same current and pull for both neurons of each pair."""
+
+    def twice(arrays: Mapping[str, Array]) -> dict[str, Array]:
+        return {name: np.tile(array, (1, 2)) for name, array in arrays.items()}
+
+    return replace(stimulus, current=twice(stimulus.current), pull=twice(stimulus.pull))
+
+
+def unpaired(result: Result) -> Result:
+    """Firing and drive of the pairs, which are those of either neuron; messages of both in sum."""
+    halves = {name: array.shape[-1] // 2 for name, array in result.messages.items()}
+    return Result(
+        {n: a[..., : halves[n]] + a[..., halves[n] :] for n, a in result.messages.items()},
+        {n: a[..., : halves[n]].copy() for n, a in result.firing.items()},
+        {n: a[..., : halves[n]].copy() for n, a in result.drive.items()},
+    )

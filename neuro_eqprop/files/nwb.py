@@ -1,0 +1,177 @@
+"""A trace as a file of Neurodata Without Borders, which the tools of neuroscience read.
+
+Step k of the trace lies at k dt seconds. Spikes and messages are Units, signals are TimeSeries in
+the acquisition, each phase of each sample is a trial, and where it all comes from is in the notes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.files.traceexport import about, refuse_existing
+from neuro_eqprop.files.tracelayout import TraceError
+from neuro_eqprop.files.tracetables import package
+from neuro_eqprop.traces import Trace
+
+Part: TypeAlias = Any
+"""A part of an NWB file; pynwb has no types."""
+
+UNKNOWN = datetime(1980, 1, 1, tzinfo=timezone.utc)
+"""The start of a run that did not say when it was: the first day that no tool calls too old."""
+
+
+def to_nwb(trace: Trace, path: Path, *, dt: float) -> Path:
+    """One .nwb file in which a step takes `dt` seconds."""
+    refuse_existing(path)
+    if path.suffix != ".nwb":
+        raise TraceError(f"{path} does not end in .nwb, by which other programs know such a file")
+    if not 0.0 < dt < np.inf:
+        raise TraceError(f"{path}: a step cannot take {dt} seconds")
+    if not len(trace.index):
+        raise TraceError(f"{path}: the trace holds no whole sample, so there is nothing to export")
+    pynwb = package("pynwb")
+    hidden = path.with_name(f".{path.stem}.{os.getpid()}.nwb")
+    try:
+        with pynwb.NWBHDF5IO(hidden, "w") as file:
+            file.write(contents(trace, dt=dt))
+        hidden.replace(path)
+    finally:
+        hidden.unlink(missing_ok=True)
+    return path
+
+
+def contents(trace: Trace, *, dt: float) -> Part:
+    """All of the file, in memory."""
+    pynwb = package("pynwb")
+    notes = json.dumps({"dt": dt, "samples": trace.index.tolist()} | about(trace))
+    start = began(trace)
+    whole = "" if trace.complete else "; the run did not come to its end"
+    dated = "" if start != UNKNOWN else "; when it was run is not known"
+    phases = ", ".join(phase.name for phase in trace.schedule)
+    made = pynwb.NWBFile(
+        session_description=f"{len(trace.index)} samples through the phases {phases}, "
+        f"run on {trace.origin.backend}{whole}{dated}",
+        identifier=hashlib.sha256(notes.encode()).hexdigest(),
+        session_start_time=start,
+        session_id=trace.origin.network_hash[:16] or None,
+        keywords=["equilibrium propagation", "simulation"],
+        notes=notes,
+        subject=nobody(trace),
+    )
+    for key in sorted(trace.signals):
+        made.add_acquisition(series(trace, key, dt=dt))
+    add_trials(made, trace, dt=dt)
+    if trace.spikes:
+        made.units = units(trace, dt=dt)
+    return made
+
+
+def nobody(trace: Trace) -> Part:
+    """The subject that tools ask for: it says that there is no animal."""
+    return package("pynwb.file").Subject(
+        subject_id=f"network-{trace.origin.network_hash[:16] or 'unnamed'}",
+        description="a simulated network, not an animal: age and sex mean nothing here",
+        age="P0D/",
+        sex="U",
+    )
+
+
+def began(trace: Trace) -> datetime:
+    """When the run was begun, in the time zone it states or else in UTC."""
+    try:
+        # Python 3.10 does not read the letter for UTC.
+        told = datetime.fromisoformat(trace.origin.created.replace("Z", "+00:00"))
+    except ValueError:
+        return UNKNOWN
+    return told if told.tzinfo else told.replace(tzinfo=timezone.utc)
+
+
+def series(trace: Trace, key: tuple[str, str], *, dt: float) -> Part:
+    """A signal: a row for each step, a column for each unit."""
+    population, variable = key
+    packed = package("hdmf.backends.hdf5.h5_utils").H5DataIO
+    return package("pynwb").TimeSeries(
+        name=f"{population}.{variable}",
+        description=f"{variable} of the units of population {population!r}, a column for each",
+        data=packed(trace.signals[key], compression="gzip", compression_opts=1, shuffle=True),
+        unit="dimensionless",
+        starting_time=0.0,
+        rate=1.0 / dt,
+    )
+
+
+def add_trials(made: Part, trace: Trace, *, dt: float) -> None:
+    """A trial for each phase of each sample."""
+    for name, told in (
+        ("phase", "name of the phase"),
+        ("beta", "strength of the nudge in the phase"),
+        ("window_start_time", "rates are measured from this time on until the stop of the phase"),
+        ("sample", "place of the sample in its data set"),
+        ("label", "class of the sample"),
+    ):
+        made.add_trial_column(name, told)
+    for k, (sample, label) in enumerate(zip(trace.index, trace.label, strict=True)):
+        for phase in trace.schedule:
+            steps = np.array(trace.span(phase.name)) + k * trace.steps
+            start, window, stop = (float(step * dt) for step in steps)
+            made.add_trial(
+                start_time=start,
+                stop_time=stop,
+                phase=phase.name,
+                beta=float(phase.beta),
+                window_start_time=window,
+                sample=int(sample),
+                label=int(label),
+            )
+
+
+def units(trace: Trace, *, dt: float) -> Part:
+    """A row for each unit of each population whose spikes or messages were recorded."""
+    column = package("hdmf.common").VectorData
+    names, numbers, times, values = (list(part) for part in zip(*trains(trace, dt), strict=True))
+    stop = float(len(trace.index) * trace.steps * dt)
+    told = [
+        column("population", "name of the population", data=names),
+        column("unit", "place of the unit in its population", data=numbers),
+        column("backend", "what ran the network", data=[trace.origin.backend] * len(names)),
+        *ragged("spike_times", "seconds from the start of the trace", times),
+        *ragged("obs_intervals", "the whole trace", [np.array([[0.0, stop]])] * len(names)),
+    ]
+    if any((each != 1.0).any() for each in values):
+        told += ragged("payload", "what each message carried, in the order of spike_times", values)
+    return package("pynwb.misc").Units(
+        name="units",
+        description="units of the network; a time stands for a spike or a graded message",
+        resolution=dt,
+        id=list(range(len(names))),
+        columns=told,
+        colnames=[each.name for each in told if not each.name.endswith("_index")],
+    )
+
+
+def trains(trace: Trace, dt: float) -> Iterator[tuple[str, int, Array, Array]]:
+    """Of each unit the name of its population, its number, its times and its payloads."""
+    for name, train in trace.spikes.items():
+        order = np.argsort(train.unit, kind="stable")
+        cuts: Ints = np.searchsorted(train.unit[order], np.arange(1, train.size))
+        times = np.split(train.step[order] * dt, cuts)
+        values = np.split(train.value[order], cuts)
+        for unit in range(train.size):
+            yield name, unit, times[unit], values[unit]
+
+
+def ragged(name: str, told: str, lists: list[Array]) -> list[Part]:
+    """A column that holds a list in each row, and where these lists end."""
+    common = package("hdmf.common")
+    column = common.VectorData(name, told, data=np.concatenate(lists))
+    stops: Ints = np.cumsum([len(each) for each in lists])
+    return [common.VectorIndex(f"{name}_index", data=stops, target=column), column]

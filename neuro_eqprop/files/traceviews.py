@@ -1,0 +1,232 @@
+"""A trace file that stays open: arrays read from the disk when they are indexed, tables of parts.
+
+Of a file that is still being written these are the samples that were whole when it was opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints, UnknownNameError
+from neuro_eqprop.files.tracelayout import Node, TraceError
+from neuro_eqprop.files.tracereading import ALL, EVENT, LARGEST, Source, opened
+from neuro_eqprop.files.tracetables import Frame, Labelled, frame, labelled
+from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.traces import Counts, Kind, Origin, Record, SpikeTrain, Trace
+
+Index: TypeAlias = Any
+"""What stands in the brackets of an array: a number, a slice, or several of these."""
+
+
+def open_trace(path: str | Path) -> OpenTrace:
+    """Open a trace; nothing but its description is read. Close it, or use it in a `with` block."""
+    path = Path(path)
+    with ExitStack() as stack:
+        source = Source(path, stack.enter_context(opened(path)))
+        schedule = source.schedule()
+        kinds, sizes = source.populations()
+        steps = sum(phase.steps for phase in schedule)
+        samples = source.samples(steps)
+        return OpenTrace(
+            path=path,
+            origin=source.origin(),
+            schedule=schedule,
+            kinds=kinds,
+            sizes=sizes,
+            connections=tuple(str(each) for each in source.json(source.file, "connections", list)),
+            index=source.ints("samples/index", samples),
+            label=source.ints("samples/label", samples),
+            inputs=Rows(path, source.data("samples/input", kind="f", ndim=2), samples),
+            spikes={name: events(source, name, samples) for name in source.names("spikes")},
+            signals={
+                (name, variable): Rows(
+                    path,
+                    source.data(f"signals/{name}/{variable}", kind="f", ndim=2),
+                    samples * steps,
+                )
+                for name in source.names("signals")
+                for variable in source.names(f"signals/{name}")
+            },
+            counts=source.counts(schedule, list(kinds)),
+            complete=source.complete,
+            announced=source.announced,
+            _source=source,
+            _stack=stack.pop_all(),
+        )
+
+
+def events(source: Source, name: str, samples: int) -> Events:
+    """The events of a population up to the end of its last whole sample."""
+    stops = source.ints(f"spikes/{name}/stop", samples)
+    held = int(stops[-1]) if len(stops) else 0
+    step, unit, value = (
+        Rows(source.path, source.data(f"spikes/{name}/{column}", kind="iuf", ndim=1), held)
+        for column in EVENT
+    )
+    return Events(step, unit, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The first rows of a data set; indexing it reads from the disk, as with h5py."""
+
+    path: Path
+    data: Node = field(repr=False)
+    length: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows that belong to whole samples, and what each of them holds."""
+        with reading(self.path, self.data):
+            return (self.length, *self.data.shape[1:])
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, key: Index) -> Any:  # noqa: ANN401
+        first, *rest = key if isinstance(key, tuple) else (key,)
+        if first is Ellipsis:
+            first, rest = ALL, [Ellipsis, *rest]
+        # As an array of row numbers, so that rows beyond the whole samples cannot be named.
+        rows = range(self.length)[first] if isinstance(first, (slice, int, np.integer)) else first
+        if isinstance(rows, range):
+            rows = slice(rows.start, rows.stop, rows.step) if len(rows) else slice(0, 0)
+        elif not isinstance(rows, int):
+            rows = np.arange(self.length)[rows]
+        with reading(self.path, self.data):
+            return self.data[(rows, *rest)]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # noqa: ANN401
+        return np.asarray(self[:], dtype=dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """The events of a population in the order of their steps; steps run on over samples."""
+
+    step: Rows
+    unit: Rows
+    value: Rows
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTrace:
+    """An open trace; its fields are those of `Trace`, its arrays stay on the disk until indexed."""
+
+    path: Path
+    origin: Origin
+    schedule: Schedule
+    kinds: Mapping[str, Kind]
+    sizes: Mapping[str, int]
+    connections: tuple[str, ...]
+    index: Ints
+    label: Ints
+    inputs: Rows
+    spikes: Mapping[str, Events]
+    signals: Mapping[tuple[str, str], Rows]
+    counts: Mapping[tuple[str, str], Counts]
+    complete: bool
+    announced: int
+    """How many samples the run set out to record."""
+    _source: Source = field(repr=False)
+    _stack: ExitStack = field(repr=False)
+
+    def __enter__(self) -> OpenTrace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file; what was read stays."""
+        self._stack.close()
+
+    @property
+    def steps(self) -> int:
+        """Steps of one sample, over all phases."""
+        return sum(phase.steps for phase in self.schedule)
+
+    def load(self, record: Record | None = None, samples: slice = ALL) -> Trace:
+        """In memory: everything or what `record` names, of all samples or of some in a row."""
+        chosen = record or Record(frozenset(self.spikes), frozenset(self.signals))
+        part = range(len(self.index))[samples]
+        if part.step != 1:
+            raise ValueError(f"{self.path}: samples are read in a row, not in steps of {part.step}")
+        part = range(part.start, max(part.start, part.stop))
+        rows = slice(part.start * self.steps, part.stop * self.steps)
+        return Trace(
+            origin=self.origin,
+            schedule=self.schedule,
+            kinds=self.kinds,
+            connections=self.connections,
+            index=self.index[samples],
+            label=self.label[samples],
+            inputs=np.asarray(self.inputs[samples], dtype=np.float64),
+            spikes={name: self._train(name, part) for name in sorted(chosen.spikes)},
+            signals={key: self._values(key, rows) for key in sorted(chosen.signals)},
+            counts=self.counts,
+            complete=self.complete,
+        )
+
+    def _train(self, name: str, part: range) -> SpikeTrain:
+        if name not in self.spikes:
+            raise UnknownNameError(f"spikes in {self.path}: population", name, self.spikes)
+        size = self.sizes.get(name, 0)
+        if size < 1 or size * len(part) * self.steps > LARGEST:
+            raise self._source.refuse(f"{name!r} claims {size} units in {len(part)} samples")
+        with reading(self.path, self._source.file):
+            return self._source.spikes(name, size, part=part, steps=self.steps)
+
+    def _values(self, key: tuple[str, str], rows: slice) -> Array:
+        if key not in self.signals:
+            known = [":".join(each) for each in self.signals]
+            raise UnknownNameError(f"signal in {self.path}", ":".join(key), known)
+        values = np.asarray(self.signals[key][rows], dtype=np.float64)
+        if values.shape[1] != self.sizes.get(key[0]):
+            raise self._source.refuse(f"signal {'/'.join(key)} has {values.shape[1]} columns")
+        return values
+
+    def rate(self, population: str, phase: str) -> Array:
+        """The rate in a phase (samples, units), as the kind of the population says."""
+        if population not in self.kinds:
+            raise UnknownNameError("population", population, self.kinds)
+        names = [each.name for each in self.schedule]
+        if phase not in names:
+            raise UnknownNameError("phase", phase, names)
+        variable = "rate" if self.kinds[population] is Kind.RATE else "spikes"
+        return self.load(only(population, variable)).rate(population, phase)
+
+    def pandas(self, population: str, variable: str, samples: slice = ALL) -> Frame:
+        """A table: of `spikes` a row for each event, of a signal rows for steps, columns for units."""
+        return frame(self.load(only(population, variable), samples), population, variable)
+
+    def xarray(self, population: str, variable: str, samples: slice = ALL) -> Labelled:
+        """An array (sample, step, unit) with labels; of `spikes` 0 where silent."""
+        return labelled(self.load(only(population, variable), samples), population, variable)
+
+
+def only(population: str, variable: str) -> Record:
+    """That one variable of that one population."""
+    if variable == "spikes":
+        return Record(frozenset({population}))
+    return Record(signals=frozenset({(population, variable)}))
+
+
+@contextmanager
+def reading(path: Path, node: Node) -> Iterator[None]:
+    """Say which file could not be read, and why."""
+    if not node:
+        raise TraceError(f"{path} was closed; open it again with open_trace")
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        raise TraceError(f"{path} is damaged: {error}") from error

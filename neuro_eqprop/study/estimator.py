@@ -1,0 +1,91 @@
+"""The simple case in scikit-learn's manner: fit, predict, score, and the same as spikes."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_array, check_is_fitted, check_X_y
+
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.base import load
+from neuro_eqprop.data import Dataset, Split
+from neuro_eqprop.learn.readout import answer
+from neuro_eqprop.learn.train import Snapshot, train
+from neuro_eqprop.networks import initialise
+from neuro_eqprop.rate.numpy_ops import NumpyOps
+from neuro_eqprop.schedules import free_only, tail
+from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
+from neuro_eqprop.study.evaluation import DT
+from neuro_eqprop.study.settings import Study
+from neuro_eqprop.traces import NOTHING, Memory
+
+
+class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A network trained by equilibrium propagation; its parameters are settings of a `Study`."""
+
+    def __init__(  # noqa: PLR0913
+        self,
+        *,
+        model: str = "layered",
+        hidden: tuple[int, ...] = (128,),
+        activation: str = "hard_sigmoid",
+        output: str = "hard_sigmoid",
+        bound: float = 0.0,
+        feedback: float = 1.0,
+        nudging: str = "centered",
+        beta: float = 0.5,
+        epochs: int = 30,
+        batch: int = 32,
+        learning_rate: float = 0.002,
+        seed: int = 0,
+    ) -> None:
+        self.model, self.hidden = model, hidden
+        self.activation, self.output = activation, output
+        self.bound, self.feedback = bound, feedback
+        self.nudging, self.beta = nudging, beta
+        self.epochs, self.batch, self.learning_rate = epochs, batch, learning_rate
+        self.seed = seed
+
+    def study(self) -> Study:
+        """The settings as a study."""
+        given = self.get_params()
+        return Study(**{f.name: given[f.name] for f in fields(Study) if f.name in given})
+
+    def fit(self, x: Any, y: Any) -> EqPropClassifier:  # noqa: ANN401
+        """Train on samples x (samples, features) and their labels y."""
+        x, y = check_X_y(x, y, dtype=np.float64)
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        split = Split(x, np.asarray(numbers, dtype=np.int64))
+        study = self.study()
+        self.n_features_in_ = x.shape[1]
+        self.network_ = study.network(Dataset("given", split, split, len(self.classes_)))
+        start = initialise(self.network_, np.random.default_rng(study.seed))
+        snapshot = Snapshot(0, start)
+        for progress in train(self.network_, split, study.recipe(), snapshot):
+            snapshot = progress.snapshot
+        self.params_ = {name: value.astype(np.float64) for name, value in snapshot.params.items()}
+        return self
+
+    def decision_function(self, x: Any) -> Array:  # noqa: ANN401
+        """The drive of each output unit at equilibrium (samples, classes)."""
+        check_is_fitted(self, "params_")
+        x = check_array(x, dtype=np.float64)
+        return answer(NumpyOps(), self.network_, self.params_, x).drive
+
+    def predict(self, x: Any) -> Any:  # noqa: ANN401
+        """The label of each sample."""
+        numbers = self.decision_function(x).argmax(axis=1)
+        return self.classes_[numbers]
+
+    def predict_spikes(self, x: Any, *, on: str, code: str, steps: int) -> Any:  # noqa: ANN401
+        """The label of each sample, from spikes on a simulator."""
+        check_is_fitted(self, "params_")
+        x, coding = check_array(x, dtype=np.float64), Coding(Code(code))
+        network = lower(self.network_, self.params_, dt=DT, coding=coding, nudged=False)
+        stimulus = stimulate(self.network_, self.params_, x, target=None, coding=coding)
+        schedule = free_only(steps=steps, window=tail(steps, coding.tail))
+        result = load(on).run(network, stimulus, schedule, record=NOTHING, sink=Memory())
+        return self.classes_[result.drive[network.output][:, 0].argmax(axis=1)]

@@ -1,0 +1,146 @@
+"""A trained run as a NIR file, and such a file in the place of the run it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.from_nir import read
+from neuro_eqprop.backends.to_nir import Document, Feed, NirError, beyond, plain, write
+from neuro_eqprop.data import load as load_data
+from neuro_eqprop.files.checkpoint import Checkpoint, describe, rebuild
+from neuro_eqprop.networks import Network, Role, check_parameters
+from neuro_eqprop.spiking.ir import Gain, SpikingNetwork
+from neuro_eqprop.spiking.lower import Code, Coding, lower, matrix
+from neuro_eqprop.study.evaluation import DT, spiking
+from neuro_eqprop.study.folder import Run
+from neuro_eqprop.study.settings import Study, adapt
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A file opened with a data set: the network in it, its code, and the run it stands for.
+
+    The run's parameters are the weights and biases of the file, on the grid of its code: they
+    settle as rates for comparison, and become the same spiking network again.
+    """
+
+    run: Run
+    network: SpikingNetwork
+    code: Code
+
+
+def document_of(run: Run, code: Code, *, nudged: bool) -> Document:
+    """The run's spiking network, its input weights, and what it was made from."""
+    coding = Coding(code)
+    network, params = spiking(run, coding, nudged)
+    feeds = tuple(
+        Feed(c.target, matrix(c.operator, params[c.name], c.name))
+        for c in run.model.network.connections
+        if run.model.network[c.source].role is Role.INPUT
+    )
+    study = run.study
+    notes = {
+        "rate": describe(run.model.network),
+        "coding": plain(asdict(coding)),
+        "dataset": study.dataset,
+        "learning": {"rule": study.rule, "nudging": study.nudging, "beta": study.beta},
+    }
+    return Document(network, feeds, notes)
+
+
+def translate(
+    run: Run, path: Path, *, code: Code, nudged: bool, force: bool = False
+) -> dict[str, Any]:
+    """Write the file; what `translate --json` shows."""
+    if path.exists() and not force:
+        raise NirError(f"{path} is already there; choose another --out or replace it with --force")
+    document = document_of(run, code, nudged=nudged)
+    write(document, path)
+    network = document.network
+    return {
+        "run": str(run.path),
+        "path": str(path),
+        "bytes": path.stat().st_size,
+        "code": code.value,
+        "nudged": nudged,
+        "digest": network.digest,
+        "dt": network.dt,
+        "features": document.features,
+        "populations": [{"name": p.name, "units": p.size} for p in network.populations],
+        "projections": [
+            {
+                "name": p.name,
+                "synapses": int(np.count_nonzero(p.weight)),
+                "delay": p.delay,
+                "gain": p.gain.value,
+            }
+            for p in network.projections
+        ],
+        "feeds": [
+            {"target": f.target, "synapses": int(np.count_nonzero(f.weight))}
+            for f in document.feeds
+        ],
+        "beyond_nir": beyond(network),
+    }
+
+
+def open_nir(path: Path, dataset: str) -> Opened:
+    """The file in the place of a run, to be judged on a data set."""
+    document = read(path)
+    network = document.network
+    if not {"rate", "coding", "learning"} <= set(document.notes):
+        raise NirError(
+            f"{path} holds no rate network to compare its spikes with; "
+            f"`neuro-eqprop translate RUN --out {path}` writes one into it"
+        )
+    try:
+        rate = rebuild(document.notes["rate"])
+        code = Code(document.notes["coding"]["code"])
+        params = parameters(rate, document)
+        check_parameters(rate, params)
+        study = adapt(Study(), {"dataset": dataset, "beta": document.notes["learning"]["beta"]})
+        again = relowered(rate, params, document, code)
+    except (KeyError, TypeError, ValueError, StopIteration) as error:
+        raise NirError(f"{path}: its notes and its network do not fit: {error}") from error
+    if again != network.digest:
+        raise NirError(f"{path}: its spiking network is not what its rate network becomes here")
+    data = load_data(dataset)
+    if (rate.input.size, rate.output.size) != (data.features, data.classes):
+        raise NirError(
+            f"{path} goes from {rate.input.size} to {rate.output.size} units, but {dataset!r} has "
+            f"{data.features} features and {data.classes} classes; name its own data set"
+        )
+    return Opened(Run(path, study, Checkpoint(rate, params, 0), data), network, code)
+
+
+def parameters(rate: Network, document: Document) -> dict[str, Array]:
+    """Weights and biases of the rate network, in the order in which `lower` takes them."""
+    feeds, projections = iter(document.feeds), iter(document.network.projections)
+    params: dict[str, Array] = {}
+    for connection in rate.connections:
+        if rate[connection.source].role is Role.INPUT:
+            params[connection.name] = next(feeds).weight
+            continue
+        params[connection.name] = next(projections).weight
+        if rate.feeds_back(connection):
+            next(projections)
+    for layer in rate.moving:
+        params[layer.name] = document.network[layer.name].bias.reshape(layer.shape)
+    return params
+
+
+def relowered(rate: Network, params: Mapping[str, Array], document: Document, code: Code) -> str:
+    """The digest of what these parameters become under the constants of this version."""
+    coding = Coding(code)
+    if plain(asdict(coding)) != document.notes["coding"]:
+        raise ValueError(
+            f"it was made with other constants of code {code.value!r}; translate again"
+        )
+    nudged = any(p.gain is Gain.BETA for p in document.network.projections)
+    return lower(rate, params, dt=DT, coding=coding, nudged=nudged).digest
