@@ -117,8 +117,8 @@ def read_idx(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     return body.reshape(shape)
 
 
-def idx(name: str) -> Dataset:
-    """A data set of images kept as four IDX files."""
+def place_of(name: str) -> Path:
+    """The folder that holds a data set, which has to be here."""
     folder = find(name)
     if folder is None:
         places = ", ".join(str(place) for place in folders(name))
@@ -126,15 +126,23 @@ def idx(name: str) -> Dataset:
             f"data set {name!r} is not here (looked in {places}); put its IDX files into a folder "
             f"{name}/ and name the folder above it in {FOLDER}"
         )
+    return folder
 
-    def one(stem: str) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-        found = sorted(folder.glob(f"{stem}*ubyte")) + sorted(folder.glob(f"{stem}*ubyte.gz"))
-        if not found:
-            raise DataError(f"{folder} holds no {stem} file of data set {name!r}")
-        return read_idx(found[0])
+
+def one_file(folder: Path, stem: str) -> Path:
+    """The file of a data set whose name starts so, gzipped or not."""
+    found = sorted(folder.glob(f"{stem}*ubyte")) + sorted(folder.glob(f"{stem}*ubyte.gz"))
+    if not found:
+        raise DataError(f"{folder} holds no {stem} file of data set {folder.name!r}")
+    return found[0]
+
+
+def idx(name: str) -> Dataset:
+    """A data set of images kept as four IDX files."""
+    folder = place_of(name)
 
     def split(part: str) -> Split:
-        images, labels = one(f"{part}-images"), one(f"{part}-labels")
+        images, labels = (read_idx(one_file(folder, f"{part}-{w}")) for w in ("images", "labels"))
         return Split(images.reshape(len(images), -1) / 255.0, labels.astype(np.int64))
 
     return Dataset(name, split("train"), split("t10k"), IDX[name])

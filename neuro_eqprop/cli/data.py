@@ -26,6 +26,8 @@ def run(args: Namespace) -> Json:
     if args.verb == "list":
         places = data.summary()
         return {"datasets": [{"name": name, "place": place} for name, place in places.items()]}
+    from neuro_eqprop.files.manifestfile import verify
+
     found = data.load(args.name)
     return {
         "name": found.name,
@@ -33,6 +35,7 @@ def run(args: Namespace) -> Json:
         "test": len(found.test),
         "features": found.features,
         "classes": found.classes,
+        "files_as_in_manifest": verify(args.name),
     }
 
 
@@ -40,8 +43,9 @@ def show(outcome: Json, console: Console) -> None:
     """Names and places, or what one holds."""
     if "datasets" in outcome:
         facts({each["name"]: each["place"] for each in outcome["datasets"]}, console)
-    else:
-        facts(outcome, console)
+        return
+    files = outcome["files_as_in_manifest"]
+    facts({**outcome, "files_as_in_manifest": "\n".join(files) or "embedded"}, console)
 
 
 COMMAND = Command("data", "the data sets", options, run, show)

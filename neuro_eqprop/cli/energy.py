@@ -169,7 +169,7 @@ def counted(args: Namespace, workload: Workload) -> Json:
     return {
         "from": str(args.counts)
         if args.counts
-        else "a run on the reference simulator made for this",
+        else "a run on the emulator made for this",
         "samples": workload.samples,
         "steps": workload.steps,
         "code": None if args.counts else args.code,

@@ -18,6 +18,7 @@ from neuro_eqprop.files.profilecheck import (
     number,
     to_profile,
 )
+from neuro_eqprop.files.shipped import shipped
 from neuro_eqprop.profiles import (
     Basis,
     Evidence,
@@ -43,14 +44,8 @@ USER = "user"
 
 
 def folder() -> Path:
-    """Where the shipped profiles lie: inside an installed package, or beside it in a checkout."""
-    package = Path(__file__).resolve().parent.parent
-    for place in (package / "hardware_profiles", package.parent / "hardware_profiles"):
-        if place.is_dir():
-            return place
-    raise ProfileError(
-        f"no folder hardware_profiles in {package} or {package.parent}; install the package again"
-    )
+    """Where the shipped profiles lie."""
+    return shipped("hardware_profiles")
 
 
 def names() -> list[str]:

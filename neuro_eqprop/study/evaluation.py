@@ -27,7 +27,7 @@ RATES = ("rate", "numpy")
 WHERE = (*RATES, *BACKENDS)
 DT = 1e-3
 """Seconds a step stands for; it matters only where a simulator or chip has a clock."""
-CHUNK = 120
+CHUNK, LARGE = 120, 2000
 """Samples given to a simulator at a time: enough to be fast, few enough to show progress."""
 
 Watch = Callable[[int], None]
@@ -77,8 +77,9 @@ def spike(run: Run, split: Split, *, on: str, code: Code, steps: int, watch: Wat
     schedule = free_only(steps=steps, window=tail(steps, coding.tail))
     results: list[Result] = []
     counts: dict[tuple[str, str], Counts] = {}
-    for start in range(0, len(split), CHUNK):
-        part = split.take(slice(start, start + CHUNK))
+    chunk = LARGE if on == "emulator" else CHUNK
+    for start in range(0, len(split), chunk):
+        part = split.take(slice(start, start + chunk))
         stimulus: Stimulus = stimulate(
             run.model.network, params, part.x, target=None, coding=coding
         )
@@ -172,7 +173,7 @@ def evaluate(
 
 @dataclass(frozen=True, slots=True)
 class CountedRun:
-    """Events of inference, counted on the reference simulator."""
+    """Events of inference, counted on the emulator."""
 
     network: SpikingNetwork
     counts: Mapping[tuple[str, str], Counts]
@@ -186,7 +187,7 @@ class CountedRun:
 def count_events(run: Run, *, samples: int, steps: int, code: Code, watch: Watch) -> CountedRun:
     """Run inference on `samples` test samples and count."""
     split = samples_of(run, min(samples, len(run.data.test)))
-    made = spike(run, split, on="reference", code=code, steps=steps, watch=watch)
+    made = spike(run, split, on="emulator", code=code, steps=steps, watch=watch)
     weights = (run.model.params[c.name] for c in run.model.network.connections if not c.loops)
     macs = int(sum(np.size(weight) for weight in weights))
     return CountedRun(made.network, made.counts, len(split), steps, "current", macs)

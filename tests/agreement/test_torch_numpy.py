@@ -21,7 +21,7 @@ from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.solve import Damped, GaussSeidel, Solver, Stop, solve
 
 SAMPLES, INPUTS, OUTPUTS = 12, 9, 4
-CASES = pytest.mark.parametrize("kind", ["layered", "deep", "looped"])
+CASES = pytest.mark.parametrize("kind", ["layered", "soft", "deep", "looped"])
 RATES = pytest.mark.parametrize(
     ("hidden", "output"),
     [
@@ -39,8 +39,11 @@ CLOSE = 1e-12
 def network_of(kind: str, hidden: Activation, output: Activation) -> Network:
     if kind == "looped":
         return looped(INPUTS, 14, OUTPUTS, hidden_rate=hidden, output_rate=output, bound=0.95)
-    sizes = (14,) if kind == "layered" else (14, 11, 6)
-    return layered(INPUTS, sizes, OUTPUTS, hidden_rate=hidden, output_rate=output)
+    sizes = (14, 11, 6) if kind == "deep" else (14,)
+    feedback = 0.3 if kind == "soft" else 1.0
+    return layered(
+        INPUTS, sizes, OUTPUTS, hidden_rate=hidden, output_rate=output, feedback=feedback
+    )
 
 
 def problem(network: Network) -> tuple[dict[str, Array], Array, Array]:

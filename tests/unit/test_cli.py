@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -254,7 +255,7 @@ def test_every_command_has_help(name: str, monkeypatch: pytest.MonkeyPatch) -> N
 def test_help_lists_every_command_and_the_version_is_told() -> None:
     code, out, _ = call("--help")
     assert code == 0
-    assert all(f" {name} " in out for name in COMMANDS)
+    assert all(re.search(rf"^ +{name}\b", out, re.MULTILINE) for name in COMMANDS)
     assert call("--version")[:2] == (0, f"neuro-eqprop {__version__}\n")
 
 

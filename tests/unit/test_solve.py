@@ -109,6 +109,14 @@ def test_a_sample_that_explodes_leaves_the_others_in_peace() -> None:
     assert np.abs(whole(found)[calm] - f.answer()[calm]).max() < 1e-7
 
 
+def test_a_sample_that_has_stopped_does_not_start_again() -> None:
+    # The first step is smaller than the tolerance, the next would be large.
+    slow_start = Affine(3.0 * np.eye(6), np.array([np.full(6, 1e-4), np.full(6, 1e-2)]))
+    found = solve(slow_start, slow_start.rest(), Damped(1.0), Stop(2e-4, 4))
+    assert found.steps.tolist() == [1, 4]
+    assert np.array_equal(whole(found)[0], np.full(6, 1e-4))
+
+
 def test_running_out_of_steps_is_told() -> None:
     f = affine(0, samples=3, norm=0.8)
     found = solve(f, f.rest(), Damped(1.0), Stop(1e-12, 4))

@@ -1,0 +1,125 @@
+"""Write docs/numbers.md: what the slice reaches on the digits and on MNIST, with the commands.
+
+Run it with `.venv/bin/python sims/rate/tables.py` (about ten minutes on one core; the rows on
+MNIST need NEURO_EQPROP_DATA).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from neuro_eqprop.cli import parser
+from neuro_eqprop.cli.train import changes
+from neuro_eqprop.data import find
+from neuro_eqprop.files.atomic import write_text
+from neuro_eqprop.spiking.lower import Code, LoweringError
+from neuro_eqprop.study.evaluation import evaluate
+from neuro_eqprop.study.folder import Run, open_run
+from neuro_eqprop.study.settings import Study, adapt
+from neuro_eqprop.study.training import run_training
+
+DEEP = "--hidden 96,96 --feedback 0.1 --epochs 40"
+RELU = "--activation relu --output linear --beta 0.25 --set free_steps=6 --set nudged_steps=3"
+BIG = "--dataset mnist --epochs 15 --learning-rate 0.001"
+DIGITS = {
+    "64-128-10": "",
+    "64-128-10, looped, bound 0.95": "--model looped",
+    "64-96-96-10, hard sigmoid": f"{DEEP} --set free_steps=10 --set nudged_steps=4",
+    "64-96-96-10, relu, linear output": f"{DEEP} {RELU}",
+}
+MNIST = {
+    "784-256-10, hard sigmoid": f"{BIG} --hidden 256 --batch 64 --set free_steps=8 "
+    "--set nudged_steps=4",
+    "784-512-10, relu, linear output": f"{BIG} --hidden 512 --batch 128 {RELU}",
+}
+CODES = ((Code.RATE, 32), (Code.RATE, 64), (Code.GRADED, 16), (Code.GRADED, 32))
+
+
+def study(options: str, seed: int) -> Study:
+    """The study that these options of `train` make."""
+    words = ["train", *options.split(), "--seed", str(seed), "--out", "RUN"]
+    return adapt(Study(), changes(parser(words).parse_args(words)))
+
+
+def nothing(_: object) -> None:
+    pass
+
+
+def trained(options: str, seed: int, folder: Path) -> tuple[Run, dict[str, Any]]:
+    told = run_training(study(options, seed), folder, force=True, resume=False, watch=nothing)
+    return open_run(folder), told
+
+
+def conversions(name: str, run: Run) -> list[str]:
+    rows = []
+    for code, steps in CODES:
+        try:
+            told = evaluate(run, on="emulator", code=code, steps=steps, samples=None, watch=nothing)
+        except LoweringError:
+            continue
+        rows.append(
+            f"| {name} | {code.value} | {steps} | {told['samples']} | "
+            f"{100 * told['rate_accuracy']:.2f} | {100 * told['accuracy']:.2f} | "
+            f"{100 * told['agreement']:.2f} | {told['pearson']:.5f} | {told['p999']:.3f} | "
+            f"{told['spikes_per_neuron']:.2f} |"
+        )
+    return rows
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    rates, spikes = [], []
+    plan = [(name, options, (0, 1, 2)) for name, options in DIGITS.items()]
+    plan += [(name, options, (0,)) for name, options in MNIST.items() if find("mnist")]
+    with tempfile.TemporaryDirectory() as place:
+        for name, options, seeds in plan:
+            found = []
+            for seed in seeds:
+                run, told = trained(options, seed, Path(place) / "run")
+                found.append(100 * told["test_accuracy"])
+                if seed == 0:
+                    spikes += conversions(name, run)
+            each = " ".join(f"{accuracy:.2f}" for accuracy in found)
+            command = f"`neuro-eqprop train {options}`".replace(" `", "`")
+            rates.append(f"| {name} | {each} | {np.mean(found):.2f} | {command} |")
+            print(rates[-1], flush=True)
+    write_text(Path("docs/numbers.md"), page(rates, spikes))
+
+
+def page(rates: list[str], spikes: list[str]) -> str:
+    return "\n".join(
+        [
+            "# Numbers",
+            "",
+            "Made by `.venv/bin/python sims/rate/tables.py`; do not edit. Last epoch, nothing",
+            "chosen on the test samples but the recipes of the digits, which were compared on",
+            "parts of the training samples.",
+            "",
+            "## Rates: test accuracy in percent",
+            "",
+            "| network | seeds 0, 1, ... | mean | command (with `--out RUN --seed N`) |",
+            "|---|---|---|---|",
+            *rates,
+            "",
+            "## The same as spikes (seed 0, all test samples, on the emulator)",
+            "",
+            "Both sides are read from the output's drive. Agreement is the share of equal answers.",
+            "p999 is the 99.9th percentile of the error of a rate. Events are spikes or messages",
+            "for each neuron and sample; the input enters as a current worked out on the host.",
+            "",
+            "| network | code | steps | samples | rates % | spikes % | agreement % | Pearson "
+            "| p999 | events |",
+            "|---|---|---|---|---|---|---|---|---|---|",
+            *spikes,
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()
