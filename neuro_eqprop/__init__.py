@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from importlib import import_module
 
-__all__ = ["__version__", "open_trace"]
 __version__ = "0.1.0"
+
+HOMES = {
+    "EqPropClassifier": "neuro_eqprop.study.estimator",
+    "check_backend": "neuro_eqprop.testing",
+    "load_backend": "neuro_eqprop.backends.base:load",
+    "load_data": "neuro_eqprop.data:load",
+    "open_run": "neuro_eqprop.study.folder",
+    "open_trace": "neuro_eqprop.files.traceviews",
+}
+"""Where the names that users need most are at home, with the name they have there if another."""
+
+__all__ = ["__version__", *HOMES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> object:
-    """What users need most, from its module when it is asked for: importing this loads nothing."""
-    # Its type is in the stub beside this file: an import here, even one for the eyes of the type
-    # checker alone, would let every module that asks for the version depend on `files`.
-    if name == "open_trace":
-        return import_module("neuro_eqprop.files.traceviews").open_trace
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """A name from its home, when it is asked for: importing this module loads nothing."""
+    # Their types are in the stub beside this file: an import here, even one for the eyes of the
+    # type checker alone, would let every module that asks for the version depend on all of them.
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, there = HOMES[name].partition(":")
+    found: object = getattr(import_module(module), there or name)
+    return found

@@ -1,3 +1,16 @@
+from neuro_eqprop.backends.base import load as load_backend
+from neuro_eqprop.data import load as load_data
 from neuro_eqprop.files.traceviews import open_trace as open_trace
+from neuro_eqprop.study.estimator import EqPropClassifier as EqPropClassifier
+from neuro_eqprop.study.folder import open_run as open_run
+from neuro_eqprop.testing import check_backend as check_backend
 
+__all__ = [
+    "EqPropClassifier",
+    "check_backend",
+    "load_backend",
+    "load_data",
+    "open_run",
+    "open_trace",
+]
 __version__: str

@@ -33,6 +33,10 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--csv", type=Path, metavar="DIR", help="export as tables, into a new folder"
     )
+    told = "export for neuroscience tools (Neurodata Without Borders)"
+    parser.add_argument("--nwb", type=Path, metavar="OUT.nwb", help=told)
+    told = "with --nwb: seconds that a step stands for (0.001, as in every study)"
+    parser.add_argument("--dt", type=positive_float, default=None, metavar="S", help=told)
 
 
 def run(args: Namespace) -> Json:
@@ -43,17 +47,37 @@ def run(args: Namespace) -> Json:
         return outline(args.file) | summary(read(args.file))
     if args.action == "watch":
         return watch(args.file, patience=args.patience) | summary(read(args.file))
-    if args.npz is None and args.csv is None:
-        raise ValueError("say where to export to: --npz OUT.npz or --csv DIR")
-    from neuro_eqprop.files.traceexport import to_csv, to_npz
+    return {"file": str(args.file), "made": [str(path) for path in export(args)]}
 
+
+def export(args: Namespace) -> list[Path]:
+    """Write the trace in each form that was asked for."""
+    from neuro_eqprop.files.traceexport import refuse_existing, to_csv, to_npz
+    from neuro_eqprop.files.tracefile import read
+
+    asked = [path for path in (args.npz, args.csv, args.nwb) if path is not None]
+    if not asked:
+        raise ValueError("say where to export to: --npz OUT.npz, --csv DIR or --nwb OUT.nwb")
+    for path in asked:
+        refuse_existing(path)
     trace = read(args.file)
-    made: list[str] = []
+    made: list[Path] = []
     if args.npz is not None:
-        made.append(str(to_npz(trace, args.npz)))
+        made.append(to_npz(trace, args.npz))
     if args.csv is not None:
-        made += [str(path) for path in to_csv(trace, args.csv)]
-    return {"file": str(args.file), "made": made}
+        made += to_csv(trace, args.csv)
+    if args.nwb is not None:
+        from neuro_eqprop.files.nwb import to_nwb
+
+        made.append(to_nwb(trace, args.nwb, dt=args.dt or usual_dt()))
+    return made
+
+
+def usual_dt() -> float:
+    """The seconds of a step in every study."""
+    from neuro_eqprop.study.evaluation import DT
+
+    return DT
 
 
 def watch(path: Path, *, patience: float) -> Json:

@@ -63,7 +63,7 @@ def contents(trace: Trace, *, dt: float) -> Part:
         identifier=hashlib.sha256(notes.encode()).hexdigest(),
         session_start_time=start,
         session_id=trace.origin.network_hash[:16] or None,
-        keywords=["equilibrium propagation", "simulation"],
+        experiment_description="a network trained by equilibrium propagation, simulated",
         notes=notes,
         subject=nobody(trace),
     )
@@ -139,10 +139,14 @@ def units(trace: Trace, *, dt: float) -> Part:
     column = package("hdmf.common").VectorData
     names, numbers, times, values = (list(part) for part in zip(*trains(trace, dt), strict=True))
     stop = float(len(trace.index) * trace.steps * dt)
+    named = [f"{name}.{number}" for name, number in zip(names, numbers, strict=True)]
+    ran = [trace.origin.backend] * len(names)
     told = [
-        column("population", "name of the population", data=names),
-        column("unit", "place of the unit in its population", data=numbers),
-        column("backend", "what ran the network", data=[trace.origin.backend] * len(names)),
+        # Under this name Neo finds what to call a spike train.
+        column(name="_name", description="population and unit", data=named),
+        column(name="population", description="name of the population", data=names),
+        column(name="unit", description="place of the unit in its population", data=numbers),
+        column(name="backend", description="what ran the network", data=ran),
         *ragged("spike_times", "seconds from the start of the trace", times),
         *ragged("obs_intervals", "the whole trace", [np.array([[0.0, stop]])] * len(names)),
     ]
@@ -172,6 +176,6 @@ def trains(trace: Trace, dt: float) -> Iterator[tuple[str, int, Array, Array]]:
 def ragged(name: str, told: str, lists: list[Array]) -> list[Part]:
     """A column that holds a list in each row, and where these lists end."""
     common = package("hdmf.common")
-    column = common.VectorData(name, told, data=np.concatenate(lists))
+    column = common.VectorData(name=name, description=told, data=np.concatenate(lists))
     stops: Ints = np.cumsum([len(each) for each in lists])
-    return [common.VectorIndex(f"{name}_index", data=stops, target=column), column]
+    return [common.VectorIndex(name=f"{name}_index", data=stops, target=column), column]

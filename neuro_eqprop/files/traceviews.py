@@ -93,14 +93,15 @@ class Rows:
         first, *rest = key if isinstance(key, tuple) else (key,)
         if first is Ellipsis:
             first, rest = ALL, [Ellipsis, *rest]
-        # As an array of row numbers, so that rows beyond the whole samples cannot be named.
+        # Counted in our length, not in the file's, which may hold part of a sample more.
         rows = range(self.length)[first] if isinstance(first, (slice, int, np.integer)) else first
         if isinstance(rows, range):
             rows = slice(rows.start, rows.stop, rows.step) if len(rows) else slice(0, 0)
         elif not isinstance(rows, int):
             rows = np.arange(self.length)[rows]
+        where = (rows, *rest)
         with reading(self.path, self.data):
-            return self.data[(rows, *rest)]
+            return self.data[where]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # noqa: ANN401
         return np.asarray(self[:], dtype=dtype)
@@ -206,7 +207,7 @@ class OpenTrace:
         return self.load(only(population, variable)).rate(population, phase)
 
     def pandas(self, population: str, variable: str, samples: slice = ALL) -> Frame:
-        """A table: of `spikes` a row for each event, of a signal rows for steps, columns for units."""
+        """A table: of `spikes` a row for each event, of a signal steps down and units across."""
         return frame(self.load(only(population, variable), samples), population, variable)
 
     def xarray(self, population: str, variable: str, samples: slice = ALL) -> Labelled:

@@ -42,7 +42,7 @@ class Study:
     bound: float = 0.0
     """On spectral norms of weights that close a loop; zero for none. `looped` takes 0.95 then."""
     feedback: float = 1.0
-    """What is scaled by on its way back, in a layered network; below one it settles sooner."""
+    """Scale of what comes back in a layered network: below one it settles sooner."""
     rule: str = "hebbian"
     nudging: str = "centered"
     beta: float = 0.5
