@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
 from typing import Protocol, cast
@@ -45,6 +45,16 @@ EVERYTHING = Support({})
 
 
 @dataclass(frozen=True, slots=True)
+class Overflow:
+    """How often a value of a population in fixed point did not fit, over all units and steps."""
+
+    wraps: int
+    """Of a current, or of a graded unit's sums: the value went on at the other end."""
+    saturations: int
+    """Of a voltage, or of a graded unit's state: the value stayed at the end."""
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """What a run measured: arrays (samples, phases, units) by population."""
 
@@ -54,6 +64,8 @@ class Result:
     """Mean over the window of s, or for a graded unit of what it has sent in sum."""
     drive: Mapping[str, Array]
     """Mean over the window of the drive: the pre-activation."""
+    overflows: Mapping[str, Overflow] = field(default_factory=dict)
+    """By population, if the network is in fixed point."""
 
 
 class Backend(Protocol):
@@ -87,6 +99,7 @@ BACKENDS: Mapping[str, tuple[str, str]] = {
     "emulator": ("neuro_eqprop.backends.emulator", "Emulator"),
     "lava": ("neuro_eqprop.backends.to_lava", "Lava"),
     "brian2": ("neuro_eqprop.backends.to_brian2", "Brian2"),
+    "brian2-biology": ("neuro_eqprop.backends.brian2_biology", "Brian2Biology"),
     "snntorch": ("neuro_eqprop.backends.to_snntorch", "SnnTorch"),
 }
 

@@ -38,6 +38,7 @@ VALUES = 4_000_000
 """Synapses plus recorded values that one Brian2 run may hold."""
 
 UNSUPPORTED = "membranes of the biological rendering send binary spikes; use the backend brian2"
+SUPPORT = Support({Feature.GRADED: UNSUPPORTED, Feature.TANH: UNSUPPORTED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Brian2Biology:
 
     biology: Biology = BASE
     name: str = "brian2-biology"
-    support: Support = Support({Feature.GRADED: UNSUPPORTED, Feature.TANH: UNSUPPORTED})
+    support: Support = SUPPORT
     values: int = VALUES
 
     def run(
@@ -69,7 +70,13 @@ class Brian2Biology:
             part = stimulus.take(start, start + room)
             here = within(result, start, start + room)
             watch = simulate(
-                self.biology, network, part, schedule, first=start, record=record, result=here
+                self.biology,
+                network,
+                part,
+                schedule=schedule,
+                record=record,
+                result=here,
+                first=start,
             )
             for k, recording in enumerate(watch.recordings(sizes)):
                 sink.sample(start + k, recording)
@@ -115,13 +122,13 @@ def simulate(
     biology: Biology,
     network: SpikingNetwork,
     stimulus: Stimulus,
-    schedule: Schedule,
     *,
-    first: int,
+    schedule: Schedule,
     record: Record,
     result: Result,
+    first: int,
 ) -> Watch:
-    """Run samples, of which the first has the number `first`, in one Brian2 run."""
+    """Run samples in one Brian2 run and add to the result; `first` is the first one's number."""
     brian2 = simulator()
     with settings(brian2):
         clock = brian2.Clock(dt=biology.dt * brian2.second)

@@ -14,9 +14,10 @@ exactly, whatever dt.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from math import isfinite
+from math import inf
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -59,26 +60,34 @@ class Biology:
     noise: float = 0.0
     """In thresholds: spread that a membrane of time constant 1 / rmax would have."""
     dale: bool = False
-    """Whether each neuron is a pair, one that only excites and one that only inhibits."""
+    """Whether each neuron is a pair, one that only excites and one that only inhibits.
+
+    The two receive the same, noise included.
+    """
 
     def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise ValueError(f"the seed is {self.seed}; it must not be below zero")
         above = {"dt": self.dt, "duration": self.duration, "rmax": self.rmax, "tau_s": self.tau_s}
         if self.tau_m is not None:
             above["tau_m"] = self.tau_m
         for name, value in above.items():
-            if not (isfinite(value) and value > 0):
+            if not 0 < value < inf:
                 raise ValueError(f"{name} is {value}; it must be above zero and finite")
         for name, value in (("delay", self.delay), ("period", self.period), ("noise", self.noise)):
-            if not (isfinite(value) and value >= 0):
+            if not 0 <= value < inf:
                 raise ValueError(f"{name} is {value}; it must be finite and not below zero")
-        for name, tau in (("tau_s", self.tau_s), ("tau_m", self.tau_m)):
-            if tau is not None and tau < self.dt:
-                raise ValueError(f"{name} of {tau} s is shorter than dt, {self.dt} s; lower dt")
-        for name, value in (
-            ("1 / rmax", self.step),
-            ("delay", self.delay),
-            ("period", self.period),
-        ):
+        self._check_dt(above)
+
+    def _check_dt(self, above: Mapping[str, float]) -> None:
+        """Refuse what forward Euler or whole steps of dt cannot render."""
+        for name in {"tau_s", "tau_m"} & set(above):
+            if above[name] < self.dt:
+                raise ValueError(
+                    f"{name} of {above[name]} s is shorter than dt, {self.dt} s; lower dt"
+                )
+        whole = {"1 / rmax": self.step, "delay": self.delay, "period": self.period}
+        for name, value in whole.items():
             if abs(value / self.dt - round(value / self.dt)) > 1e-6:
                 raise ValueError(f"{name} of {value} s is no multiple of dt, {self.dt} s")
 

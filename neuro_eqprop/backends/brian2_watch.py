@@ -58,9 +58,11 @@ class Watch:
     spikes: dict[str, list[Array]] = field(default_factory=dict)
     signals: dict[tuple[str, str], list[Array]] = field(default_factory=dict)
 
-    def places(self) -> list[tuple[int, bool]]:
-        """Of each step its phase, and whether it lies in the window."""
-        return [
+    places: list[tuple[int, bool]] = field(init=False)
+    """Of each step its phase, and whether it lies in the window."""
+
+    def __post_init__(self) -> None:
+        self.places = [
             (k, step >= phase.steps - phase.window)
             for k, phase in enumerate(self.schedule)
             for step in range(phase.steps)
@@ -77,12 +79,11 @@ class Watch:
 
     def turn(self, step: int) -> None:
         """Read the step that is over and make the next one ready."""
-        places = self.places()
         if step > 0:
-            self.read(*places[step - 1])
-        if step < len(places):
+            self.read(*self.places[step - 1])
+        if step < len(self.places):
             for name, group in self.groups.items():
-                group.variables["beta"].set_value(self.schedule[places[step][0]].beta)
+                group.variables["beta"].set_value(self.schedule[self.places[step][0]].beta)
                 if self.biology.noise:
                     self.drawn[name] = self.noise.draw(name, self.biology.ticks)
 

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
-from neuro_eqprop.backends.base import EVERYTHING, BackendError, Result, Support, kinds
+from neuro_eqprop.backends.base import (
+    EVERYTHING,
+    BackendError,
+    Overflow,
+    Result,
+    Support,
+    kinds,
+)
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 from neuro_eqprop.traces import VARIABLES, Record, Recording, Sink
@@ -35,9 +42,9 @@ class Log:
     columns: Ints
     width: int
 
-    def recording(self, values: Array) -> Recording:
+    def recording(self, values: Array, tables: Tables) -> Recording:
         """One sample, from its values (steps, columns)."""
-        shown = {key: values[:, a:z].copy() for key, (a, z) in self.places.items()}
+        shown = {key: values[:, a:z] * tables.size(*key) for key, (a, z) in self.places.items()}
         return Recording(
             {name: array for (name, variable), array in shown.items() if variable == "spikes"},
             {key: array for key, array in shown.items() if key[1] != "spikes"},
@@ -71,7 +78,7 @@ def plan_log(network: SpikingNetwork, record: Record) -> Log:
 
 @dataclass(frozen=True, slots=True)
 class Emulator:
-    """One sample after the other in compiled code, in float64.
+    """One sample after the other in compiled code, in float64 or in whole numbers of 24 bits.
 
     The first run on a machine compiles for some seconds; the code is then kept on disk.
     """
@@ -103,21 +110,33 @@ class Emulator:
         sink: Sink,
     ) -> Result:
         """Run all samples through the schedule."""
-        stimulus.check(network)
+        stimulus.check(network, integers=True)
         tables, log = self.tables(network), plan_log(network, record)
         shape = (stimulus.samples, len(schedule), tables.units)
         messages, firing, drive = np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape)
+        overflows = np.zeros((len(tables.blocks), 2), dtype=np.int64) if tables.numbers else None
         steps = sum(phase.steps for phase in schedule)
-        at_once = max(1, min(WORK // (steps * tables.units), ROOM // (steps * log.width + 1)))
+        at_once = max(1, min(WORK // (steps * tables.units + 1), ROOM // (steps * log.width + 1)))
         for start in range(0, stimulus.samples, at_once):
             stop = start + at_once
             part = stimulus if at_once >= stimulus.samples else stimulus.take(start, stop)
             values = np.zeros((part.samples if log.width else 0, steps, log.width))
-            into = (messages[start:stop], firing[start:stop], drive[start:stop], values)
+            into = (messages[start:stop], firing[start:stop], drive[start:stop], overflows, values)
             perform(tables, part, schedule, log=log, into=into)
             for k in range(part.samples):
-                sink.sample(start + k, log.recording(values[k]) if log.width else EMPTY)
-        return Result(tables.split(messages), tables.split(firing), tables.split(drive))
+                sink.sample(start + k, log.recording(values[k], tables) if log.width else EMPTY)
+        return Result(
+            tables.split(messages),
+            tables.shown(firing, "sent"),
+            tables.shown(drive, "drive"),
+            {} if overflows is None else overflown(tables, overflows),
+        )
+
+
+def overflown(tables: Tables, counts: Ints) -> dict[str, Overflow]:
+    """What did not fit, by population: in fixed point each is a block of its own."""
+    rows = zip(tables.place, counts.tolist(), strict=True)
+    return {name: Overflow(wraps, saturations) for name, (wraps, saturations) in rows}
 
 
 def perform(
@@ -126,19 +145,18 @@ def perform(
     schedule: Schedule,
     *,
     log: Log,
-    into: tuple[Ints, Array, Array, Array],
+    into: tuple[Ints, Array, Array, Ints | None, Array],
 ) -> None:
-    """Run these samples; messages, firing, drive and recorded values are written."""
+    """Run these samples; messages, firing, drive, overflows and recorded values are written."""
     from neuro_eqprop.backends.emulator_kernels import emulate
 
     given = np.empty((stimulus.samples, tables.units))
     pull = np.zeros((stimulus.samples, tables.units if stimulus.pull else 0))
     for population in tables.network.populations:
-        a, z = tables.place[population.name]
-        given[:, a:z] = population.bias + stimulus.current.get(population.name, 0.0)
-        if population.name in stimulus.pull:
-            pull[:, a:z] = stimulus.pull[population.name]
+        name, (a, z) = population.name, tables.place[population.name]
+        given[:, a:z] = tables.bias(population) + tables.taken(name, stimulus.current.get(name))
+        if name in stimulus.pull:
+            pull[:, a:z] = tables.taken(name, stimulus.pull[name])
     lengths = np.array([(phase.steps, phase.window) for phase in schedule], dtype=np.int64)
-    betas = np.array([phase.beta for phase in schedule], dtype=np.float64)
-    inputs = (lengths.reshape(-1, 2), betas, given, pull, log.columns)
-    emulate(*tables.parts, *inputs, *into)
+    betas = np.array([tables.beta(phase.beta) for phase in schedule], dtype=np.float64)
+    emulate(*tables.parts, lengths.reshape(-1, 2), betas, given, pull, log.columns, *into)

@@ -34,12 +34,15 @@ SOURCE, TARGET, DELAY, BY_BETA, SPARSE, OFFSET = range(6)
 """Columns of the table of projections; OFFSET is where its weights, or its heads, begin."""
 KEEP_CURRENT, KEEP_VOLTAGE, THRESHOLD, SUBTRACT, FLOOR, CEILING = range(6)
 """Constants of a block of spiking units."""
-THETA, INVERSE, DAMPING, LOW, HIGH, BENT = range(6)
+THETA, INVERSE, DAMPING, LOW, HIGH, BENT, UNIT = range(7)
 """Constants of a block of graded units; INVERSE is 1 / theta if that is exact, else 0."""
+WRAPS, SATURATIONS = range(2)
+"""Columns of the table of overflows, which has a row for each block."""
 ROWS, MEMORY = 12, 6
 """Rows of the state, and how many of them, the first ones, a sample starts without."""
 
 POWERS = 2.0 ** np.arange(59)
+TOP, WHOLE, FRACTION = 2.0**23, 2.0**24, 2.0**6
 FOUR, NEXT = uint64(4), uint64(1)
 
 
@@ -220,6 +223,106 @@ def speak(
 
 
 @inner
+def flow_fixed(c: Array, beta: float, a: int, z: int, one: Array, by_beta: Array, u: Array) -> int:
+    """Let what arrived pass through the current, in whole numbers; how often that wrapped."""
+    keep, wraps = c[KEEP_CURRENT], 0
+    for i in range(uint64(a), uint64(z)):
+        arriving = one[i] + np.trunc(beta * by_beta[i])
+        by_beta[i] = 0.0
+        current = np.trunc(keep * u[i]) + FRACTION * arriving
+        fits = current - WHOLE * np.floor((current + (TOP - 1.0)) / WHOLE)
+        wraps += fits != current
+        u[i] = fits
+        one[i] = fits
+    return wraps
+
+
+@inner
+def fire_fixed(
+    c: Array, a: int, z: int, one: Array, outside: Array, drive: Array, held: Array, sends: Marks
+) -> int:
+    """Drive, voltage and spike in whole numbers; how often a voltage was saturated."""
+    keep, threshold, subtract = c[KEEP_VOLTAGE], c[THRESHOLD], c[SUBTRACT] != 0.0
+    floor, ceiling, saturations = c[FLOOR], c[CEILING], 0
+    for i in range(uint64(a), uint64(z)):
+        d = one[i] + FRACTION * outside[i]
+        one[i] = 0.0
+        drive[i] = d
+        voltage = np.trunc(keep * held[i]) + d
+        v = 1.0 - TOP if voltage < 1.0 - TOP else voltage
+        v = TOP - 1.0 if v > TOP - 1.0 else v
+        saturations += v != voltage
+        spike = v >= threshold
+        after = v - threshold if subtract else 0.0
+        v = after if spike else v
+        v = floor if v < floor else v
+        held[i] = ceiling if v > ceiling else v
+        sends[i] = spike
+    return saturations
+
+
+@inner
+def gather_fixed(
+    beta: float,
+    a: int,
+    z: int,
+    one: Array,
+    by_beta: Array,
+    g_one: Array,
+    g_beta: Array,
+    outside: Array,
+    drive: Array,
+) -> int:
+    """Both sums, and drive, in whole numbers; how often a sum wrapped."""
+    wraps = 0
+    for i in range(uint64(a), uint64(z)):
+        first, second = g_one[i] + one[i], g_beta[i] + by_beta[i]
+        one[i] = 0.0
+        by_beta[i] = 0.0
+        g_one[i] = first - WHOLE * np.floor((first + (TOP - 1.0)) / WHOLE)
+        g_beta[i] = second - WHOLE * np.floor((second + (TOP - 1.0)) / WHOLE)
+        wraps += int(g_one[i] != first) + int(g_beta[i] != second)
+        drive[i] = (g_one[i] + np.trunc(beta * g_beta[i])) + outside[i]
+    return wraps
+
+
+@inner
+def multiply(a: int, z: int, values: Array, factor: float, into: Array) -> None:
+    """into = factor values."""
+    for i in range(uint64(a), uint64(z)):
+        into[i] = factor * values[i]
+
+
+@inner
+def round_off(a: int, z: int, values: Array) -> None:
+    """Each value to the nearest whole number, ties to even."""
+    for i in range(uint64(a), uint64(z)):
+        values[i] = np.rint(values[i])
+
+
+@inner
+def speak_fixed(
+    c: Array, a: int, z: int, aim: Array, held: Array, sent: Array, message: Array, sends: Marks
+) -> int:
+    """State and message in whole numbers; how often a state was saturated."""
+    theta, inverse, damping, low, high = c[THETA], c[INVERSE], c[DAMPING], c[LOW], c[HIGH]
+    saturations = 0
+    for i in range(uint64(a), uint64(z)):
+        rho = low if aim[i] < low else aim[i]
+        rho = high if rho > high else rho
+        state = held[i] + np.trunc(damping * (rho - held[i]))
+        x = 1.0 - TOP if state < 1.0 - TOP else state
+        x = TOP - 1.0 if x > TOP - 1.0 else x
+        saturations += x != state
+        held[i] = x
+        q = np.rint((x - sent[i]) * inverse)
+        sent[i] += theta * q
+        message[i] = q
+        sends[i] = q != 0.0
+    return saturations
+
+
+@inner
 def collect(a: int, z: int, sends: Marks, lists: Places, e: int, counts: Ints) -> int:
     """Put the units that send on the list from place e on, and count them; where the list ends."""
     first, stop = uint64(a), uint64(e)
@@ -246,13 +349,14 @@ def add(a: int, z: int, values: Array, sums: Array) -> None:
 
 
 @inner
-def feed(beta: float, given: Array, pull: Array, outside: Array) -> None:
+def feed(beta: float, given: Array, pull: Array, fixed: bool, outside: Array) -> None:
     """What comes from outside in a phase: given + beta pull."""
     for i in range(uint64(outside.size)):
         outside[i] = given[i]
     if pull.size:
         for i in range(uint64(outside.size)):
-            outside[i] += beta * pull[i]
+            pulled = beta * pull[i]
+            outside[i] += np.trunc(pulled) if fixed else pulled
 
 
 @inner
@@ -315,13 +419,15 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
     messages: Ints,
     firing: Array,
     drives: Array,
+    overflows: Ints | None,
     log: Array,
 ) -> None:
     """Run every sample from rest through all phases, of `lengths` (steps, window).
 
     `given` is bias + current and `pull` the pull, (samples, units); `messages`, `firing` and
     `drives` are (samples, phases, units), `log` is (samples, steps, columns). What is not needed of
-    pull, columns and log is empty.
+    pull, columns and log is empty. With `overflows`, (blocks, 2), all is in whole numbers; they are
+    exact in float64, and without it that part is not compiled.
     """
     units, depth = given.shape[1], 1
     for j in range(projections.shape[0]):
@@ -335,16 +441,17 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
     ends = np.zeros((depth, populations.shape[0]), dtype=np.int64)
     for sample in range(given.shape[0]):
         begin(blocks, constants, state, held, ends)
-        t = 0
+        t = slot = 0
         for k in range(betas.size):
             beta, steps, window = betas[k], lengths[k, 0], lengths[k, 1]
             counts, rates, means = messages[sample, k], firing[sample, k], drives[sample, k]
-            feed(beta, given[sample], pull[sample], outside)
+            feed(beta, given[sample], pull[sample], overflows is not None, outside)
             for tick in range(steps):
                 for j in range(projections.shape[0]):
                     p, target = projections[j, SOURCE], projections[j, TARGET]
-                    slot = (t + depth - projections[j, DELAY]) % depth
-                    e, stop = slot * width + populations[p, START], ends[slot, p]
+                    then = slot - projections[j, DELAY]
+                    then += depth if then < 0 else 0
+                    e, stop = then * width + populations[p, START], ends[then, p]
                     gated, offset = projections[j, BY_BETA], projections[j, OFFSET]
                     lost = gated and beta == 0.0 and populations[target, KIND] == SPIKING
                     if stop <= e or lost:
@@ -359,23 +466,38 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                         add_messages(weights, offset, lists, payloads, e, stop, into, a, z)
                 for b in range(blocks.shape[0]):
                     a, z, c = blocks[b, START], blocks[b, STOP], constants[b]
-                    if blocks[b, KIND] == SPIKING:
-                        if blocks[b, GATED] and beta != 0.0:
-                            mix(beta, a, z, one, by_beta)
-                        if c[KEEP_CURRENT] != 0.0:
-                            smooth(c[KEEP_CURRENT], a, z, one, u)
-                        fire(c, a, z, one, outside, drive, held, sends)
-                        continue
-                    if blocks[b, GATED]:
-                        gather_both(beta, a, z, one, by_beta, u, g_beta, outside, drive)
+                    spiking, bent = blocks[b, KIND] == SPIKING, c[BENT] != 0.0
+                    if overflows is None:
+                        if spiking:
+                            if blocks[b, GATED] and beta != 0.0:
+                                mix(beta, a, z, one, by_beta)
+                            if c[KEEP_CURRENT] != 0.0:
+                                smooth(c[KEEP_CURRENT], a, z, one, u)
+                            fire(c, a, z, one, outside, drive, held, sends)
+                            continue
+                        if blocks[b, GATED]:
+                            gather_both(beta, a, z, one, by_beta, u, g_beta, outside, drive)
+                        else:
+                            gather(a, z, one, u, outside, drive)
+                        if bent:
+                            tanh(a, z, drive, aim, rest, power)
+                        speak(c, a, z, aim if bent else drive, held, sent, message, sends)
+                    elif spiking:
+                        wraps = flow_fixed(c, beta, a, z, one, by_beta, u)
+                        clipped = fire_fixed(c, a, z, one, outside, drive, held, sends)
+                        overflows[b, WRAPS] += wraps
+                        overflows[b, SATURATIONS] += clipped
                     else:
-                        gather(a, z, one, u, outside, drive)
-                    if c[BENT] != 0.0:
-                        tanh(a, z, drive, aim, rest, power)
-                        speak(c, a, z, aim, held, sent, message, sends)
-                    else:
-                        speak(c, a, z, drive, held, sent, message, sends)
-                slot = t % depth
+                        wraps = gather_fixed(beta, a, z, one, by_beta, u, g_beta, outside, drive)
+                        if bent:
+                            multiply(a, z, drive, c[UNIT], message)
+                            tanh(a, z, message, aim, rest, power)
+                            multiply(a, z, aim, 1.0 / c[UNIT], aim)
+                            round_off(a, z, aim)
+                        goal = aim if bent else drive
+                        clipped = speak_fixed(c, a, z, goal, held, sent, message, sends)
+                        overflows[b, WRAPS] += wraps
+                        overflows[b, SATURATIONS] += clipped
                 for p in range(populations.shape[0]):
                     a, z, e = populations[p, START], populations[p, STOP], slot * width
                     if populations[p, KIND] == SPIKING and tick == steps - window:
@@ -390,6 +512,7 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                 if columns.size:
                     show(populations, columns, sends, message, held, drive, log[sample, t])
                 t += 1
+                slot = slot + 1 if slot + 1 < depth else 0
             for p in range(populations.shape[0]):
                 if populations[p, KIND] == SPIKING:
                     settle(populations[p, START], populations[p, STOP], 1.0, counts, rates)

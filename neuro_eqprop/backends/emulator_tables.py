@@ -13,7 +13,16 @@ import numpy.typing as npt
 from neuro_eqprop.activations import Curve
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.emulator_kernels import GATED, KIND, OFFSET, SPARSE, SPIKING, STOP
-from neuro_eqprop.spiking.ir import Gain, Graded, Neuron, Projection, Reset, SpikingNetwork
+from neuro_eqprop.spiking.integers import (
+    ONE,
+    GradedIntegers,
+    SpikingIntegers,
+    integers,
+    nearest,
+    twelve,
+    weights,
+)
+from neuro_eqprop.spiking.ir import Gain, Graded, Neuron, Population, Reset, SpikingNetwork
 
 Number = TypeVar("Number", np.float64, np.int64)
 
@@ -31,6 +40,8 @@ class Tables:
     """
 
     network: SpikingNetwork
+    numbers: dict[str, SpikingIntegers | GradedIntegers]
+    """Of a network in fixed point, its populations in whole numbers; else none."""
     seen: tuple[Array, ...]
     """Copies of the biases and weights they were made of."""
     place: dict[str, tuple[int, int]]
@@ -58,6 +69,38 @@ class Tables:
         """Values by population; units come last."""
         return {name: values[..., a:z] for name, (a, z) in self.place.items()}
 
+    def shown(self, values: Array, variable: str) -> dict[str, Array]:
+        """Values of a variable by population, in real numbers."""
+        found = self.split(values)
+        if self.numbers:
+            found = {name: array * self.size(name, variable) for name, array in found.items()}
+        return found
+
+    def size(self, name: str, variable: str) -> float:
+        """What one of a variable of a population stands for; `sent` is the sum of messages."""
+        if name not in self.numbers:
+            return 1.0
+        numbers = self.numbers[name]
+        if variable not in ("spikes", "sent"):
+            return numbers.shown
+        if isinstance(numbers, SpikingIntegers):
+            return 1.0
+        return numbers.unit * (1 << numbers.shift if variable == "spikes" else 1)
+
+    def bias(self, population: Population) -> Array | Ints:
+        """The biases of a population."""
+        return self.numbers[population.name].bias if self.numbers else population.bias
+
+    def taken(self, name: str, values: Array | None) -> Array | Ints | float:
+        """A current or pull as a population takes it."""
+        if values is None:
+            return 0.0
+        return nearest(values, self.numbers[name].unit) if self.numbers else values
+
+    def beta(self, beta: float) -> float:
+        """The beta of a phase."""
+        return twelve(beta) / ONE if self.numbers else beta
+
     def stands_for(self, network: SpikingNetwork) -> bool:
         """Whether these are the tables of that network; arrays can be written to."""
         return network is self.network and all(
@@ -77,17 +120,26 @@ def exact_inverse(value: float) -> float:
     return 1 / value if mantissa == 0.5 and abs(exponent) < 100 else 0.0
 
 
-def constants(neuron: Neuron) -> tuple[float, ...]:
+def constants(neuron: Neuron | SpikingIntegers | GradedIntegers) -> tuple[float, ...]:
     """A neuron as a row of numbers."""
+    if isinstance(neuron, SpikingIntegers):
+        keep = (neuron.keep_current / ONE, neuron.keep_voltage / ONE)
+        limits = (float(neuron.floor), float(neuron.ceiling))
+        return (*keep, float(neuron.threshold), float(neuron.subtract), *limits, 0.0)
+    if isinstance(neuron, GradedIntegers):
+        theta = float(1 << neuron.shift)
+        bent = float(neuron.activation.curve is Curve.TANH)
+        limits = (float(neuron.low), float(neuron.high))
+        return (theta, 1 / theta, neuron.damping / ONE, *limits, bent, neuron.unit)
     if isinstance(neuron, Graded):
         rate = neuron.activation
         follow = (neuron.theta, exact_inverse(neuron.theta), neuron.damping)
         if rate.curve is Curve.TANH:
-            return (*follow, -inf, inf, 1.0)
-        return (*follow, rate.low, rate.high, 0.0)
+            return (*follow, -inf, inf, 1.0, 1.0)
+        return (*follow, rate.low, rate.high, 0.0, 1.0)
     keep = (1 - neuron.current_decay, 1 - neuron.voltage_decay)
     subtract = float(neuron.reset is Reset.SUBTRACT)
-    return (*keep, neuron.threshold, subtract, neuron.floor, neuron.ceiling)
+    return (*keep, neuron.threshold, subtract, neuron.floor, neuron.ceiling, 0.0)
 
 
 def tabulate(network: SpikingNetwork) -> Tables:
@@ -97,22 +149,24 @@ def tabulate(network: SpikingNetwork) -> Tables:
     populations: list[list[int]] = []
     blocks: list[list[int]] = []
     rows: list[tuple[float, ...]] = []
-    stop = 0
+    stop, numbers = 0, whole_numbers(network)
     for population in network.populations:
         start, stop = stop, stop + population.size
         place[population.name] = (start, stop)
         graded = int(isinstance(population.neuron, Graded))
         gated = int(bool(network.into(population.name, Gain.BETA)))
         populations.append([start, stop, graded, gated])
-        row = constants(population.neuron)
-        if rows and rows[-1] == row and alike(blocks[-1], populations[-1]):
+        row = constants(numbers.get(population.name, population.neuron))
+        if not numbers and rows and rows[-1] == row and alike(blocks[-1], populations[-1]):
             blocks[-1][STOP], blocks[-1][GATED] = stop, max(blocks[-1][GATED], gated)
         else:
             blocks.append(populations[-1].copy())
             rows.append(row)
-    packed = pack(network.projections, names)
+    packed = pack(network, names)
     seen = tuple(array.copy() for array in arrays(network))
-    return Tables(network, seen, place, table(populations), table(blocks), np.array(rows), *packed)
+    return Tables(
+        network, numbers, seen, place, table(populations), table(blocks), np.array(rows), *packed
+    )
 
 
 def alike(block: list[int], population: list[int]) -> bool:
@@ -129,13 +183,21 @@ def table(rows: list[list[int]], width: int = 4) -> Ints:
     return np.array(rows, dtype=np.int64).reshape(len(rows), width)
 
 
-def pack(projections: tuple[Projection, ...], names: list[str]) -> tuple[Ints, Ints, Ints, Array]:
+def whole_numbers(network: SpikingNetwork) -> dict[str, SpikingIntegers | GradedIntegers]:
+    """Of a network in fixed point, its populations in whole numbers."""
+    if network.fixed is None:
+        return {}
+    return {p.name: integers(network, p) for p in network.populations}
+
+
+def pack(network: SpikingNetwork, names: list[str]) -> tuple[Ints, Ints, Ints, Array]:
     """Projections, heads, rows and weights: first those of sparse columns, then whole columns."""
     heads, rows = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     few, whole = [np.zeros(0)], [np.zeros(0)]
     listed: list[list[int]] = []
-    for projection in projections:
-        columns = np.ascontiguousarray(projection.weight.T, dtype=np.float64)
+    for projection in network.projections:
+        weight = projection.weight if network.fixed is None else weights(network, projection)
+        columns = np.ascontiguousarray(weight.T, dtype=np.float64)
         sparse = np.count_nonzero(columns) < DENSE * columns.size
         ends = (names.index(projection.source), names.index(projection.target))
         by_beta = int(projection.gain is Gain.BETA)

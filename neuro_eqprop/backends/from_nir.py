@@ -13,16 +13,8 @@ import numpy as np
 from neuro_eqprop.activations import Activation, Curve
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.nir_assume import Assumptions, assumed
-from neuro_eqprop.backends.to_nir import (
-    KEY,
-    SEMANTICS,
-    VERSION,
-    Document,
-    Feed,
-    NirError,
-    graph_of,
-    library,
-)
+from neuro_eqprop.backends.nir_document import Document, Feed, NirError, library
+from neuro_eqprop.backends.to_nir import KEY, SEMANTICS, VERSION, graph_of
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,

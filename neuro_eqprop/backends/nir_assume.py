@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.to_nir import Document, Feed, NirError, library
+from neuro_eqprop.backends.nir_document import Document, Feed, NirError, library
 from neuro_eqprop.spiking.ir import Population, Projection, Reset, Spiking, SpikingNetwork
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from neuro_eqprop.activations import activate
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import EVERYTHING, Result, Support
+from neuro_eqprop.backends.reference_integers import Machine
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -72,7 +73,7 @@ def step_graded(
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """All samples side by side, in float64."""
+    """All samples side by side, in float64, or in int64 if the network is in fixed point."""
 
     name: str = "reference"
     support: Support = EVERYTHING
@@ -87,7 +88,7 @@ class Reference:
         sink: Sink,
     ) -> Result:
         """Run all samples through the schedule."""
-        stimulus.check(network)
+        stimulus.check(network, integers=True)
         samples, names = stimulus.samples, [p.name for p in network.populations]
         shape = {p.name: (samples, len(schedule), p.size) for p in network.populations}
         result = Result(
@@ -98,12 +99,16 @@ class Reference:
         states = {p.name: rest(p, samples) for p in network.populations}
         longest = max((projection.delay for projection in network.projections), default=1)
         past: deque[dict[str, Array]] = deque(maxlen=longest)
+        machine = None if network.fixed is None else Machine(network, stimulus)
         kept: dict[str, list[Array]] = {name: [] for name in record.spikes}
         seen: dict[tuple[str, str], list[Array]] = {key: [] for key in record.signals}
         for k, phase in enumerate(schedule):
             for tick in range(phase.steps):
-                advance(network, stimulus, states, past=past, beta=phase.beta)
-                past.append({name: states[name].message for name in names})
+                if machine is None:
+                    advance(network, stimulus, states, past=past, beta=phase.beta)
+                    past.append({name: states[name].message for name in names})
+                else:
+                    machine.advance(states, beta=phase.beta)
                 for name in names:
                     state = states[name]
                     result.messages[name][:, k] += state.message != 0
@@ -126,7 +131,7 @@ class Reference:
                 {key: array[i] for key, array in signals.items()},
             )
             sink.sample(i, recording)
-        return result
+        return result if machine is None else replace(result, overflows=machine.overflows())
 
 
 def signal(state: State, variable: str) -> Array:

@@ -71,15 +71,22 @@ def perform(args: Namespace) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Run a command; 0 done, 1 the work could not be done, 2 wrong words, 130 interrupted."""
     words = sys.argv[1:] if argv is None else argv
-    args = parser(words).parse_args(words)
     try:
-        perform(args)
+        return attempt(parser(words).parse_args(words))
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def attempt(args: Namespace) -> int:
+    """Perform a command; an error that it names becomes a sentence and an exit code."""
+    try:
+        perform(args)
+    except BrokenPipeError:
+        raise
     except (ValueError, RuntimeError, OSError, KeyError, MemoryError) as error:
         if args.debug:
             raise

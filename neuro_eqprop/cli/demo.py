@@ -15,14 +15,17 @@ RUNS = (
     ("rate", ("--on", "rate")),
     ("reference, rate", ("--on", "reference", "--code", "rate")),
     ("reference, graded", ("--on", "reference", "--code", "graded")),
+    ("emulator, rate", ("--on", "emulator", "--code", "rate")),
+    ("emulator, graded", ("--on", "emulator", "--code", "graded")),
     ("snnTorch, rate", ("--on", "snntorch", "--code", "rate")),
     ("snnTorch, graded", ("--on", "snntorch", "--code", "graded")),
     ("Brian2, rate", ("--on", "brian2", "--code", "rate")),
     ("Brian2, graded", ("--on", "brian2", "--code", "graded")),
+    ("Brian2 biology", ("--on", "brian2-biology", "--code", "rate", "--samples", "60")),
     ("Lava, rate", ("--on", "lava", "--code", "rate", "--samples", "60")),
     ("Lava, graded", ("--on", "lava", "--code", "graded", "--samples", "60")),
 )
-"""What is evaluated, and how; Lava steps one sample at a time, so it gets fewer."""
+"""What is evaluated, and how; the slow ones get fewer samples."""
 
 SAMPLES = "30"
 """Of which traces are recorded."""

@@ -27,6 +27,38 @@ A graded population (`Graded`), which sends only what changed, in multiples of t
 The brackets are the order of the additions: with weights on a dyadic grid the sums over spikes
 are exact in any order, and all the rest is done unit by unit, so that spikes can be compared bit by
 bit. A gain of beta is read when the spike arrives.
+
+A network that is `fixed` runs in integers. A population counts in its unit e, a power of two:
+its W is the whole number weight (source theta) / e, where a spiking source has theta 1, and
+threshold, floor, ceiling, bias, low, high and theta stand here for their multiple of e; current and
+pull are rounded to the nearest one, ties to even. With
+
+    k(r) = round(4096 r)                             for a decay, a damping or a beta
+    x * r = x k(r) / 4096, cut to a whole number towards zero
+    wrap(x) = x + n 2^24, so that -2^23 < wrap(x) <= 2^23
+    saturate(x) = min(max(x, 1 - 2^23), 2^23 - 1)
+
+the step of a spiking population is, v starting at 32 threshold,
+
+    a = a_one + a_beta * beta
+    u = wrap(u * (1 - current_decay) + 64 a)
+    d = u + 64 (bias + current + pull * beta)
+    v = saturate(v * (1 - voltage_decay) + d)
+    s = v >= 64 threshold
+    v = v - 64 threshold, or v = 0                   where s
+    v = min(max(v, 64 floor), 64 ceiling)
+
+and that of a graded one, which sends whole numbers q of theta,
+
+    g_one = wrap(g_one + a_one), g_beta = wrap(g_beta + a_beta)
+    d = (g_one + g_beta * beta) + (bias + current + pull * beta)
+    x = saturate(x + (activation(d) - x) * damping)  tanh: the nearest whole number of e
+    q = round((x - sent) / theta)
+    sent = sent + q theta
+
+Each time a wrap or a saturation changes a value is counted. What goes in and what comes out of a
+run is in the same real numbers as without: d and v are shown times e / 64, d and x of a graded
+population times e, a message as q theta.
 """
 
 from __future__ import annotations
@@ -144,6 +176,18 @@ class Projection:
 
 
 @dataclass(frozen=True, slots=True)
+class FixedPoint:
+    """That a network runs in integers: by population, its unit, how much one integer stands for."""
+
+    units: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        for name, unit in self.units.items():
+            if not (0.0 < unit < np.inf and np.frexp(unit)[0] == 0.5):
+                raise ValueError(f"the unit of {name!r} must be a power of two, not {unit}")
+
+
+@dataclass(frozen=True, slots=True)
 class SpikingNetwork:
     """Populations and projections on a clock of `dt` seconds a step; `output` is read out."""
 
@@ -151,6 +195,7 @@ class SpikingNetwork:
     populations: tuple[Population, ...]
     projections: tuple[Projection, ...]
     output: str
+    fixed: FixedPoint | None = None
 
     def __post_init__(self) -> None:
         names = [population.name for population in self.populations]
@@ -160,6 +205,8 @@ class SpikingNetwork:
             raise ValueError(f"the output {self.output!r} is none of the populations {names}")
         if not 0.0 < self.dt < np.inf:
             raise ValueError(f"dt must be above zero and finite, not {self.dt}")
+        if self.fixed is not None and set(self.fixed.units) != set(names):
+            raise ValueError(f"units of {sorted(self.fixed.units)} are not those of {names}")
         for projection in self.projections:
             for end in (projection.source, projection.target):
                 if end not in names:
@@ -190,6 +237,8 @@ class SpikingNetwork:
         for projection in self.projections:
             parts.update(f"{projection.name} {projection.delay} {projection.gain}".encode())
             parts.update(np.ascontiguousarray(projection.weight).tobytes())
+        if self.fixed is not None:
+            parts.update(f"{sorted(self.fixed.units.items())}".encode())
         return parts.hexdigest()
 
 
@@ -212,8 +261,16 @@ class Stimulus:
             if not np.isfinite(array).all():
                 raise ValueError(f"stimulus of {name!r} holds values that are not finite")
 
-    def check(self, network: SpikingNetwork) -> None:
-        """Refuse a stimulus that does not fit the network."""
+    def check(self, network: SpikingNetwork, *, integers: bool = False) -> None:
+        """Refuse a stimulus that does not fit the network.
+
+        And a network in fixed point, unless the simulator that asks has the step in `integers`.
+        """
+        if network.fixed is not None and not integers:
+            raise ValueError(
+                "the network is in fixed point, which this simulator does not run; "
+                "use the reference or the emulator, or leave it in floating point"
+            )
         for name, array in (*self.current.items(), *self.pull.items()):
             if array.shape[1] != network[name].size:
                 raise ValueError(f"stimulus of {name!r} has {array.shape[1]} columns")

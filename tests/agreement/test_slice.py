@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from neuro_eqprop.rate.field import field
 from neuro_eqprop.rate.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.solve import Outcome, Stop
-from neuro_eqprop.spiking.lower import Code
+from neuro_eqprop.spiking.lower import Code, LoweringError
 from neuro_eqprop.study.evaluation import evaluate
 from neuro_eqprop.study.folder import Run, open_run
 from neuro_eqprop.study.settings import Study
@@ -122,3 +123,23 @@ def test_the_trained_network_still_descends_its_gradient(trained: Trained) -> No
     gradient = implicit(network, params, x[rows], y[rows])
     for name, change in asked.items():
         assert cosine(change, -gradient[name]) >= 0.9999, name
+
+
+def test_two_hidden_layers_reach_their_accuracy(tmp_path: Path) -> None:
+    study = Study(
+        hidden=(96, 96),
+        activation="relu",
+        output="linear",
+        feedback=0.1,
+        beta=0.25,
+        epochs=40,
+        free_steps=6,
+        nudged_steps=3,
+    )
+    told = run_training(study, tmp_path / "run", force=False, resume=False, watch=nothing)
+    assert told["test_accuracy"] >= 0.98
+    run = open_run(tmp_path / "run")
+    spikes = evaluate(run, on="reference", code=Code.GRADED, steps=64, samples=None, watch=nothing)
+    assert spikes["agreement"] >= 0.99
+    with pytest.raises(LoweringError, match="hidden1"):
+        evaluate(run, on="reference", code=Code.RATE, steps=64, samples=None, watch=nothing)

@@ -261,7 +261,8 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     assert (tmp_path / "run").read_text() == "mine"
 
 
-LONG = replace(TINY, epochs=24)
+LONG = replace(TINY, epochs=120)
+"""Long enough that a signal sent after its first epochs finds it at work."""
 
 
 def child(out: Path, *more: str) -> subprocess.Popen[str]:
@@ -304,4 +305,4 @@ def test_interrupted_then_killed_a_run_still_ends_in_the_same_bytes(tmp_path: Pa
     run_training(LONG, whole, force=False, resume=False, watch=quiet)
     assert model(out) == model(whole)
     lines = (out / "metrics.jsonl").read_text()
-    assert [json.loads(line)["epoch"] for line in lines.splitlines()] == list(range(1, 25))
+    assert [json.loads(line)["epoch"] for line in lines.splitlines()] == list(range(1, 121))

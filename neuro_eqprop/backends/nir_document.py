@@ -1,0 +1,63 @@
+"""What a NIR file of ours holds, and the one door to the package `nir`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.spiking.ir import SpikingNetwork
+
+
+class NirError(ValueError):
+    """A NIR file cannot be written or read; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Weights from the input to a population: weight @ x is its current in every step."""
+
+    target: str
+    weight: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """All that a file holds: the network, how data enter it, and notes (plain JSON)."""
+
+    network: SpikingNetwork
+    feeds: tuple[Feed, ...] = ()
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = [population.name for population in self.network.populations]
+        for feed in self.feeds:
+            if feed.target not in names:
+                raise NirError(f"the input leads to {feed.target!r}, which is none of {names}")
+            shape = (self.network[feed.target].size, self.features)
+            if feed.weight.shape != shape or not shape[1]:
+                raise NirError(f"input weights of {feed.target!r} are {feed.weight.shape}")
+            if not np.isfinite(feed.weight).all():
+                raise NirError(f"input weights of {feed.target!r} are not all finite")
+
+    @property
+    def features(self) -> int:
+        """The size of the input: without feeds, the currents of the first population."""
+        if not self.feeds:
+            return self.network.populations[0].size
+        weight = self.feeds[0].weight
+        return int(weight.shape[1]) if weight.ndim == 2 else 0
+
+
+def library() -> Any:  # noqa: ANN401
+    """The package `nir`."""
+    try:
+        return import_module("nir")
+    except ImportError as error:
+        raise NirError(
+            f"the package nir cannot be imported ({error}); install it: pip install nir"
+        ) from error

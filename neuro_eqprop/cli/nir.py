@@ -1,0 +1,117 @@
+"""`neuro-eqprop nir doctor`: what the installed frameworks make of a NIR file, by running it."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.cli.base import (
+    Command,
+    Json,
+    WrongWordsError,
+    percent,
+    positive_float,
+    positive_int,
+)
+
+if TYPE_CHECKING:
+    from neuro_eqprop.backends.nir_assume import Assumptions
+
+RESETS = ("zero", "subtract")
+
+
+def options(parser: ArgumentParser) -> None:
+    """Which file, how long, and what to assume of one that does not say."""
+    add = parser.add_argument
+    add("action", choices=["doctor"], help="run it on every framework that is installed")
+    add("file", type=Path, metavar="NET.nir")
+    add("--steps", type=positive_int, default=64)
+    add("--samples", type=positive_int, default=4, metavar="N", help="drawn inputs, held constant")
+    add("--only", action="append", metavar="NAME", help="this framework alone; may be repeated")
+    told = "seconds of silence after which a framework is given up (60)"
+    add("--deadline", type=positive_float, default=60.0, metavar="S", help=told)
+    told = "of a file that does not say: seconds a step"
+    add("--assume-dt", type=positive_float, metavar="S", help=told)
+    add("--assume-delay", type=positive_int, metavar="STEPS", help="and of an edge (1)")
+    add("--assume-reset", choices=RESETS, help="and what a spike does (zero)")
+
+
+def assumptions(args: Namespace) -> Assumptions | None:
+    """What was said to be assumed, if anything."""
+    from neuro_eqprop.backends.nir_assume import Assumptions
+    from neuro_eqprop.spiking.ir import Reset
+
+    if args.assume_dt is not None:
+        reset = Reset(args.assume_reset or "zero")
+        return Assumptions(args.assume_dt, args.assume_delay or 1, reset)
+    if args.assume_delay or args.assume_reset:
+        raise WrongWordsError("--assume-delay and --assume-reset go with --assume-dt")
+    return None
+
+
+def asked(only: list[str] | None) -> list[tuple[str, bool]]:
+    """The frameworks to run, and whether they are simulators of ours."""
+    from neuro_eqprop.backends.nir_trial import IMPORTERS, OURS
+
+    for name in only or ():
+        if name not in (*OURS, *IMPORTERS):
+            raise UnknownNameError("framework", name, {*OURS, *IMPORTERS})
+    every = [(name, True) for name in OURS] + [(name, False) for name in IMPORTERS]
+    return [pair for pair in every if not only or pair[0] in only]
+
+
+def run(args: Namespace) -> Json:
+    """Run the reference, then every framework in a child process of its own."""
+    from neuro_eqprop.backends.from_nir import read
+    from neuro_eqprop.backends.nir_trial import examine, prepare
+    from neuro_eqprop.cli.progress import bar
+
+    assume, chosen = assumptions(args), asked(args.only)
+    document = read(args.file, assume)
+    trial = prepare(args.file, document, samples=args.samples, steps=args.steps)
+    frameworks = []
+    with bar("nir doctor", len(chosen)) as advance:
+        for name, ours in chosen:
+            found = asdict(examine(trial, name, ours=ours, deadline=args.deadline))
+            frameworks.append(found | {"verdict": found["verdict"].value})
+            advance(1, name)
+    return {
+        "file": str(args.file),
+        "digest": document.network.digest,
+        "steps": args.steps,
+        "samples": args.samples,
+        "values": int(trial.expected.size),
+        "events": int((trial.expected != 0).sum()),
+        "frameworks": frameworks,
+    }
+
+
+def show(outcome: Json, console: Console) -> None:
+    """A row for each framework."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("framework", "version", "read by", "runs it", "equal", "note"):
+        table.add_column(column, justify="right" if column == "equal" else "left")
+    for each in outcome["frameworks"]:
+        table.add_row(
+            each["framework"],
+            each["version"] or "",
+            each["reader"],
+            each["verdict"],
+            "" if each["equal"] is None else percent(each["equal"]),
+            escape(each["note"]),
+        )
+    console.print(table)
+    console.print(
+        f"against the reference: {outcome['samples']} inputs, {outcome['steps']} steps, "
+        f"{outcome['values']} output values, {outcome['events']} of them events"
+    )
+
+
+COMMAND = Command("nir", "what other frameworks make of a NIR file", options, run, show)

@@ -1,0 +1,179 @@
+"""The whole numbers of a network in fixed point, and the operations of its step on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuro_eqprop.activations import Activation, Curve, tanh
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.spiking.ir import (
+    Graded,
+    Population,
+    Projection,
+    Reset,
+    Spiking,
+    SpikingNetwork,
+)
+
+STATE_BITS = 24
+"""Of u, v, the sums and the state of a graded unit, with the sign."""
+FRACTION_BITS = 6
+"""Of u and v, below one of the weights."""
+DECAY_BITS = 12
+"""Of decays, dampings and betas."""
+TOP = 1 << (STATE_BITS - 1)
+ONE = 1 << DECAY_BITS
+FRACTION = 1 << FRACTION_BITS
+
+
+def twelve(part: float) -> int:
+    """A decay, damping or beta in whole parts of 4096."""
+    return round(part * ONE)
+
+
+def scale(x: Ints, part: int) -> Ints:
+    """x part / 4096, cut to a whole number towards zero."""
+    product = x * part
+    return np.asarray(np.sign(product) * (np.abs(product) >> DECAY_BITS))
+
+
+def wrap(x: Ints) -> Ints:
+    """x by as many times 2^24 that it lies above -2^23 and at most at 2^23."""
+    return np.asarray((x + (TOP - 1)) % (TOP << 1) - (TOP - 1))
+
+
+def saturate(x: Ints) -> Ints:
+    """The nearest value that fits."""
+    return np.asarray(np.minimum(np.maximum(x, 1 - TOP), TOP - 1))
+
+
+def divide(x: Ints, shift: int) -> Ints:
+    """x / 2^shift to the nearest whole number, ties to even."""
+    floor, rest = x >> shift, x & ((1 << shift) - 1)
+    half = (1 << shift) >> 1
+    up = (rest > half) | ((rest == half) & (floor & 1 == 1) & (shift > 0))
+    return np.asarray(floor + up)
+
+
+def nearest(values: Array, unit: float) -> Ints:
+    """Values as the nearest multiples of the unit, ties to even."""
+    return np.asarray(np.rint(values / unit), dtype=np.int64)
+
+
+def whole(values: Array, unit: float, what: str) -> Ints:
+    """Values as multiples of the unit, which they have to be."""
+    found = np.asarray(values / unit)
+    if not (np.abs(found) < 2.0**53).all() or not (found == np.rint(found)).all():
+        raise ValueError(f"{what} is no multiple of {unit}: quantise the network as a whole")
+    return found.astype(np.int64)
+
+
+def within(limit: float, unit: float, what: str) -> int:
+    """A limit as a whole number, no limit as one that no value reaches."""
+    if np.isinf(limit):
+        return int(np.sign(limit)) * 2**40
+    return int(whole(np.array(limit), unit, what))
+
+
+@dataclass(frozen=True, slots=True)
+class SpikingIntegers:
+    """A spiking population; threshold, floor and ceiling are 64 times what they are in units."""
+
+    unit: float
+    bias: Ints
+    keep_current: int
+    keep_voltage: int
+    threshold: int
+    subtract: bool
+    floor: int
+    ceiling: int
+
+    @property
+    def shown(self) -> float:
+        """What one of drive and voltage stands for."""
+        return self.unit / FRACTION
+
+
+@dataclass(frozen=True, slots=True)
+class GradedIntegers:
+    """A graded population; theta is 2^shift units."""
+
+    unit: float
+    bias: Ints
+    damping: int
+    shift: int
+    low: int
+    high: int
+    activation: Activation
+
+    @property
+    def shown(self) -> float:
+        """What one of drive and state stands for."""
+        return self.unit
+
+    def activate(self, drive: Ints) -> Ints:
+        """The activation of a drive."""
+        if self.activation.curve is Curve.TANH:
+            return nearest(tanh(drive * self.unit), self.unit)
+        return np.asarray(np.minimum(np.maximum(drive, self.low), self.high))
+
+
+def unit_of(network: SpikingNetwork, name: str) -> float:
+    """What one integer of a population stands for."""
+    if network.fixed is None:
+        raise ValueError("the network is not in fixed point; quantise it first")
+    return network.fixed.units[name]
+
+
+def integers(network: SpikingNetwork, population: Population) -> SpikingIntegers | GradedIntegers:
+    """A population in whole numbers; numbers that are none in its unit are refused."""
+    name, unit, neuron = population.name, unit_of(network, population.name), population.neuron
+    bias = whole(population.bias, unit, f"a bias of {name!r}")
+    if isinstance(neuron, Graded):
+        return graded(neuron, unit, name=name, bias=bias)
+    return spiking(neuron, unit, name=name, bias=bias)
+
+
+def spiking(neuron: Spiking, unit: float, *, name: str, bias: Ints) -> SpikingIntegers:
+    """A spiking population in whole numbers."""
+    threshold = within(neuron.threshold, unit, f"the threshold of {name!r}")
+    if not 0 < threshold << FRACTION_BITS < TOP:
+        raise ValueError(f"the threshold of {name!r} is {threshold} units and does not fit 17 bits")
+    return SpikingIntegers(
+        unit,
+        bias,
+        ONE - twelve(neuron.current_decay),
+        ONE - twelve(neuron.voltage_decay),
+        threshold << FRACTION_BITS,
+        neuron.reset is Reset.SUBTRACT,
+        within(neuron.floor, unit, f"the floor of {name!r}") << FRACTION_BITS,
+        within(neuron.ceiling, unit, f"the ceiling of {name!r}") << FRACTION_BITS,
+    )
+
+
+def graded(neuron: Graded, unit: float, *, name: str, bias: Ints) -> GradedIntegers:
+    """A graded population in whole numbers."""
+    theta = within(neuron.theta, unit, f"the theta of {name!r}")
+    if theta < 1 or theta & (theta - 1):
+        raise ValueError(f"the theta of {name!r} is {neuron.theta}, not a power of two")
+    damping = max(1, twelve(neuron.damping))
+    low = within(neuron.activation.low, unit, f"the least rate of {name!r}")
+    high = within(neuron.activation.high, unit, f"the greatest rate of {name!r}")
+    return GradedIntegers(unit, bias, damping, theta.bit_length() - 1, low, high, neuron.activation)
+
+
+def weights(network: SpikingNetwork, projection: Projection) -> Ints:
+    """The weights of a projection in whole numbers of its target, per spike or per theta."""
+    source, name = network[projection.source].neuron, projection.name
+    theta = source.theta if isinstance(source, Graded) else 1.0
+    found = whole(
+        projection.weight * theta, unit_of(network, projection.target), f"a weight of {name!r}"
+    )
+    sent = 1.0
+    if isinstance(source, Graded):
+        sent = 2 * TOP * unit_of(network, projection.source) / theta
+    if float(np.abs(found).sum(axis=1, dtype=float).max(initial=0.0)) * sent >= 2.0**52:
+        raise ValueError(f"the weights of {name!r} are too large to be added up in 53 bits")
+    return found

@@ -1,0 +1,244 @@
+"""A network in fixed point: integer weights of few bits, and everything else to match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil, frexp, inf
+
+import numpy as np
+
+from neuro_eqprop.spiking.integers import FRACTION, ONE, TOP, integers, nearest, twelve, weights
+from neuro_eqprop.spiking.ir import (
+    FixedPoint,
+    Graded,
+    Neuron,
+    Population,
+    Projection,
+    Spiking,
+    SpikingNetwork,
+)
+from neuro_eqprop.spiking.rounding import (
+    QuantisationError,
+    Rounded,
+    Rounding,
+    Scaling,
+    power_above,
+    round_weight,
+)
+
+FINE, COARSE = 2.0**-12, 2.0**-9
+"""Scales of weights are no finer, units no coarser, in thresholds (of graded units, in ones)."""
+SPIKING_UNIT, GRADED_UNIT = 2.0**-14, 2.0**-18
+"""Finer units would leave currents no room in 24 bits; in thresholds, and in ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectionReport:
+    """What became of the weights of a projection."""
+
+    name: str
+    exponent: int
+    """The scale, or what the scales are multiples of, is two to this power."""
+    factors: tuple[int, ...]
+    """By neuron; one number if all share the scale."""
+    largest: int
+    """The largest integer, in size."""
+    worst_error: float
+    rms_error: float
+    lost: int
+    """Weights that became zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class PopulationReport:
+    """What became of a population."""
+
+    name: str
+    unit: float
+    threshold: int
+    """Of a graded population, theta."""
+    bias_bits: int
+    """Bits of the largest bias, with its sign."""
+    reach: float
+    """The largest sum of inputs that could ever arrive, as a part of what fits 24 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuantisationReport:
+    """What quantising did to a network, part by part."""
+
+    rounding: Rounding
+    projections: tuple[ProjectionReport, ...]
+    populations: tuple[PopulationReport, ...]
+
+    @property
+    def may_wrap(self) -> tuple[str, ...]:
+        """Populations whose input can be so large that it wraps; runs count if it ever does."""
+        return tuple(population.name for population in self.populations if population.reach >= 1)
+
+
+def quantise(
+    network: SpikingNetwork, rounding: Rounding
+) -> tuple[SpikingNetwork, QuantisationReport]:
+    """The network in fixed point, its numbers being the nearest there are, and what that changed.
+
+    A projection and its transposed keep the same weights. Currents are rounded when it runs.
+    """
+    if network.fixed is not None:
+        raise QuantisationError("the network is in fixed point already")
+    rounded = round_all(network, rounding)
+    units = {p.name: unit(network, p, rounded) for p in network.populations}
+    populations = tuple(fit(p, units[p.name]) for p in network.populations)
+    projections = tuple(
+        replace(projection, weight=new.weight)
+        for projection, new in zip(network.projections, rounded, strict=True)
+    )
+    made = replace(
+        network, populations=populations, projections=projections, fixed=FixedPoint(units)
+    )
+    check_single(made)
+    changed = zip(network.projections, rounded, strict=True)
+    return made, QuantisationReport(
+        rounding,
+        tuple(judge(projection, new) for projection, new in changed),
+        tuple(measure(made, population) for population in made.populations),
+    )
+
+
+def payload(neuron: Neuron) -> float:
+    """What one spike, or one theta of a message, counts."""
+    return neuron.theta if isinstance(neuron, Graded) else 1.0
+
+
+def finest(network: SpikingNetwork, projection: Projection) -> float:
+    """The finest scale that weights of this projection may have."""
+    source, target = network[projection.source].neuron, network[projection.target].neuron
+    one = 1.0 if isinstance(target, Graded) else target.threshold
+    least = GRADED_UNIT if isinstance(target, Graded) else SPIKING_UNIT * one
+    return power_above(max(FINE * one, least / payload(source)))
+
+
+def round_all(network: SpikingNetwork, rounding: Rounding) -> list[Rounded]:
+    """All weights; those of two projections that are each other's transposed are rounded as one."""
+    found: list[Rounded] = []
+    for k, projection in enumerate(network.projections):
+        others = [j for j, other in enumerate(network.projections) if mirrored(projection, other)]
+        earlier = [j for j in others if j < k]
+        if earlier:
+            found.append(found[earlier[0]].backwards)
+            continue
+        both = [projection, *(network.projections[j] for j in others)]
+        own = replace(rounding, scaling=Scaling.LAYER) if k in others else rounding
+        limit = max(finest(network, each) for each in both)
+        found.append(round_weight(projection.weight, own, finest=limit))
+    return found
+
+
+def mirrored(a: Projection, b: Projection) -> bool:
+    """Whether b is a backwards."""
+    ends = (a.source, a.target) == (b.target, b.source)
+    return ends and a.gain is b.gain and np.array_equal(a.weight, b.weight.T)
+
+
+def unit(network: SpikingNetwork, population: Population, rounded: Sequence[Rounded]) -> float:
+    """What one integer of a population stands for: all that arrives is a multiple of it."""
+    neuron = population.neuron
+    if isinstance(neuron, Graded):
+        if frexp(neuron.theta)[0] != 0.5 or not GRADED_UNIT <= neuron.theta <= 1.0:
+            raise QuantisationError(
+                f"population {population.name!r} has theta {neuron.theta}, "
+                f"which is not a power of two from {GRADED_UNIT} to 1"
+            )
+        units = [max(neuron.theta / FRACTION, GRADED_UNIT)]
+    else:
+        units = [power_above(neuron.threshold * COARSE)]
+    for projection, weight in zip(network.projections, rounded, strict=True):
+        if projection.target == population.name:
+            units.append(weight.base * payload(network[projection.source].neuron))
+    return min(units)
+
+
+def fit(population: Population, unit: float) -> Population:
+    """A population with all its numbers multiples of the unit, and decays of 12 bits."""
+    neuron, bias = population.neuron, nearest(population.bias, unit) * unit
+    if isinstance(neuron, Graded):
+        rate = neuron.activation
+        ends = [end if np.isinf(end) else round(end / unit) * unit for end in (rate.low, rate.high)]
+        rate = replace(rate, low=ends[0], high=ends[1])
+        damping = max(1, twelve(neuron.damping)) / ONE
+        return replace(
+            population, neuron=replace(neuron, activation=rate, damping=damping), bias=bias
+        )
+    floor = neuron.floor if np.isinf(neuron.floor) else np.floor(neuron.floor / unit) * unit
+    ceiling = neuron.ceiling if np.isinf(neuron.ceiling) else ceil(neuron.ceiling / unit) * unit
+    new = Spiking(
+        decay(neuron.current_decay),
+        decay(neuron.voltage_decay),
+        round(neuron.threshold / unit) * unit,
+        neuron.reset,
+        float(floor),
+        float(ceiling),
+    )
+    return replace(population, neuron=new, bias=bias)
+
+
+def decay(part: float) -> float:
+    """A decay in whole parts of 4096; one that is there stays."""
+    return max(int(part > 0), twelve(part)) / ONE
+
+
+def check_single(network: SpikingNetwork) -> None:
+    """Refuse weights of which a single spike does not fit 24 bits."""
+    for projection in network.projections:
+        graded = isinstance(network[projection.target].neuron, Graded)
+        largest = int(np.abs(weights(network, projection)).max(initial=0))
+        if largest * (1 if graded else FRACTION) >= TOP:
+            most = float(np.abs(projection.weight).max())
+            raise QuantisationError(
+                f"projection {projection.name!r} has a weight of size {most:g}, of which a single "
+                "spike overflows 24 bits at the unit that the other weights of its target need; "
+                "scale weights and thresholds of the target to a common size"
+            )
+
+
+def judge(projection: Projection, new: Rounded) -> ProjectionReport:
+    """What became of the weights."""
+    error = new.weight - projection.weight
+    factors = tuple(int(f) for f in new.factor.ravel())
+    return ProjectionReport(
+        projection.name,
+        frexp(new.base)[1] - 1,
+        factors,
+        int(np.abs(new.whole).max(initial=0)),
+        float(np.abs(error).max(initial=0.0)),
+        float(np.sqrt(np.mean(error**2))),
+        int(np.count_nonzero((new.whole == 0) & (projection.weight != 0))),
+    )
+
+
+def most_sent(neuron: Neuron) -> float:
+    """The largest size of what a unit can have sent: spikes in a step, or the sum of messages."""
+    if isinstance(neuron, Graded):
+        rate = neuron.activation
+        return max(abs(rate.low), abs(rate.high)) / neuron.theta
+    return 1.0
+
+
+def measure(network: SpikingNetwork, population: Population) -> PopulationReport:
+    """What became of a population."""
+    numbers, neuron = integers(network, population), population.neuron
+    sums = np.zeros(population.size)
+    for projection in network.projections:
+        if projection.target == population.name:
+            whole = np.abs(weights(network, projection)).sum(axis=1)
+            sent = most_sent(network[projection.source].neuron)
+            sums = sums + np.where(whole > 0, whole, 0) * sent if sent < inf else sums + inf
+    if isinstance(neuron, Graded):
+        threshold, gain = round(neuron.theta / numbers.unit), 1.0
+    else:
+        threshold = round(neuron.threshold / numbers.unit)
+        gain = FRACTION / max(neuron.current_decay, 1 / ONE)
+    bias_bits = int(np.abs(numbers.bias).max()).bit_length() + 1
+    reach = float(sums.max()) * gain / TOP
+    return PopulationReport(population.name, numbers.unit, threshold, bias_bits, reach)

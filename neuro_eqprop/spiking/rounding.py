@@ -1,0 +1,93 @@
+"""Weights as integers of few bits, and the scale that they share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from math import frexp
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.spiking.integers import nearest
+
+MANTISSA = 2.0**-7
+"""Scales by neuron are multiples of this part of the projection's largest."""
+
+
+class QuantisationError(ValueError):
+    """A network does not go into integers; the message names the part and the reason."""
+
+
+class Scaling(Enum):
+    """What shares a scale."""
+
+    LAYER = "layer"
+    """All weights of a projection; the scale is a power of two, a chip's weight exponent."""
+    NEURON = "neuron"
+    """The weights of a target neuron, and of its counterpart backwards; pays below five bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """How weights become integers: of so many bits, with scales by layer or neuron, or even only.
+
+    `even` is what Lava's Dense makes of weights of both signs, so that it leaves these alone.
+    """
+
+    bits: int
+    scaling: Scaling = Scaling.LAYER
+    even: bool = False
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.bits <= 24 or self.most < 1:
+            least = 3 if self.even else 2
+            raise QuantisationError(f"weights have {least} to 24 bits, not {self.bits}")
+
+    @property
+    def step(self) -> int:
+        """The distance of two integers that can be told apart."""
+        return 2 if self.even else 1
+
+    @property
+    def most(self) -> int:
+        """The largest integer, in size."""
+        return int((1 << (self.bits - 1)) - self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """Integer weights: weight = whole factor base, the factor being that of a row or column."""
+
+    whole: Ints
+    factor: Ints
+    base: float
+
+    @property
+    def weight(self) -> Array:
+        """The weights in real numbers."""
+        return np.asarray(self.whole * self.factor * self.base)
+
+    @property
+    def backwards(self) -> Rounded:
+        """The transposed."""
+        return Rounded(self.whole.T, self.factor.T, self.base)
+
+
+def power_above(x: float) -> float:
+    """The least power of two that is not below x."""
+    mantissa, exponent = frexp(x)
+    return 2.0 ** (exponent - 1 if mantissa == 0.5 else exponent)
+
+
+def round_weight(weight: Array, rounding: Rounding, *, finest: float = 0.0) -> Rounded:
+    """The nearest weights that few bits can hold, ties to even, at a scale of at least `finest`."""
+    largest = float(np.abs(weight).max(initial=0.0))
+    base = max(power_above(largest / rounding.most), finest) if largest else max(finest, 1.0)
+    factor = np.ones((1, 1), dtype=np.int64)
+    if rounding.scaling is Scaling.NEURON and largest:
+        base = max(base * MANTISSA, finest)
+        rows = np.abs(weight).max(axis=1, keepdims=True)
+        factor = np.maximum(1, np.ceil(rows / (rounding.most * base))).astype(np.int64)
+    whole = rounding.step * nearest(weight / factor, base * rounding.step)
+    return Rounded(np.asarray(whole), factor, base)

@@ -1,0 +1,265 @@
+"""NIR files there and back, in the place of a run, and what frameworks make of them."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neuro_eqprop.activations import HARD_SIGMOID, RELU, TANH, box
+from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.backends.from_nir import from_nir, read
+from neuro_eqprop.backends.nir_document import Document, Feed, NirError
+from neuro_eqprop.backends.nir_trial import Verdict, examine, prepare
+from neuro_eqprop.backends.to_nir import to_nir, write
+from neuro_eqprop.cli import main
+from neuro_eqprop.files.checkpoint import Checkpoint, save
+from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.spiking.ir import (
+    Gain,
+    Graded,
+    Neuron,
+    Population,
+    Projection,
+    Reset,
+    Spiking,
+    SpikingNetwork,
+)
+from neuro_eqprop.spiking.lower import Code
+from neuro_eqprop.study.folder import MODEL, STUDY, open_run
+from neuro_eqprop.study.settings import Study
+from neuro_eqprop.study.settings import write as as_toml
+from neuro_eqprop.study.translation import document_of, open_nir
+from neuro_eqprop.testing.check import check_case
+from neuro_eqprop.testing.draw import draw_case
+
+DECAYS = st.sampled_from([0.0, 1.0, 0.5, 0.1]) | st.floats(0.0, 1.0)
+NUMBERS = st.floats(-1e6, 1e6)
+NAMES = st.text(min_size=1, max_size=8).filter(lambda name: name.isprintable())
+
+
+@st.composite
+def neurons(draw: st.DrawFn) -> Neuron:
+    if draw(st.booleans()):
+        rate = draw(st.sampled_from([HARD_SIGMOID, RELU, TANH, box(0.3)]))
+        return Graded(rate, draw(st.floats(1e-6, 10.0)), draw(st.floats(0.01, 1.0)))
+    threshold = draw(st.floats(1e-3, 1e3))
+    floor, ceiling = draw(st.sampled_from([(-inf, inf), (-0.1, inf), (0.0, threshold)]))
+    reset = draw(st.sampled_from(Reset))
+    return Spiking(draw(DECAYS), draw(DECAYS), threshold, reset, floor, ceiling)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> Document:
+    names = draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    sizes = {name: int(rng.integers(1, 5)) for name in names}
+    populations = tuple(
+        Population(name, draw(neurons()), rng.normal(size=sizes[name]) * (rng.random() < 0.8))
+        for name in names
+    )
+    ends = draw(st.lists(st.tuples(*[st.sampled_from(names)] * 2), max_size=4))
+    projections = tuple(
+        Projection(a, b, rng.normal(size=(sizes[b], sizes[a])), int(rng.integers(1, 9)), gain)
+        for (a, b), gain in zip(ends, [*Gain, *Gain], strict=False)
+    )
+    dt = draw(st.floats(1e-9, 10.0))
+    network = SpikingNetwork(dt, populations, projections, draw(st.sampled_from(names)))
+    entered = draw(st.lists(st.sampled_from(names), max_size=2))
+    feeds = tuple(Feed(name, rng.normal(size=(sizes[name], 3))) for name in entered)
+    return Document(network, feeds, {"number": draw(NUMBERS)})
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None)
+@given(documents())
+def test_there_and_back_everything_is_equal(document: Document) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "net.nir"
+        write(document, path)
+        back = read(path)
+        first = path.read_bytes()
+        write(back, path)
+        assert path.read_bytes() == first
+    assert back.network.digest == document.network.digest
+    assert [p.neuron for p in back.network.populations] == [
+        p.neuron for p in document.network.populations
+    ]
+    assert back.notes == document.notes
+    for mine, right in zip(back.feeds, document.feeds, strict=True):
+        assert (mine.target, mine.weight.tobytes()) == (right.target, right.weight.tobytes())
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_what_was_read_runs_as_what_was_written(number: int, tmp_path: Path) -> None:
+    from neuro_eqprop.backends.emulator import Emulator
+
+    case = draw_case(3, number)
+    to_nir(case.network, tmp_path / "net.nir")
+    check_case(Emulator(), replace(case, network=from_nir(tmp_path / "net.nir")))
+
+
+# A file in the place of a run.
+
+
+def put(folder: Path, network: Network) -> Path:
+    """A run with random weights, as training leaves one."""
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    params = {
+        name: value + rng.normal(0.0, 0.05, value.shape) * (value.ndim == 1)
+        for name, value in initialise(network, rng).items()
+    }
+    save(folder / MODEL, Checkpoint(network, params, 1))
+    (folder / STUDY).write_text(as_toml(Study(beta=0.25)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rates = {"hidden_rate": HARD_SIGMOID, "output_rate": HARD_SIGMOID}
+    network = layered(64, (12, 8), 10, **rates, bound=None, feedback=0.5)
+    return put(tmp_path_factory.mktemp("nir") / "run", network)
+
+
+def call(*words: object) -> tuple[int, str]:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([str(word) for word in words])
+    return code, err.getvalue() or out.getvalue()
+
+
+def told(*words: object) -> dict[str, Any]:
+    code, out = call(*words, "--json")
+    assert code == 0, out
+    return dict(json.loads(out))
+
+
+@pytest.mark.parametrize("code", ["rate", "graded"])
+def test_evaluating_the_file_is_evaluating_the_run(run: Path, tmp_path: Path, code: str) -> None:
+    path = tmp_path / "net.nir"
+    made = told("translate", run, "--out", path, "--code", code)
+    assert made["digest"] == from_nir(path).digest
+    assert (made["path"], made["code"], made["features"]) == (str(path), code, 64)
+    assert [p["name"] for p in made["populations"]] == ["hidden1", "hidden2", "output"]
+    assert len(made["projections"]) == 4
+    common = ("--on", "emulator", "--samples", 40)
+    of_file = told("evaluate", path, "--dataset", "digits", *common)
+    of_run = told("evaluate", run, "--code", code, *common)
+    same = ("code", "steps", "accuracy", "spikes_per_neuron", "synops_per_sample")
+    assert {key: of_file[key] for key in same} == {key: of_run[key] for key in same}
+    assert of_file["pearson"] == pytest.approx(of_run["pearson"], abs=1e-3)
+    assert not list(tmp_path.glob("*.jsonl"))
+
+
+def test_a_looped_network_and_its_nudge_come_back(tmp_path: Path) -> None:
+    rates = {"hidden_rate": TANH, "output_rate": HARD_SIGMOID}
+    folder = put(tmp_path / "run", looped(64, 9, 10, **rates, bound=0.95))
+    document = document_of(open_run(folder), Code.GRADED, nudged=True)
+    write(document, tmp_path / "net.nir")
+    opened = open_nir(tmp_path / "net.nir", "digits")
+    assert opened.network.digest == document.network.digest
+    assert any(p.gain is Gain.BETA for p in opened.network.projections)
+    assert opened.run.model.network == open_run(folder).model.network
+    assert opened.run.study.beta == 0.25
+
+
+def test_wrong_words_and_wrong_files_are_told_apart(run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "net.nir"
+    told("translate", run, "--out", path)
+    assert call("translate", run, "--out", path)[0] == 1
+    assert call("translate", run, "--out", path, "--code", "morse")[0] == 2
+    code, said = call("evaluate", path, "--on", "rate")
+    assert (code, "--dataset" in said) == (2, True)
+    assert call("evaluate", run, "--dataset", "digits")[0] == 2
+    assert call("evaluate", path, "--dataset", "digits", "--code", "graded")[0] == 2
+    assert call("evaluate", tmp_path / "none.nir", "--dataset", "digits")[0] == 1
+    to_nir(from_nir(path), path)
+    code, said = call("evaluate", path, "--dataset", "digits")
+    assert (code, "holds no rate network" in said) == (1, True)
+    assert call("nir", "doctor", path, "--only", "nobody")[0] == 2
+
+
+def test_a_network_that_is_not_what_its_rates_become_is_refused(run: Path, tmp_path: Path) -> None:
+    document = document_of(open_run(run), Code.RATE, nudged=False)
+    first, *rest = document.network.projections
+    odd = replace(document.network, projections=(replace(first, delay=2), *rest))
+    write(replace(document, network=odd), tmp_path / "net.nir")
+    with pytest.raises(NirError, match="not what its rate network becomes"):
+        open_nir(tmp_path / "net.nir", "digits")
+
+
+# What frameworks make of it.
+
+FORGETFUL = Spiking(1.0, 1.0, 1.0, Reset.ZERO, -inf, inf)
+LEAKY = Spiking(1.0, 0.125, 1.0, Reset.ZERO, -inf, inf)
+INTEGRATE = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, -1.0, 2.0)
+
+
+def pair(neuron: Neuron, *, back: bool) -> Document:
+    rng = np.random.default_rng(1)
+    weight = np.rint(64 * rng.normal(0.2, 0.3, (5, 8))) / 64
+    feed = Feed("a", np.rint(64 * rng.normal(0.2, 0.5, (8, 6))) / 64)
+    a, b = Population("a", neuron, np.zeros(8)), Population("b", neuron, np.zeros(5))
+    ways = (Projection("a", "b", weight), Projection("b", "a", weight.T.copy()))
+    if back:
+        return Document(SpikingNetwork(1e-4, (a, b), ways, "b"), (feed,))
+    return Document(SpikingNetwork(1e-4, (a,), (), "a"), (feed,))
+
+
+@pytest.mark.slow
+@pytest.mark.snntorch
+@pytest.mark.parametrize(
+    ("neuron", "back", "verdict"),
+    [
+        (FORGETFUL, False, Verdict.EQUAL),
+        (LEAKY, True, Verdict.DIFFERENT),
+        (INTEGRATE, True, Verdict.FAILS),
+    ],
+)
+def test_the_importer_of_snntorch_is_run_and_judged(
+    neuron: Neuron, back: bool, verdict: Verdict, tmp_path: Path
+) -> None:
+    pytest.importorskip("nirtorch")
+    path = tmp_path / "net.nir"
+    write(pair(neuron, back=back), path)
+    trial = prepare(path, read(path), samples=2, steps=32)
+    assert 0.02 < np.mean(trial.expected) < 0.98
+    found = examine(trial, "snntorch", ours=False, deadline=60.0)
+    assert (found.verdict, found.reader, found.version is None) == (verdict, "snntorch", False)
+    if verdict is Verdict.FAILS:
+        assert (found.equal, found.note) == (None, "AssertionError: r != 1 not supported")
+    else:
+        assert found.equal is not None
+        assert (found.equal == 1.0) is (verdict is Verdict.EQUAL)
+
+
+def test_the_doctor_tells_what_was_run_and_what_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "net.nir"
+    write(pair(INTEGRATE, back=True), path)
+    words = ("--only", "emulator", "--only", "spyx", "--steps", 20, "--samples", 2)
+    outcome = told("nir", "doctor", path, *words)
+    emulator, spyx = outcome["frameworks"]
+    assert (emulator["verdict"], emulator["equal"]) == ("equal", 1.0)
+    assert (spyx["verdict"], spyx["equal"], spyx["version"]) == ("not installed", None, None)
+    assert (outcome["values"], outcome["digest"]) == (200, from_nir(path).digest)
+    assert outcome["events"] > 0
+
+
+def test_a_framework_that_is_silent_is_given_up(tmp_path: Path) -> None:
+    path = tmp_path / "net.nir"
+    write(pair(INTEGRATE, back=True), path)
+    trial = prepare(path, read(path), samples=1, steps=4)
+    found = examine(trial, "emulator", ours=True, deadline=0.01)
+    assert found.verdict is Verdict.FAILS
+    assert found.note == "no sign of life for 0.01 s"
