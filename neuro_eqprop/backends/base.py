@@ -29,6 +29,7 @@ class Feature(Enum):
     GATED_GAIN = "gains switched between phases"
     GRADED = "graded messages"
     TANH = "graded tanh"
+    EXACT = "the same spikes as the reference"
 
 
 @dataclass(frozen=True, slots=True)

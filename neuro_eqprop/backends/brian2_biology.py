@@ -38,7 +38,10 @@ VALUES = 4_000_000
 """Synapses plus recorded values that one Brian2 run may hold."""
 
 UNSUPPORTED = "membranes of the biological rendering send binary spikes; use the backend brian2"
-SUPPORT = Support({Feature.GRADED: UNSUPPORTED, Feature.TANH: UNSUPPORTED})
+STATISTICAL = "membranes in continuous time follow the rates, not the reference spike for spike"
+SUPPORT = Support(
+    {Feature.GRADED: UNSUPPORTED, Feature.TANH: UNSUPPORTED, Feature.EXACT: STATISTICAL}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import numpy as np
 from neuro_eqprop.activations import Activation, Curve
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.nir_assume import Assumptions, assumed
-from neuro_eqprop.backends.nir_document import Document, Feed, NirError, library
+from neuro_eqprop.backends.nir_document import Document, Feed, NirError, damaged, library
 from neuro_eqprop.backends.to_nir import KEY, SEMANTICS, VERSION, graph_of
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -87,6 +87,8 @@ def inspect(path: Path) -> None:
 
     if path.stat().st_size > LARGEST:
         raise NirError(f"{path} is larger than {LARGEST} bytes")
+    if damaged(path.read_bytes()):
+        raise NirError(f"{path} is damaged: its bytes are not those written; write it again")
     claimed, seen = 0, 0
     with h5py.File(path, "r") as file:
         waiting = [(file, 0)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from importlib import import_module
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.spiking.ir import SpikingNetwork
+
+SEAL = b"neuro_eqprop sha256 "
 
 
 class NirError(ValueError):
@@ -61,3 +64,17 @@ def library() -> Any:  # noqa: ANN401
         raise NirError(
             f"the package nir cannot be imported ({error}); install it: pip install nir"
         ) from error
+
+
+def seal(content: bytes) -> bytes:
+    """What follows the content of a file: HDF5 minds no bytes after its own, and drops them when
+    it changes the file.
+    """
+    return SEAL + sha256(content).digest()
+
+
+def damaged(content: bytes) -> bool:
+    """Whether a file has a seal that is not its own; HDF5 can loop for ever on such a file."""
+    size = len(SEAL) + sha256().digest_size
+    end = content[-size:]
+    return end.startswith(SEAL) and end != seal(content[:-size])

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.nir_document import Document, Feed, library
+from neuro_eqprop.backends.nir_document import Document, Feed, library, seal
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -199,6 +199,8 @@ def write(document: Document, path: Path) -> None:
     os.close(handle)
     try:
         nir.write(draft, graph)
+        content = Path(draft).read_bytes()
+        Path(draft).write_bytes(content + seal(content))
         Path(draft).chmod(0o644)
         Path(draft).replace(path)
     except BaseException:

@@ -167,9 +167,7 @@ def counted(args: Namespace, workload: Workload) -> Json:
 
     by_phase = workload.phases(learning=False).values()
     return {
-        "from": str(args.counts)
-        if args.counts
-        else "a run on the emulator made for this",
+        "from": str(args.counts) if args.counts else "a run on the emulator made for this",
         "samples": workload.samples,
         "steps": workload.steps,
         "code": None if args.counts else args.code,

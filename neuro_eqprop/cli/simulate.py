@@ -8,29 +8,31 @@ from pathlib import Path
 from rich.console import Console
 
 from neuro_eqprop.cli.base import Command, Json, facts, positive_int
-from neuro_eqprop.cli.evaluate import STEPS, code_named, code_options
+from neuro_eqprop.cli.evaluate import STEPS, code_options, open_source, source_options
 
 
 def options(parser: ArgumentParser) -> None:
     """Which run, where, what to record."""
     add = parser.add_argument
-    add("run", type=Path, metavar="RUN")
+    source_options(parser)
     add("--on", required=True, metavar="WHERE", help="rate, or a simulator")
     add("--samples", type=positive_int, default=10, metavar="N")
-    add("--traces", type=Path, metavar="FILE.h5", help="RUN/traces.h5 if not given")
+    add("--traces", type=Path, metavar="FILE.h5", help="RUN/traces.h5 or NET.h5 if not given")
     add("--phases", action="store_true", help="run the nudged phases too")
     add("--record", action="append", default=[], metavar="POPULATION:VARIABLE")
     add("--force", action="store_true", help="replace the trace file")
     code_options(parser)
+    parser.set_defaults(code=None)
 
 
 def run(args: Namespace) -> Json:
     """Simulate and write the trace."""
     from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.study.folder import TRACES, open_run
+    from neuro_eqprop.study.folder import TRACES
     from neuro_eqprop.study.simulation import Simulation, simulate
 
-    code = code_named(args.code)
+    opened, code = open_source(args.run, args.dataset, args.code)
+    beside = args.run / TRACES if args.run.is_dir() else args.run.with_suffix(".h5")
     simulation = Simulation(
         on=args.on,
         samples=args.samples,
@@ -41,9 +43,9 @@ def run(args: Namespace) -> Json:
     )
     with bar(f"on {args.on}", args.samples) as advance:
         return simulate(
-            open_run(args.run),
+            opened,
             simulation,
-            args.traces or args.run / TRACES,
+            args.traces or beside,
             force=args.force,
             watch=lambda more: advance(more, "samples"),
         )

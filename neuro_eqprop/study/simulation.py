@@ -167,7 +167,8 @@ def note(at: Field, state: State, record: Record, seen: dict[tuple[str, str], li
 
 
 def digest_of(run: Run) -> str:
-    """A hash of the trained network as it lies on the disk."""
+    """A hash of the trained network as it lies on the disk, in its folder or in a NIR file."""
     from hashlib import sha256
 
-    return sha256((run.path / MODEL).read_bytes()).hexdigest()
+    path = run.path / MODEL if run.path.is_dir() else run.path
+    return sha256(path.read_bytes()).hexdigest()

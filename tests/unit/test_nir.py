@@ -217,20 +217,13 @@ def test_weights_may_be_changed_by_others(path: Path) -> None:
     assert from_nir(path).projections[1].weight[0, 0] == 0.5
 
 
-def test_damaged_bytes_give_our_error_or_a_network(path: Path) -> None:
+def test_damaged_bytes_are_refused(path: Path) -> None:
     whole, rng = path.read_bytes(), np.random.default_rng(0)
-    outcomes = set()
-    for _ in range(60):
+    for place in rng.integers(0, len(whole) - 100, 30):
         hurt = bytearray(whole)
-        for place in rng.integers(0, len(hurt), 8):
-            hurt[place] = int(rng.integers(256))
+        hurt[place] ^= 1 << int(rng.integers(8))
         path.write_bytes(hurt)
-        try:
-            from_nir(path)
-            outcomes.add("read")
-        except NirError:
-            outcomes.add("refused")
-    assert outcomes == {"read", "refused"}
+        assert "is damaged" in refused(path)
 
 
 def test_a_failed_write_leaves_what_was_there(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
