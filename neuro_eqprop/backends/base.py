@@ -62,7 +62,8 @@ class Result:
     messages: Mapping[str, Ints]
     """Spikes or messages each unit sent in each phase."""
     firing: Mapping[str, Array]
-    """Mean over the window of s, or for a graded unit of what it has sent in sum."""
+    """Mean over the window of s, for a graded unit of what it has sent in sum, or of the rate x
+    that a unit follows."""
     drive: Mapping[str, Array]
     """Mean over the window of the drive: the pre-activation."""
     overflows: Mapping[str, Overflow] = field(default_factory=dict)

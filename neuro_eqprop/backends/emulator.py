@@ -110,7 +110,7 @@ class Emulator:
         sink: Sink,
     ) -> Result:
         """Run all samples through the schedule."""
-        stimulus.check(network, integers=True)
+        stimulus.check(network, all_steps=True)
         tables, log = self.tables(network), plan_log(network, record)
         shape = (stimulus.samples, len(schedule), tables.units)
         messages, firing, drive = np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape)
@@ -122,7 +122,7 @@ class Emulator:
             part = stimulus if at_once >= stimulus.samples else stimulus.take(start, stop)
             values = np.zeros((part.samples if log.width else 0, steps, log.width))
             into = (messages[start:stop], firing[start:stop], drive[start:stop], overflows, values)
-            perform(tables, part, schedule, log=log, into=into)
+            perform(tables, part, schedule, first=start, log=log, into=into)
             for k in range(part.samples):
                 sink.sample(start + k, log.recording(values[k], tables) if log.width else EMPTY)
         return Result(
@@ -144,10 +144,14 @@ def perform(
     stimulus: Stimulus,
     schedule: Schedule,
     *,
+    first: int,
     log: Log,
     into: tuple[Ints, Array, Array, Ints | None, Array],
 ) -> None:
-    """Run these samples; messages, firing, drive, overflows and recorded values are written."""
+    """Run these samples, whose numbers begin at `first`.
+
+    Messages, firing, drive, overflows and recorded values are written.
+    """
     from neuro_eqprop.backends.emulator_kernels import emulate
 
     given = np.empty((stimulus.samples, tables.units))
@@ -157,6 +161,10 @@ def perform(
         given[:, a:z] = tables.bias(population) + tables.taken(name, stimulus.current.get(name))
         if name in stimulus.pull:
             pull[:, a:z] = tables.taken(name, stimulus.pull[name])
-    lengths = np.array([(phase.steps, phase.window) for phase in schedule], dtype=np.int64)
+    phases = [(phase.steps, phase.window) for phase in schedule]
+    lengths = np.array(phases, dtype=np.int64).reshape(-1, 2)
     betas = np.array([tables.beta(phase.beta) for phase in schedule], dtype=np.float64)
-    emulate(*tables.parts, lengths.reshape(-1, 2), betas, given, pull, log.columns, *into)
+    courses, starts = tables.courses(int(lengths[:, 0].sum())), tables.starts()
+    course = (lengths, betas, given, pull, log.columns, courses, starts, first)
+    arguments = (*tables.parts, *course, *into)
+    emulate(*arguments)

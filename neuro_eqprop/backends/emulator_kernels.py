@@ -28,14 +28,20 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 SPIKING, GRADED = 0, 1
 """Kinds of neuron."""
-START, STOP, KIND, GATED = range(4)
+START, STOP, KIND, GATED, FOLLOWS = range(5)
 """Columns of the tables of populations and of blocks; GATED: something arrives by beta."""
+PREDICTIVE, RANDOM = 1, 2
+"""How a population that FOLLOWS a rate tells it; else zero."""
 SOURCE, TARGET, DELAY, BY_BETA, SPARSE, OFFSET = range(6)
 """Columns of the table of projections; OFFSET is where its weights, or its heads, begin."""
-KEEP_CURRENT, KEEP_VOLTAGE, THRESHOLD, SUBTRACT, FLOOR, CEILING = range(6)
-"""Constants of a block of spiking units."""
-THETA, INVERSE, DAMPING, LOW, HIGH, BENT, UNIT = range(7)
-"""Constants of a block of graded units; INVERSE is 1 / theta if that is exact, else 0."""
+LOW, HIGH, BENT = range(3)
+"""Constants of a block: the activation; of tanh, only BENT."""
+KEEP_CURRENT, KEEP_VOLTAGE, THRESHOLD, SUBTRACT, FLOOR, CEILING = range(3, 9)
+"""More of a block of spiking units."""
+THETA, INVERSE, DAMPING, UNIT = range(3, 7)
+"""More of a block of graded units; INVERSE is 1 / theta if that is exact, else 0."""
+BEFORE, GAIN, STEP = range(3)
+"""Columns of the courses of a block that follows a rate: lambda', lambda, eps at each step."""
 WRAPS, SATURATIONS = range(2)
 """Columns of the table of overflows, which has a row for each block."""
 ROWS, MEMORY = 12, 6
@@ -43,7 +49,7 @@ ROWS, MEMORY = 12, 6
 
 POWERS = 2.0 ** np.arange(59)
 TOP, WHOLE, FRACTION = 2.0**23, 2.0**24, 2.0**6
-FOUR, NEXT = uint64(4), uint64(1)
+FOUR, NEXT, STRIDE = uint64(4), uint64(1), uint64(0x9E3779B97F4A7C15)
 
 
 def inner(function: Function) -> Function:
@@ -166,6 +172,64 @@ def fire(
         drive[i] = d
         v = keep * held[i] + d
         spike = v >= threshold
+        after = v - threshold if subtract else 0.0
+        v = after if spike else v
+        v = floor if v < floor else v
+        held[i] = ceiling if v > ceiling else v
+        sends[i] = spike
+
+
+@inner
+def decode(
+    before: float, a: int, z: int, one: Array, u: Array, outside: Array, drive: Array
+) -> None:
+    """Current and drive of units that follow a rate; what arrived is taken away."""
+    for i in range(uint64(a), uint64(z)):
+        u[i] = (1.0 - before) * u[i] + before * one[i]
+        one[i] = 0.0
+        drive[i] = u[i] + outside[i]
+
+
+@inner
+def mixed(z: np.uint64) -> np.uint64:
+    """`neuro_eqprop.spiking.chance.mix` of one number."""
+    z = (z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> uint64(27))) * uint64(0x94D049BB133111EB)
+    return z ^ (z >> uint64(31))
+
+
+@inner
+def draw(a: int, z: int, start: np.uint64, sample: int, t: int, drawn: Array) -> None:
+    """`neuro_eqprop.spiking.chance.uniform` of one sample, its seed being mixed already."""
+    row = mixed(mixed(start + STRIDE * (uint64(sample) + NEXT)) + STRIDE * uint64(t))
+    for i in range(uint64(z - a)):
+        drawn[uint64(a) + i] = (mixed(row + STRIDE * i) >> uint64(11)) * 2.0**-53
+
+
+@inner
+def tell(
+    c: Array,
+    course: Array,
+    random: bool,
+    a: int,
+    z: int,
+    aim: Array,
+    x: Array,
+    held: Array,
+    drawn: Array,
+    sends: Marks,
+) -> None:
+    """Rate, voltage and spike of units that follow a rate."""
+    low, high, keep, threshold = c[LOW], c[HIGH], c[KEEP_VOLTAGE], c[THRESHOLD]
+    subtract, floor, ceiling = c[SUBTRACT] != 0.0, c[FLOOR], c[CEILING]
+    gain, step = course[GAIN], course[STEP]
+    for i in range(uint64(a), uint64(z)):
+        rho = low if aim[i] < low else aim[i]
+        rho = high if rho > high else rho
+        y = x[i] + step * (rho - x[i])
+        v = keep * held[i] + (y - (1.0 - gain) * x[i]) / gain
+        spike = y > drawn[i] if random else v >= threshold
+        x[i] = y
         after = v - threshold if subtract else 0.0
         v = after if spike else v
         v = floor if v < floor else v
@@ -416,6 +480,9 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
     given: Array,
     pull: Array,
     columns: Ints,
+    courses: Array | None,
+    starts: Places,
+    first: int,
     messages: Ints,
     firing: Array,
     drives: Array,
@@ -427,7 +494,8 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
     `given` is bias + current and `pull` the pull, (samples, units); `messages`, `firing` and
     `drives` are (samples, phases, units), `log` is (samples, steps, columns). What is not needed of
     pull, columns and log is empty. With `overflows`, (blocks, 2), all is in whole numbers; they are
-    exact in float64, and without it that part is not compiled.
+    exact in float64, and without it that part is not compiled. So with `courses` of blocks that
+    follow a rate, (blocks, steps, 3); `starts` are their seeds, `first` the number of a sample.
     """
     units, depth = given.shape[1], 1
     for j in range(projections.shape[0]):
@@ -471,6 +539,27 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                         if spiking:
                             if blocks[b, GATED] and beta != 0.0:
                                 mix(beta, a, z, one, by_beta)
+                            if courses is not None:  # noqa: SIM102 - alone, it is left out
+                                if blocks[b, FOLLOWS]:
+                                    course = courses[b, t]
+                                    decode(course[BEFORE], a, z, one, u, outside, drive)
+                                    if bent:
+                                        tanh(a, z, drive, aim, rest, power)
+                                    if blocks[b, FOLLOWS] == RANDOM:
+                                        draw(a, z, starts[b], first + sample, t + 1, message)
+                                    tell(
+                                        c,
+                                        course,
+                                        blocks[b, FOLLOWS] == RANDOM,
+                                        a,
+                                        z,
+                                        aim if bent else drive,
+                                        sent,
+                                        held,
+                                        message,
+                                        sends,
+                                    )
+                                    continue
                             if c[KEEP_CURRENT] != 0.0:
                                 smooth(c[KEEP_CURRENT], a, z, one, u)
                             fire(c, a, z, one, outside, drive, held, sends)
@@ -500,13 +589,15 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                         overflows[b, SATURATIONS] += clipped
                 for p in range(populations.shape[0]):
                     a, z, e = populations[p, START], populations[p, STOP], slot * width
-                    if populations[p, KIND] == SPIKING and tick == steps - window:
+                    spiking, counted = populations[p, KIND] == SPIKING, tick >= steps - window
+                    follows = populations[p, FOLLOWS] != 0
+                    if spiking and not follows and tick == steps - window:
                         settle(a, z, -1.0, counts, rates)
                     ends[slot, p] = collect(a, z, sends, lists, e + a, counts)
-                    if populations[p, KIND] == GRADED:
+                    if not spiking:
                         load(a, lists, e + a, ends[slot, p], message, payloads)
-                        if tick >= steps - window:
-                            add(a, z, sent, rates)
+                    if (follows or not spiking) and counted:
+                        add(a, z, sent, rates)
                 if tick >= steps - window:
                     add(0, units, drive, means)
                 if columns.size:
@@ -514,7 +605,7 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                 t += 1
                 slot = slot + 1 if slot + 1 < depth else 0
             for p in range(populations.shape[0]):
-                if populations[p, KIND] == SPIKING:
+                if populations[p, KIND] == SPIKING and not populations[p, FOLLOWS]:
                     settle(populations[p, START], populations[p, STOP], 1.0, counts, rates)
             for i in range(uint64(units)):
                 rates[i] /= window

@@ -10,9 +10,21 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.activations import Curve
+from neuro_eqprop.activations import Activation, Curve
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.emulator_kernels import GATED, KIND, OFFSET, SPARSE, SPIKING, STOP
+from neuro_eqprop.backends.emulator_kernels import (
+    FOLLOWS,
+    GATED,
+    KIND,
+    OFFSET,
+    PREDICTIVE,
+    RANDOM,
+    SPARSE,
+    SPIKING,
+    START,
+    STOP,
+)
+from neuro_eqprop.spiking.chance import mix
 from neuro_eqprop.spiking.integers import (
     ONE,
     GradedIntegers,
@@ -22,10 +34,20 @@ from neuro_eqprop.spiking.integers import (
     twelve,
     weights,
 )
-from neuro_eqprop.spiking.ir import Gain, Graded, Neuron, Population, Reset, SpikingNetwork
+from neuro_eqprop.spiking.ir import (
+    Follow,
+    Gain,
+    Graded,
+    Neuron,
+    Population,
+    Reset,
+    SpikingNetwork,
+    follow_of,
+)
 
 Number = TypeVar("Number", np.float64, np.int64)
 
+NO_RATE = (-inf, inf, 0.0)
 DENSE = 0.2
 """From this part of weights other than zero on, whole columns are added: that is faster."""
 
@@ -34,9 +56,9 @@ DENSE = 0.2
 class Tables:
     """A network as `emulator_kernels` reads it: flat arrays, all populations one after the other.
 
-    Populations and blocks have a row (start, stop, kind, whether beta gates something into them);
-    a block is a run of populations with the same constants. Projections have a row (source,
-    target, delay, by beta, sparse, offset). The weights of a source unit lie together.
+    Populations and blocks have a row (start, stop, kind, whether something arrives by beta, how
+    they follow a rate); a block is a run of populations with the same constants. Projections have
+    a row (source, target, delay, by beta, sparse, offset). The weights of a source lie together.
     """
 
     network: SpikingNetwork
@@ -101,6 +123,35 @@ class Tables:
         """The beta of a phase."""
         return twelve(beta) / ONE if self.numbers else beta
 
+    def courses(self, steps: int) -> Array | None:
+        """Of each block that follows a rate, lambda', lambda and eps at each step."""
+        if not self.blocks[:, FOLLOWS].any():
+            return None
+        found = np.ones((len(self.blocks), steps, 3))
+        for b, follow in self.following():
+            for t in range(1, steps + 1):
+                found[b, t - 1] = (
+                    follow.gain.at(t - 1) if t > 1 else 1.0,
+                    follow.gain.at(t),
+                    follow.step.at(t),
+                )
+        return found
+
+    def starts(self) -> npt.NDArray[np.uint64]:
+        """Of each block, where its random numbers start."""
+        seeds = np.zeros(len(self.blocks), dtype=np.uint64)
+        for b, follow in self.following():
+            seeds[b] = follow.seed or 0
+        return mix(seeds)
+
+    def following(self) -> Iterator[tuple[int, Follow]]:
+        """The blocks that follow a rate; each is one population."""
+        at = {int(start): b for b, start in enumerate(self.blocks[:, START])}
+        for population in self.network.populations:
+            follow = follow_of(population.neuron)
+            if follow is not None:
+                yield at[self.place[population.name][0]], follow
+
     def stands_for(self, network: SpikingNetwork) -> bool:
         """Whether these are the tables of that network; arrays can be written to."""
         return network is self.network and all(
@@ -120,26 +171,36 @@ def exact_inverse(value: float) -> float:
     return 1 / value if mantissa == 0.5 and abs(exponent) < 100 else 0.0
 
 
+def limits(rate: Activation) -> tuple[float, float, float]:
+    """An activation as numbers: tanh has no other limits."""
+    return (-inf, inf, 1.0) if rate.curve is Curve.TANH else (rate.low, rate.high, 0.0)
+
+
 def constants(neuron: Neuron | SpikingIntegers | GradedIntegers) -> tuple[float, ...]:
     """A neuron as a row of numbers."""
     if isinstance(neuron, SpikingIntegers):
-        keep = (neuron.keep_current / ONE, neuron.keep_voltage / ONE)
-        limits = (float(neuron.floor), float(neuron.ceiling))
-        return (*keep, float(neuron.threshold), float(neuron.subtract), *limits, 0.0)
+        kept = (neuron.keep_current / ONE, neuron.keep_voltage / ONE, float(neuron.threshold))
+        ends = (float(neuron.subtract), float(neuron.floor), float(neuron.ceiling))
+        return (*NO_RATE, *kept, *ends)
     if isinstance(neuron, GradedIntegers):
-        theta = float(1 << neuron.shift)
-        bent = float(neuron.activation.curve is Curve.TANH)
-        limits = (float(neuron.low), float(neuron.high))
-        return (theta, 1 / theta, neuron.damping / ONE, *limits, bent, neuron.unit)
+        theta, bent = float(1 << neuron.shift), float(neuron.activation.curve is Curve.TANH)
+        range_ = (float(neuron.low), float(neuron.high), bent)
+        return (*range_, theta, 1 / theta, neuron.damping / ONE, neuron.unit, 0.0, 0.0)
     if isinstance(neuron, Graded):
-        rate = neuron.activation
-        follow = (neuron.theta, exact_inverse(neuron.theta), neuron.damping)
-        if rate.curve is Curve.TANH:
-            return (*follow, -inf, inf, 1.0, 1.0)
-        return (*follow, rate.low, rate.high, 0.0, 1.0)
-    keep = (1 - neuron.current_decay, 1 - neuron.voltage_decay)
+        followed = (neuron.theta, exact_inverse(neuron.theta), neuron.damping)
+        return (*limits(neuron.activation), *followed, 1.0, 0.0, 0.0)
+    range_ = limits(neuron.follow.activation) if neuron.follow else NO_RATE
+    kept = (1 - neuron.current_decay, 1 - neuron.voltage_decay, neuron.threshold)
     subtract = float(neuron.reset is Reset.SUBTRACT)
-    return (*keep, neuron.threshold, subtract, neuron.floor, neuron.ceiling, 0.0)
+    return (*range_, *kept, subtract, neuron.floor, neuron.ceiling)
+
+
+def follows(neuron: Neuron) -> int:
+    """How a neuron tells the rate that it follows, if it does."""
+    follow = follow_of(neuron)
+    if follow is None:
+        return 0
+    return PREDICTIVE if follow.seed is None else RANDOM
 
 
 def tabulate(network: SpikingNetwork) -> Tables:
@@ -155,7 +216,7 @@ def tabulate(network: SpikingNetwork) -> Tables:
         place[population.name] = (start, stop)
         graded = int(isinstance(population.neuron, Graded))
         gated = int(bool(network.into(population.name, Gain.BETA)))
-        populations.append([start, stop, graded, gated])
+        populations.append([start, stop, graded, gated, follows(population.neuron)])
         row = constants(numbers.get(population.name, population.neuron))
         if not numbers and rows and rows[-1] == row and alike(blocks[-1], populations[-1]):
             blocks[-1][STOP], blocks[-1][GATED] = stop, max(blocks[-1][GATED], gated)
@@ -174,11 +235,12 @@ def alike(block: list[int], population: list[int]) -> bool:
 
     Sums by beta are an expense that graded units without them are spared.
     """
-    same_gates = block[GATED] == population[GATED] or population[KIND] == SPIKING
-    return block[KIND] == population[KIND] and same_gates
+    if block[FOLLOWS] or population[FOLLOWS] or block[KIND] != population[KIND]:
+        return False
+    return block[GATED] == population[GATED] or population[KIND] == SPIKING
 
 
-def table(rows: list[list[int]], width: int = 4) -> Ints:
+def table(rows: list[list[int]], width: int = 5) -> Ints:
     """Rows of whole numbers as an array, also if there are none."""
     return np.array(rows, dtype=np.int64).reshape(len(rows), width)
 

@@ -13,7 +13,9 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import EVERYTHING, Result, Support
 from neuro_eqprop.backends.reference_integers import Machine
 from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.spiking.chance import uniform
 from neuro_eqprop.spiking.ir import (
+    Follow,
     Gain,
     Graded,
     Population,
@@ -21,6 +23,7 @@ from neuro_eqprop.spiking.ir import (
     Spiking,
     SpikingNetwork,
     Stimulus,
+    follow_of,
 )
 from neuro_eqprop.traces import Record, Recording, Sink
 
@@ -37,12 +40,14 @@ class State:
     sent: Array
     drive: Array
     message: Array
+    t: int = 0
+    """Steps done, counted by a population that follows a rate."""
 
 
 def rest(population: Population, samples: int) -> State:
     """A population before its first step."""
-    zeros = [np.zeros((samples, population.size)) for _ in range(8)]
-    state = State(*zeros)
+    u, v, g_one, g_beta, x, sent, drive, message = np.zeros((8, samples, population.size))
+    state = State(u, v, g_one, g_beta, x, sent, drive, message)
     if isinstance(population.neuron, Spiking):
         state.v += population.neuron.threshold / 2
     return state
@@ -56,6 +61,26 @@ def step_spiking(neuron: Spiking, state: State, arriving: Array, outside: Array)
     spike = v >= neuron.threshold
     v = np.where(spike, v - neuron.threshold if neuron.reset is Reset.SUBTRACT else 0.0, v)
     state.v = np.minimum(np.maximum(v, neuron.floor), neuron.ceiling)
+    state.message = spike.astype(float)
+
+
+def step_following(
+    neuron: Spiking, follow: Follow, state: State, arriving: Array, *, outside: Array
+) -> None:
+    """One step of a spiking population that follows a rate; what it holds of it is in `sent`."""
+    before = follow.gain.at(state.t) if state.t else 1.0
+    state.t += 1
+    gain, step = follow.gain.at(state.t), follow.step.at(state.t)
+    state.u = (1 - before) * state.u + before * arriving
+    state.drive = state.u + outside
+    y = state.x + step * (activate(follow.activation, state.drive) - state.x)
+    v = (1 - neuron.voltage_decay) * state.v + (y - (1 - gain) * state.x) / gain
+    spike = v >= neuron.threshold
+    if follow.seed is not None:
+        spike = y > uniform(follow.seed, state.t, (y.shape[0], y.shape[1]))
+    v = np.where(spike, v - neuron.threshold if neuron.reset is Reset.SUBTRACT else 0.0, v)
+    state.v = np.minimum(np.maximum(v, neuron.floor), neuron.ceiling)
+    state.x = state.sent = y
     state.message = spike.astype(float)
 
 
@@ -88,7 +113,7 @@ class Reference:
         sink: Sink,
     ) -> Result:
         """Run all samples through the schedule."""
-        stimulus.check(network, integers=True)
+        stimulus.check(network, all_steps=True)
         samples, names = stimulus.samples, [p.name for p in network.populations]
         shape = {p.name: (samples, len(schedule), p.size) for p in network.populations}
         result = Result(
@@ -97,6 +122,7 @@ class Reference:
             {name: np.zeros(shape[name]) for name in names},
         )
         states = {p.name: rest(p, samples) for p in network.populations}
+        neurons = {p.name: p.neuron for p in network.populations}
         longest = max((projection.delay for projection in network.projections), default=1)
         past: deque[dict[str, Array]] = deque(maxlen=longest)
         machine = None if network.fixed is None else Machine(network, stimulus)
@@ -113,7 +139,7 @@ class Reference:
                     state = states[name]
                     result.messages[name][:, k] += state.message != 0
                     if tick >= phase.steps - phase.window:
-                        held = isinstance(network[name].neuron, Graded)
+                        held = isinstance(neurons[name], Graded) or follow_of(neurons[name])
                         result.firing[name][:, k] += state.sent if held else state.message
                         result.drive[name][:, k] += state.drive
                 for name in record.spikes:
@@ -164,5 +190,9 @@ def advance(
         one, by_beta = arriving[name, Gain.ONE], arriving[name, Gain.BETA]
         if isinstance(neuron, Graded):
             step_graded(neuron, states[name], one, by_beta=by_beta, beta=beta, outside=outside)
+        elif neuron.follow is not None:
+            step_following(
+                neuron, neuron.follow, states[name], one + beta * by_beta, outside=outside
+            )
         else:
             step_spiking(neuron, states[name], one + beta * by_beta, outside)

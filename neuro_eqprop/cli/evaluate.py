@@ -24,7 +24,7 @@ from neuro_eqprop.spiking.lower import Code
 if TYPE_CHECKING:
     from neuro_eqprop.study.folder import Run
 
-STEPS = {"rate": 64, "graded": 32}
+STEPS = {"rate": 64, "graded": 32, "paired": 64, "predictive": 32, "bernoulli": 64}
 """Steps of a free phase that each code needs to settle and be read."""
 
 

@@ -15,6 +15,15 @@ A spiking population (`Spiking`), s being 0 or 1:
     reset     v = v - threshold, or v = 0            where s
     limits    v = min(max(v, floor), ceiling)
 
+One that is to `Follow` a rate x, which it keeps and its spikes tell. With lambda and eps those
+of step t, t = 1, 2, ... in a sample, and lambda' that of the step before (1 in the first):
+
+    current   u = (1 - lambda') u + lambda' a
+    drive     d as above
+    rate      y = x + eps (activation(d) - x)
+    voltage   v = (1 - voltage_decay) v + (y - (1 - lambda) x) / lambda, then x = y
+    spike     as above; if there is a seed, instead s = x > random(seed, sample, t, unit)
+
 A graded population (`Graded`), which sends only what changed, in multiples of theta:
 
     sums      g_one  = g_one  + a_one
@@ -90,6 +99,35 @@ class Gain(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Falling:
+    """A number that falls with the steps t = 1, 2, ... of a sample: first / t^power."""
+
+    first: float
+    power: float
+
+    def __post_init__(self) -> None:
+        if not (0.0 < self.first <= 1.0 and 0.0 <= self.power < np.inf):
+            raise ValueError(f"{self} does not fall from a number in (0, 1]")
+
+    def at(self, t: int) -> float:
+        """Its value at step t."""
+        return float(self.first / t**self.power)
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """How a spiking population keeps a rate: eps is its `step`, lambda the `gain` of a spike.
+
+    With a seed spikes are drawn at random, else they are the predictive code of the rate.
+    """
+
+    activation: Activation
+    gain: Falling
+    step: Falling
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Spiking:
     """A leaky integrator with binary spikes; decays are per step, 0 keeps all and 1 nothing."""
 
@@ -99,6 +137,7 @@ class Spiking:
     reset: Reset
     floor: float
     ceiling: float
+    follow: Follow | None = None
 
     def __post_init__(self) -> None:
         for decay in (self.current_decay, self.voltage_decay):
@@ -126,6 +165,11 @@ class Graded:
 
 
 Neuron: TypeAlias = Spiking | Graded
+
+
+def follow_of(neuron: Neuron) -> Follow | None:
+    """How a neuron follows a rate, if it does."""
+    return neuron.follow if isinstance(neuron, Spiking) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +251,8 @@ class SpikingNetwork:
             raise ValueError(f"dt must be above zero and finite, not {self.dt}")
         if self.fixed is not None and set(self.fixed.units) != set(names):
             raise ValueError(f"units of {sorted(self.fixed.units)} are not those of {names}")
+        if self.fixed is not None and any(follow_of(p.neuron) for p in self.populations):
+            raise ValueError("populations that follow a rate have no step in integers")
         for projection in self.projections:
             for end in (projection.source, projection.target):
                 if end not in names:
@@ -261,15 +307,22 @@ class Stimulus:
             if not np.isfinite(array).all():
                 raise ValueError(f"stimulus of {name!r} holds values that are not finite")
 
-    def check(self, network: SpikingNetwork, *, integers: bool = False) -> None:
+    def check(self, network: SpikingNetwork, *, all_steps: bool = False) -> None:
         """Refuse a stimulus that does not fit the network.
 
-        And a network in fixed point, unless the simulator that asks has the step in `integers`.
+        And a network in fixed point, or one that follows rates, unless the simulator that asks has
+        `all_steps`.
         """
-        if network.fixed is not None and not integers:
+        follows = [p.name for p in network.populations if follow_of(p.neuron) is not None]
+        if network.fixed is not None and not all_steps:
             raise ValueError(
                 "the network is in fixed point, which this simulator does not run; "
                 "use the reference or the emulator, or leave it in floating point"
+            )
+        if follows and not all_steps:
+            raise ValueError(
+                f"population {follows[0]!r} follows a rate, which this simulator does not run; "
+                "use the reference or the emulator, or code rate or graded"
             )
         for name, array in (*self.current.items(), *self.pull.items()):
             if array.shape[1] != network[name].size:

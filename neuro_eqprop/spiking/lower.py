@@ -8,8 +8,10 @@ sums of spikes are exact in any order and every simulator gives the same spikes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TypeAlias
+from zlib import crc32
 
 import numpy as np
 
@@ -19,6 +21,8 @@ from neuro_eqprop.networks import Layer, Network, Role, check_parameters
 from neuro_eqprop.operators import Dense, Operator
 from neuro_eqprop.schedules import TAIL
 from neuro_eqprop.spiking.ir import (
+    Falling,
+    Follow,
     Gain,
     Graded,
     Neuron,
@@ -42,6 +46,12 @@ class Code(Enum):
     """Binary spikes of an integrator that resets by subtraction: it fires at its drive in 0..1."""
     GRADED = "graded"
     """Sigma-delta: messages of what changed, quiet at equilibrium; carries any activation."""
+    PAIRED = "paired"
+    """As rate, a layer with rates of both signs (-1..1) being two populations, plus and minus."""
+    PREDICTIVE = "predictive"
+    """Binary spikes that tell how a rate of 0..1 goes on, each of which counts less and less."""
+    BERNOULLI = "bernoulli"
+    """Binary spikes at random, with the rate as their chance: to show what chance costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +64,73 @@ class Coding:
     theta: float = 2.0**-6
     """Graded messages are multiples of this."""
     damping: float = 0.5
-    """How much of the way to its activation a graded unit goes in a step."""
+    """How much of the way to its activation a graded or predictive unit goes in a step."""
+    fading: float = 0.5
+    """What a predictive spike of step t counts is t to the minus this power."""
+    calming: float = 0.75
+    """How much of the way a unit with random spikes goes in step t is t to the minus this power."""
+    seed: int = 0
+    """Of random spikes."""
 
     @property
     def tail(self) -> float:
         """The part of a phase over which rates are measured.
 
-        A firing rate needs a long mean; what a graded unit has sent is best read late.
+        A firing rate needs a long mean; what a unit keeps of its rate is best read late.
         """
-        return TAIL if self.code is Code.RATE else 0.25
+        return TAIL if self.code in (Code.RATE, Code.PAIRED) else 0.25
 
 
 def neuron(layer: Layer, coding: Coding) -> Neuron:
     """The neuron that carries a layer's rates."""
-    if coding.code is Code.GRADED:
-        return Graded(layer.activation, coding.theta, coding.damping)
     rate = layer.activation
-    if rate.curve is not Curve.CLIP or (rate.low, rate.high) != (0.0, 1.0):
+    if coding.code is Code.GRADED:
+        return Graded(rate, coding.theta, coding.damping)
+    signed = coding.code is Code.PAIRED and (rate.low, rate.high) == (-1.0, 1.0)
+    if rate.curve is not Curve.CLIP or not (signed or (rate.low, rate.high) == (0.0, 1.0)):
+        carries = "clips to 0..1 and to -1..1" if coding.code is Code.PAIRED else "0..1"
         raise LoweringError(
             f"layer {layer.name!r} has activation {rate.name!r} with range {rate.low}..{rate.high},"
-            f" and spikes of code 'rate' carry only {HARD_SIGMOID.name} (0..1); use code 'graded',"
-            f" or train with --activation hard_sigmoid --output hard_sigmoid"
+            f" and spikes of code {coding.code.value!r} carry only {HARD_SIGMOID.name} ({carries});"
+            " use code 'graded', or train with --activation hard_sigmoid --output hard_sigmoid"
         )
     # A ceiling at the threshold would cost a unit that fires almost always some of its spikes.
-    return Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)
+    plain = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)
+    if coding.code is Code.PREDICTIVE:
+        gain, step = Falling(1.0, coding.fading), Falling(coding.damping, 0.0)
+        return replace(plain, follow=Follow(rate, gain, step))
+    if coding.code is Code.BERNOULLI:
+        gain, step = Falling(1.0, 0.0), Falling(1.0, coding.calming)
+        seed = crc32(layer.name.encode(), coding.seed)
+        return replace(plain, follow=Follow(rate, gain, step, seed))
+    return plain
+
+
+Faces: TypeAlias = tuple[tuple[str, float], ...]
+
+
+def faces(layer: Layer, coding: Coding) -> Faces:
+    """The populations that a layer becomes, each with the sign that its spikes have."""
+    if coding.code is Code.PAIRED and layer.activation.low < 0:
+        return ((f"{layer.name}+", 1.0), (f"{layer.name}-", -1.0))
+    return ((layer.name, 1.0),)
+
+
+def join(source: Faces, target: Faces, weight: Array, gain: Gain = Gain.ONE) -> list[Projection]:
+    """The projections between the populations of two layers."""
+    return [
+        Projection(name, other, a * b * weight, gain=gain)
+        for name, a in source
+        for other, b in target
+    ]
+
+
+def rates_of(network: Network, values: Mapping[str, Array], coding: Coding) -> dict[str, Array]:
+    """By layer, what was measured by population: firing, or messages."""
+    return {
+        layer.name: np.asarray(sum(sign * values[name] for name, sign in faces(layer, coding)))
+        for layer in network.moving
+    }
 
 
 def snap(values: Array, grid: float) -> Array:
@@ -102,8 +155,11 @@ def lower(
     """
     check_parameters(network, params)
     populations = tuple(
-        Population(layer.name, neuron(layer, coding), snap(params[layer.name].ravel(), coding.grid))
+        Population(
+            name, neuron(layer, coding), sign * snap(params[layer.name].ravel(), coding.grid)
+        )
         for layer in network.moving
+        for name, sign in faces(layer, coding)
     )
     projections: list[Projection] = []
     for connection in network.connections:
@@ -111,14 +167,16 @@ def lower(
             continue
         weight = matrix(connection.operator, params[connection.name], connection.name)
         weight = snap(weight, coding.grid)
-        projections.append(Projection(connection.source, connection.target, weight))
+        source = faces(network[connection.source], coding)
+        target = faces(network[connection.target], coding)
+        projections += join(source, target, weight)
         if network.feeds_back(connection):
             back = snap(network.feedback(connection) * weight.T, coding.grid)
-            projections.append(Projection(connection.target, connection.source, back))
-    out = network.output
+            projections += join(target, source, back)
+    out = faces(network.output, coding)
     if nudged:
-        projections.append(Projection(out.name, out.name, -np.eye(out.size), gain=Gain.BETA))
-    return SpikingNetwork(dt, populations, tuple(projections), out.name)
+        projections += join(out, out, -np.eye(network.output.size), Gain.BETA)
+    return SpikingNetwork(dt, populations, tuple(projections), out[0][0])
 
 
 def stimulate(
@@ -138,6 +196,14 @@ def stimulate(
             brought = x @ weight.T
             current[connection.target] = current.get(connection.target, 0.0) + brought
             macs += int(np.count_nonzero(weight))
-    current = {name: snap(values, coding.grid) for name, values in current.items()}
-    pull = {} if target is None else {network.output.name: snap(target, coding.grid)}
-    return Stimulus(len(x), current, pull, macs)
+    pull = {} if target is None else {network.output.name: target}
+    return Stimulus(len(x), turn(network, current, coding), turn(network, pull, coding), macs)
+
+
+def turn(network: Network, given: Mapping[str, Array], coding: Coding) -> dict[str, Array]:
+    """What is given to layers, on the grid and for each population with its sign."""
+    return {
+        name: sign * snap(values, coding.grid)
+        for layer, values in given.items()
+        for name, sign in faces(network[layer], coding)
+    }

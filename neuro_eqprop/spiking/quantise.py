@@ -17,6 +17,7 @@ from neuro_eqprop.spiking.ir import (
     Projection,
     Spiking,
     SpikingNetwork,
+    follow_of,
 )
 from neuro_eqprop.spiking.rounding import (
     QuantisationError,
@@ -87,6 +88,12 @@ def quantise(
     """
     if network.fixed is not None:
         raise QuantisationError("the network is in fixed point already")
+    for population in network.populations:
+        if follow_of(population.neuron) is not None:
+            raise QuantisationError(
+                f"population {population.name!r} follows a rate, which has no step in integers; "
+                "use code rate or graded"
+            )
     rounded = round_all(network, rounding)
     units = {p.name: unit(network, p, rounded) for p in network.populations}
     populations = tuple(fit(p, units[p.name]) for p in network.populations)

@@ -428,7 +428,11 @@ def test_lost_samples_are_found() -> None:
 # What a backend lacks
 
 
-@pytest.mark.parametrize("feature", list(Feature))
+NEEDED = [feature for feature in Feature if feature is not Feature.EXACT]
+"""What single cases need; to be exact is what all of them are about."""
+
+
+@pytest.mark.parametrize("feature", NEEDED)
 def test_what_a_backend_lacks_is_skipped_with_its_reason(feature: Feature) -> None:
     reason = f"there are no {feature.value} here"
     report = check_backend(Faulty(support=Support({feature: reason})), seed=0, networks=4)
@@ -437,6 +441,12 @@ def test_what_a_backend_lacks_is_skipped_with_its_reason(feature: Feature) -> No
     assert needing
     assert report.skipped == dict.fromkeys(needing, reason)
     assert set(report.passed) == {case.name for case in cases} - needing
+
+
+def test_a_backend_that_is_not_exact_is_refused_with_its_reason() -> None:
+    statistical = Faulty(support=Support({Feature.EXACT: "it follows the rates"}))
+    with pytest.raises(ValueError, match="it follows the rates"):
+        check_backend(statistical, seed=0, networks=0)
 
 
 def test_a_skipped_case_is_not_run() -> None:
@@ -484,7 +494,7 @@ def test_names_are_unique() -> None:
 
 
 def test_every_feature_is_needed_somewhere() -> None:
-    assert frozenset().union(*(case.needs for case in CASES)) == frozenset(Feature)
+    assert frozenset().union(*(case.needs for case in CASES)) == frozenset(NEEDED)
 
 
 @pytest.mark.parametrize("number", range(NETWORKS))

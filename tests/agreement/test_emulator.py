@@ -209,8 +209,8 @@ def test_a_stimulus_that_does_not_fit_is_refused() -> None:
         Emulator().run(network, stimulus, once, record=NOTHING, sink=Memory())
 
 
-def test_all_networks_share_two_compiled_functions() -> None:
-    """One for floating point, one for fixed point: compiling is what takes long."""
+def test_all_networks_share_few_compiled_functions() -> None:
+    """For floating point, for fixed point, for following a rate: compiling is what takes long."""
     from neuro_eqprop.backends.emulator_kernels import emulate
 
     for number in range(4):
@@ -219,7 +219,7 @@ def test_all_networks_share_two_compiled_functions() -> None:
         network, _ = quantise(case.network, Rounding(8))
         run_case(load("emulator"), replace(case, network=network))
     ran(Emulator(), pair(np.random.default_rng(0)))
-    assert len(emulate.signatures) == 2  # type: ignore[attr-defined]
+    assert 2 <= len(emulate.signatures) <= 3  # type: ignore[attr-defined]
 
 
 HITS = """

@@ -361,4 +361,4 @@ def test_traces_export_gives_back_the_arrays(
     assert main([*words, "--npz", str(npz)]) == 1
     assert "exists already" in capsys.readouterr().err
     assert main(words) == 1
-    assert "--npz OUT.npz or --csv DIR" in capsys.readouterr().err
+    assert "--npz OUT.npz, --csv DIR or --nwb OUT.nwb" in capsys.readouterr().err

@@ -337,4 +337,4 @@ def test_a_simulator_without_integers_is_refused_the_network() -> None:
     stimulus = Stimulus(1, {}, {})
     with pytest.raises(ValueError, match="in fixed point, which this simulator does not run"):
         stimulus.check(made)
-    stimulus.check(made, integers=True)
+    stimulus.check(made, all_steps=True)

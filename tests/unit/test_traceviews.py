@@ -393,9 +393,8 @@ def test_the_stub_names_what_the_package_offers() -> None:
             named |= {alias.asname for alias in node.names if alias.asname}
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             named.add(node.target.id)
-    offered = ["__version__", "open_trace"]
-    assert sorted(named) == offered
-    assert all(hasattr(neuro_eqprop, name) for name in offered)
+    assert named == set(neuro_eqprop.__all__)
+    assert all(hasattr(neuro_eqprop, name) for name in named)
 
 
 @tables

@@ -1,0 +1,31 @@
+"""Random numbers that depend only on what they are for, so that every simulator draws the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from neuro_eqprop.arrays import Array
+
+STRIDE = 0x9E3779B97F4A7C15
+FIRST, SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+
+
+def mix(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """A one-to-one scramble of 64 bits."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(FIRST)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(SECOND)
+    return z ^ (z >> np.uint64(31))
+
+
+def uniform(seed: int, t: int, shape: tuple[int, int]) -> Array:
+    """At step t, for each sample and unit of `shape`, a number from 0 up to 1.
+
+    mix(mix(mix(seed) + stride sample + stride) + stride t) + stride unit, mixed, its first 53 bits.
+    """
+    stride = np.uint64(STRIDE)
+    samples, units = (np.arange(n, dtype=np.uint64) for n in shape)
+    start = mix(np.array([seed], dtype=np.uint64))
+    row = mix(mix(start + stride * (samples + np.uint64(1))) + stride * np.array([t], np.uint64))
+    drawn = mix(row[:, None] + stride * units)
+    return np.asarray((drawn >> np.uint64(11)) * 2.0**-53)
