@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.nir_document import Document, Feed, library, seal
+from neuro_eqprop.backends.nir_document import Document, Feed, NirError, library, seal
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -85,9 +85,22 @@ def neuron_node(population: Population, dt: float) -> Any:  # noqa: ANN401
     )
 
 
+def refuse(network: SpikingNetwork) -> None:
+    """Version 1 of the metadata knows neither fixed point nor rates that spikes follow."""
+    if network.fixed is not None:
+        raise NirError("a network in fixed point cannot be written to NIR yet; write it in float")
+    for population in network.populations:
+        if isinstance(population.neuron, Spiking) and population.neuron.follow is not None:
+            raise NirError(
+                f"population {population.name!r} follows its rate with spikes, which NIR cannot "
+                "say; use code rate or graded"
+            )
+
+
 def graph_of(document: Document) -> Any:  # noqa: ANN401
     """The NIR graph, with the exact description as its metadata."""
     nir, network = library(), document.network
+    refuse(network)
     at = population_nodes(network)
     nodes = {at[p.name]: neuron_node(p, network.dt) for p in network.populations}
     nodes[INPUT] = nir.Input(input_type=np.array([document.features]))

@@ -75,6 +75,7 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--samples", type=some, default=None, metavar="N", help="a number or all")
     code_options(parser)
     parser.set_defaults(code=None)
+    parser.add_argument("--bits", type=positive_int, help="of integer weights, in fixed point")
     parser.add_argument(
         "--max-drop", type=fraction, metavar="D", help="fail if more accuracy is lost"
     )
@@ -96,6 +97,7 @@ def run(args: Namespace) -> Json:
             steps=args.steps or STEPS[code.value],
             samples=args.samples,
             watch=lambda more: advance(more, "samples"),
+            bits=args.bits,
         )
     if args.run.is_dir():
         append(args.run / EVALUATIONS, outcome)
@@ -135,6 +137,8 @@ def show(outcome: Json, console: Console) -> None:
             f"{outcome['spikes_per_neuron']:.2f} per neuron, {outcome['synops_per_sample']:.0f} "
             f"synaptic and {outcome['host_macs_per_sample']:.0f} host operations per sample"
         )
+    if outcome["bits"] is not None:
+        rows["fixed point"] = f"{outcome['bits']}-bit weights, {outcome['overflows']} overflows"
     facts(rows | {"time": f"{outcome['seconds']:.1f} s"}, console)
 
 

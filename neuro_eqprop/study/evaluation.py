@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from neuro_eqprop.rate.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import Schedule, free_only, tail
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
+from neuro_eqprop.spiking.quantise import quantise
+from neuro_eqprop.spiking.rounding import Rounding, round_weight
 from neuro_eqprop.study.folder import Run
 from neuro_eqprop.traces import NOTHING, Counts, Memory
 
@@ -43,6 +45,8 @@ class Spikes:
     firing: Mapping[str, Array]
     drive: Array
     counts: Mapping[tuple[str, str], Counts]
+    overflows: int
+    """In fixed point, how often a current wrapped or a voltage was cut off."""
 
     @property
     def total(self) -> Counts:
@@ -70,10 +74,31 @@ def spiking(run: Run, coding: Coding, nudged: bool) -> tuple[SpikingNetwork, dic
     return lower(run.model.network, params, dt=DT, coding=coding, nudged=nudged), params
 
 
-def spike(run: Run, split: Split, *, on: str, code: Code, steps: int, watch: Watch) -> Spikes:
-    """Run the samples on a simulator, freely."""
+def rounded(run: Run, coding: Coding, bits: int) -> tuple[SpikingNetwork, dict[str, Array]]:
+    """The run's network in fixed point; the input weights of the host have so many bits too."""
+    rounding, params = Rounding(bits), dict(run.model.params)
+    for connection in run.model.network.connections:
+        exact = params[connection.name].astype(np.float64)
+        params[connection.name] = round_weight(exact, rounding, finest=coding.grid).weight
+    model = replace(run.model, params=params)
+    network, params = spiking(replace(run, model=model), coding, False)
+    return quantise(network, rounding)[0], params
+
+
+def spike(
+    run: Run,
+    split: Split,
+    *,
+    on: str,
+    code: Code,
+    steps: int,
+    watch: Watch,
+    bits: int | None = None,
+) -> Spikes:
+    """Run the samples on a simulator, freely; with `bits` in fixed point."""
     coding, backend = Coding(code), load(on)
-    network, params = spiking(run, coding, False)
+    made = spiking(run, coding, False) if bits is None else rounded(run, coding, bits)
+    network, params = made
     schedule = free_only(steps=steps, window=tail(steps, coding.tail))
     results: list[Result] = []
     counts: dict[tuple[str, str], Counts] = {}
@@ -93,7 +118,8 @@ def spike(run: Run, split: Split, *, on: str, code: Code, steps: int, watch: Wat
         for p in network.populations
     }
     drive = np.concatenate([r.drive[network.output][:, 0] for r in results])
-    return Spikes(network, schedule, firing, drive, counts)
+    overflows = sum(o.wraps + o.saturations for r in results for o in r.overflows.values())
+    return Spikes(network, schedule, firing, drive, counts, overflows)
 
 
 def agreement(
@@ -138,27 +164,36 @@ def rates_on(run: Run, on: str, x: Array) -> tuple[Mapping[str, Array], Array]:
 
 
 def evaluate(
-    run: Run, *, on: str, code: Code, steps: int, samples: int | None, watch: Watch
+    run: Run,
+    *,
+    on: str,
+    code: Code,
+    steps: int,
+    samples: int | None,
+    watch: Watch,
+    bits: int | None = None,
 ) -> dict[str, Any]:
     """What `evaluate --json` shows."""
     if on not in WHERE:
         raise UnknownNameError("backend", on, WHERE)
+    if on in RATES and bits is not None:
+        raise ValueError(f"{on!r} has rates, which have no bits; run spikes with --on emulator")
     split, network = samples_of(run, samples), run.model.network
     exact = equilibria(network, run.model.params, split.x)
     began, rates = time.perf_counter(), on in RATES
     if rates:
         side = rates_on(run, on, split.x)
         watch(len(split))
-        total, units = Counts(), 0
+        total, units, overflows = Counts(), 0, 0
     else:
-        made = spike(run, split, on=on, code=code, steps=steps, watch=watch)
-        side, total = (made.firing, made.drive), made.total
+        made = spike(run, split, on=on, code=code, steps=steps, watch=watch, bits=bits)
+        side, total, overflows = (made.firing, made.drive), made.total, made.overflows
         units = sum(p.size for p in made.network.populations)
     return {
         "run": str(run.path),
         "on": on,
         "code": None if rates else code.value,
-        "bits": None,
+        "bits": bits,
         "samples": len(split),
         "steps": None if rates else steps,
         "accuracy": right(side[1], split.y),
@@ -167,6 +202,7 @@ def evaluate(
         "spikes_per_neuron": None if rates else total.spikes / (units * len(split)),
         "synops_per_sample": None if rates else total.synops / len(split),
         "host_macs_per_sample": None if rates else total.host_macs / len(split),
+        "overflows": None if bits is None else overflows,
         "seconds": time.perf_counter() - began,
     }
 

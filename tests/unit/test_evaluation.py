@@ -156,3 +156,26 @@ def test_a_line_that_is_no_json_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON"):
         append(tmp_path / "lines", {"a": float("nan")})
     assert (tmp_path / "lines").read_text() == '{"a": 1}\n'
+
+
+def test_few_bits_are_judged_in_fixed_point(run: Run) -> None:
+    both = [
+        evaluate(run, on=on, code=Code.RATE, steps=64, samples=40, watch=nothing, bits=8)
+        for on in ("reference", "emulator")
+    ]
+    for told in both:
+        assert (told["bits"], told["overflows"]) == (8, 0)
+        assert told["agreement"] >= 0.95
+        assert told["pearson"] > 0.99
+    same = ("accuracy", "agreement", "rmse", "spikes_per_neuron", "synops_per_sample")
+    assert [both[0][key] for key in same] == [both[1][key] for key in same]
+    float_side = judge(run, "emulator")
+    assert float_side["bits"] is float_side["overflows"] is None
+    assert float_side["rmse"] != both[1]["rmse"]
+
+
+def test_bits_are_refused_where_there_are_none(run: Run) -> None:
+    with pytest.raises(ValueError, match="rates, which have no bits"):
+        evaluate(run, on="numpy", code=Code.RATE, steps=8, samples=4, watch=nothing, bits=8)
+    with pytest.raises(ValueError, match="2 to 24 bits"):
+        evaluate(run, on="emulator", code=Code.RATE, steps=8, samples=4, watch=nothing, bits=1)

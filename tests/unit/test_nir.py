@@ -13,11 +13,13 @@ import h5py
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import TANH
+from neuro_eqprop.activations import HARD_SIGMOID, TANH
+from neuro_eqprop.architectures import layered
 from neuro_eqprop.backends.from_nir import from_nir, read
 from neuro_eqprop.backends.nir_assume import Assumptions
 from neuro_eqprop.backends.nir_document import Document, Feed, NirError
 from neuro_eqprop.backends.to_nir import KEY, beyond, to_nir, write
+from neuro_eqprop.networks import initialise
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -27,6 +29,9 @@ from neuro_eqprop.spiking.ir import (
     Spiking,
     SpikingNetwork,
 )
+from neuro_eqprop.spiking.lower import Code, Coding, lower
+from neuro_eqprop.spiking.quantise import quantise
+from neuro_eqprop.spiking.rounding import Rounding
 
 nir: Any = import_module("nir")
 File: TypeAlias = Any
@@ -321,3 +326,15 @@ def test_what_has_no_step_here_is_refused_in_spite_of_assumptions(
     path = foreign(tmp_path / "other.nir", cell)
     with pytest.raises(NirError, match=said):
         read(path, Assumptions(dt=1.0))
+
+
+def test_what_the_metadata_cannot_say_is_refused(tmp_path: Path) -> None:
+    network = layered(3, (4,), 2, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
+    params = initialise(network, np.random.default_rng(0))
+    made = lower(network, params, dt=1e-3, coding=Coding(Code.RATE), nudged=False)
+    with pytest.raises(NirError, match="fixed point"):
+        to_nir(quantise(made, Rounding(8))[0], tmp_path / "fixed.nir")
+    follows = lower(network, params, dt=1e-3, coding=Coding(Code.PREDICTIVE), nudged=False)
+    with pytest.raises(NirError, match="use code rate or graded"):
+        to_nir(follows, tmp_path / "follows.nir")
+    assert not list(tmp_path.iterdir())
