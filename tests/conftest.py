@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Generator
 from importlib.util import find_spec
@@ -12,6 +13,10 @@ from pathlib import Path
 # Two threads on a busy machine of two cores wait for each other: some tests took twenty times as
 # long. Read by NumPy and torch when they are first imported, hence before them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A shell starts what it runs in the background with interrupts ignored, and children inherit that;
+# tests that interrupt need them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import numpy as np
 import pytest
