@@ -14,10 +14,6 @@ from pathlib import Path
 # long. Read by NumPy and torch when they are first imported, hence before them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# A shell starts what it runs in the background with interrupts ignored, and children inherit that;
-# tests that interrupt need them.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-
 import numpy as np
 import pytest
 
@@ -45,6 +41,12 @@ NEEDS = {"lava": "lava", "brian2": "brian2", "snntorch": "snntorch", "browser": 
 
 In CI on Python 3.10, where all of these can be had, such a test has failed if it is skipped.
 """
+
+
+def pytest_configure() -> None:
+    # A shell starts what it runs in the background with interrupts ignored, and children inherit
+    # that; tests that interrupt need them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
