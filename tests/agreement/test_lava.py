@@ -284,7 +284,7 @@ def long() -> Job:
     return Job(job.network, job.stimulus, LONG, NOTHING)
 
 
-def test_a_model_that_raises_is_reported_within_seconds(room: Room) -> None:
+def test_interrupted_processes_are_reported_within_seconds(room: Room) -> None:
     started = monotonic()
 
     def interrupt() -> None:
@@ -292,24 +292,28 @@ def test_a_model_that_raises_is_reported_within_seconds(room: Room) -> None:
             os.kill(pid, signal.SIGINT)
 
     thread = room.disturb(interrupt)
-    with pytest.raises(BackendError, match=r"failed after \d+ steps: KeyboardInterrupt") as caught:
+    # Raised inside a step it comes home as what it is; between two steps the process just dies.
+    told = r"failed after \d+ steps: (KeyboardInterrupt|one of its processes died)"
+    with pytest.raises(BackendError, match=told):
         measure(long(), Memory(), deadline=60.0)
     thread.join()
-    assert "in run_spk" in str(caught.value.__cause__)
     assert monotonic() - started < 50
 
 
-def test_a_full_disk_is_reported_with_the_step_it_was_met_at(room: Room) -> None:
+def test_a_model_that_raises_is_reported_with_its_step_and_traceback(room: Room) -> None:
+    """A full disk is what makes it raise."""
     network = SpikingNetwork(1e-3, (Population("a", SUBTRACT, np.full(400, 0.3)),), (), "a")
     record = Record(signals=frozenset({("a", "voltage")}))
     job = Job(network, Stimulus(100, {}, {}), free_only(steps=10, window=1), record)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
     try:
-        with pytest.raises(BackendError, match=r"after \d+ steps: OSError: .*File too large"):
+        told = r"after \d+ steps: OSError: .*File too large"
+        with pytest.raises(BackendError, match=told) as caught:
             measure(job, Memory(), deadline=60.0)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "in run_spk" in str(caught.value.__cause__)
 
 
 @pytest.mark.slow
