@@ -17,9 +17,24 @@ import numpy as np
 from neuro_eqprop.activations import Activation
 from neuro_eqprop.arrays import Array, Shape
 from neuro_eqprop.operators import Dense, Operator
+from neuro_eqprop.ops.numpy_ops import NumpyOps
 
 A = TypeVar("A")
 DENSE = Dense()
+
+
+class Cost(Enum):
+    """What the output is judged by, summed over the batch: C for a target y.
+
+    With the squared error the output's rates are s_o = rho(d_o), and they act back on the network.
+    With the cross-entropy the output only reads: its answer is softmax(d_o), and its rates are the
+    errors beta (y - softmax(d_o)) that it sends back, none in a free phase.
+    """
+
+    SQUARED = "squared"
+    """C = 1/2 |s_o - y|^2"""
+    CROSS_ENTROPY = "cross_entropy"
+    """C = -y . log softmax(d_o)"""
 
 
 class Role(Enum):
@@ -35,7 +50,8 @@ class Layer:
     """A named group of units of one kind.
 
     `stiffness` is its weight in the energy: a symmetric connection drives its source backwards by
-    the target's stiffness over the source's.
+    the target's stiffness over the source's. `shared` is the shape of its bias where units share
+    one (a number for each channel of an image, say), broadcast over the layer.
     """
 
     name: str
@@ -43,6 +59,12 @@ class Layer:
     activation: Activation
     role: Role = Role.HIDDEN
     stiffness: float = 1.0
+    shared: Shape | None = None
+
+    @property
+    def bias(self) -> Shape:
+        """The shape of its bias."""
+        return self.shape if self.shared is None else self.shared
 
     @property
     def size(self) -> int:
@@ -52,18 +74,22 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """From one layer to another; `bound` is kept on its spectral norm during training."""
+    """From one layer to another; `bound` is kept on its spectral norm during training.
+
+    A `label` tells it from others between the same layers.
+    """
 
     source: str
     target: str
     operator: Operator = DENSE
     symmetric: bool = True
     bound: float | None = None
+    label: str = ""
 
     @property
     def name(self) -> str:
         """The key of its weight among the parameters."""
-        return f"{self.source}->{self.target}"
+        return f"{self.source}->{self.target}" + (f"#{self.label}" if self.label else "")
 
     @property
     def loops(self) -> bool:
@@ -81,6 +107,7 @@ class Network:
 
     layers: tuple[Layer, ...]
     connections: tuple[Connection, ...]
+    cost: Cost = Cost.SQUARED
 
     def __post_init__(self) -> None:
         names = [layer.name for layer in self.layers]
@@ -94,6 +121,12 @@ class Network:
                 raise ValueError(f"layer {layer.name!r} has no units (shape {layer.shape})")
             if not 0.0 < layer.stiffness < np.inf:
                 raise ValueError(f"layer {layer.name!r}: a stiffness must be above zero and finite")
+            if len(layer.bias) != len(layer.shape) or any(
+                b not in (1, n) for b, n in zip(layer.bias, layer.shape, strict=True)
+            ):
+                raise ValueError(
+                    f"layer {layer.name!r}: a bias {layer.bias} does not spread over {layer.shape}"
+                )
         keys = [connection.name for connection in self.connections]
         if len(set(keys)) != len(keys):
             raise ValueError(f"two connections share a name in {keys}")
@@ -109,6 +142,10 @@ class Network:
         if connection.bound is not None and connection.bound <= 0:
             raise ValueError(f"connection {connection.name!r}: a bound must be above zero")
         self.parameter(connection)
+        if self.feeds_back(connection) and not connection.operator.linear:
+            raise ValueError(f"connection {connection.name!r} is not linear and cannot act back")
+        if self.cost is Cost.CROSS_ENTROPY and connection.source == self.output.name:
+            raise ValueError(f"connection {connection.name!r} starts at an output that only reads")
 
     def __getitem__(self, name: str) -> Layer:
         for layer in self.layers:
@@ -151,7 +188,7 @@ class Network:
     def parameters(self) -> dict[str, Shape]:
         """The shape of every weight and bias, by name."""
         weights = {c.name: self.parameter(c) for c in self.connections}
-        return weights | {layer.name: layer.shape for layer in self.moving}
+        return weights | {layer.name: layer.bias for layer in self.moving}
 
 
 def check_parameters(network: Network, params: Mapping[str, Array]) -> None:
@@ -166,7 +203,7 @@ def check_parameters(network: Network, params: Mapping[str, Array]) -> None:
         if not np.isfinite(params[name]).all():
             raise ValueError(f"parameter {name!r} holds values that are not finite")
     for connection in network.connections:
-        if connection.loops and connection.symmetric:
+        if connection.loops and connection.symmetric and connection.operator.matrix:
             weight = params[connection.name]
             if not np.allclose(weight, weight.T, rtol=0.0, atol=1e-6 * np.abs(weight).max()):
                 raise ValueError(f"parameter {connection.name!r} is not a symmetric matrix")
@@ -189,15 +226,30 @@ def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
     params: dict[str, Array] = {}
     for connection in network.connections:
         shape = network.parameter(connection)
-        limit = np.sqrt(6.0 / (shape[0] + int(np.prod(shape[1:]))))
+        limit = np.sqrt(6.0 / fans(shape))
         weight = rng.uniform(-limit, limit, shape)
-        if connection.loops and connection.symmetric:
+        if connection.loops and connection.symmetric and connection.operator.matrix:
             weight = (weight + weight.T) / 2
         if network[connection.source].role is not Role.INPUT:
-            largest = float(np.linalg.norm(weight.reshape(shape[0], -1), 2))
-            start = START_NORM / np.sqrt(network.feedback(connection))
-            weight = weight * min(1.0, start / largest, (connection.bound or np.inf) / largest)
+            weight = weight * shrink(network, connection, weight)
         params[connection.name] = weight
     for layer in network.moving:
-        params[layer.name] = np.zeros(layer.shape)
+        params[layer.name] = np.zeros(layer.bias)
     return params
+
+
+def fans(shape: Shape) -> int:
+    """How many weights lead to a unit plus how many lead from one."""
+    places = int(np.prod(shape[2:])) if len(shape) == 4 else 1
+    outer = shape[-2] if len(shape) == 3 else shape[0]
+    return places * (outer + (shape[1] if len(shape) == 4 else shape[-1]))
+
+
+def shrink(network: Network, connection: Connection, weight: Array) -> Array:
+    """What brings the norms of a weight that closes a loop within where it may start."""
+    source = network[connection.source].shape
+    largest = np.asarray(connection.operator.norms(NumpyOps(), weight, source))
+    start = START_NORM / np.sqrt(network.feedback(connection))
+    within = np.minimum(start, connection.bound or np.inf) / largest
+    factors = np.asarray(np.minimum(1.0, within))
+    return factors.reshape(-1, *[1] * (weight.ndim - 1)) if len(factors) > 1 else factors

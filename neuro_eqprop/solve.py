@@ -11,6 +11,8 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Bits, Ints
 
 State: TypeAlias = dict[str, Any]
+Memory: TypeAlias = list[tuple[State, State]]
+"""Past steps of one solve, for solvers that look back: f(s) and f(s) - s, newest last."""
 
 
 class Map(Protocol):
@@ -20,8 +22,11 @@ class Map(Protocol):
         """All parts at once."""
         ...
 
-    def sweep(self, state: State, backwards: bool) -> State:
-        """One part after another, from the first or from the last, each from the newest state."""
+    def sweep(self, state: State, backwards: bool, damping: float) -> State:
+        """One part after another, from the first or from the last, each from the newest state.
+
+        Each goes the part `damping` of its way.
+        """
         ...
 
     def change(self, new: State, old: State) -> Array:
@@ -32,12 +37,16 @@ class Map(Protocol):
         """`yes` in the samples that `rows` marks, `no` in the others."""
         ...
 
+    def mix(self, parts: Array, states: list[State]) -> State:
+        """For each sample, the sum of states, each times its part (samples, states)."""
+        ...
+
 
 class Solver(Protocol):
     """How to take a step towards a fixed point."""
 
-    def step(self, f: Map, state: State) -> State:
-        """The next state."""
+    def step(self, f: Map, state: State, memory: Memory | None = None) -> State:
+        """The next state; a solver that looks back adds to `memory`, empty at first."""
         ...
 
 
@@ -51,7 +60,7 @@ class Damped:
         if not 0.0 < self.damping <= 1.0:
             raise ValueError(f"a damping of {self.damping} does not lie in (0, 1]")
 
-    def step(self, f: Map, state: State) -> State:
+    def step(self, f: Map, state: State, memory: Memory | None = None) -> State:
         """Part of the way to f(s)."""
         to = f(state)
         if self.damping == 1.0:
@@ -63,14 +72,53 @@ class Damped:
 class GaussSeidel:
     """Layer by layer, each set to its exact answer to the newest state of the others.
 
-    Forwards carries news from the input to all layers in one sweep, backwards from the output.
+    Forwards carries news from the input to all layers in one sweep, backwards from the output. With
+    a `damping` below one each goes only that part of the way, which calms loops and attention.
     """
 
     backwards: bool = False
+    damping: float = 1.0
 
-    def step(self, f: Map, state: State) -> State:
+    def __post_init__(self) -> None:
+        if not 0.0 < self.damping <= 1.0:
+            raise ValueError(f"a damping of {self.damping} does not lie in (0, 1]")
+
+    def step(self, f: Map, state: State, memory: Memory | None = None) -> State:
         """One sweep."""
-        return f.sweep(state, self.backwards)
+        return f.sweep(state, self.backwards, self.damping)
+
+
+@dataclass(frozen=True, slots=True)
+class Anderson:
+    """The mix of the last `depth` steps that would have moved least, of each sample by itself.
+
+    With g_k = f(s_k) - s_k, the weights a (summing to one) minimise |sum a_k g_k|, and the next
+    state is sum a_k f(s_k). Pays where f contracts; elsewhere it can do harm.
+    """
+
+    inner: GaussSeidel = GaussSeidel()
+    depth: int = 4
+    ridge: float = 1e-10
+
+    def step(self, f: Map, state: State, memory: Memory | None = None) -> State:
+        """The mix of what `memory` keeps and this step."""
+        kept = [] if memory is None else memory
+        to = self.inner.step(f, state)
+        kept.append((to, {name: to[name] - state[name] for name in state}))
+        del kept[: -self.depth]
+        if len(kept) == 1:
+            return to
+        gram = np.stack([[dots(a, b) for _, b in kept] for _, a in kept]).transpose(2, 0, 1)
+        scale = np.trace(gram, axis1=1, axis2=2)[:, None, None] + 1e-300
+        ones = np.ones((len(gram), len(kept), 1))
+        a = np.linalg.solve(gram / scale + self.ridge * np.eye(len(kept)), ones)[..., 0]
+        return f.mix(a / a.sum(axis=1, keepdims=True), [there for there, _ in kept])
+
+
+def dots(a: State, b: State) -> Array:
+    """For each sample, the scalar product of two states."""
+    total = sum((a[n] * b[n]).reshape(len(a[n]), -1).sum(1) for n in a)
+    return np.asarray(total, dtype=np.float64)
 
 
 class Outcome(Enum):
@@ -123,8 +171,9 @@ def solve(f: Map, start: State, solver: Solver, stop: Stop) -> Equilibrium:
     residual = np.full(len(next(iter(start.values()))), np.inf)
     steps = np.zeros(len(residual), dtype=np.int64)
     moving = np.ones(len(residual), dtype=bool)
+    memory: Memory = []
     for _ in range(stop.max_steps):
-        new = solver.step(f, state)
+        new = solver.step(f, state, memory)
         change = f.change(new, state)
         state = new if moving.all() else f.choose(moving, new, state)
         residual = np.where(moving, change, residual)
@@ -141,8 +190,9 @@ def solve(f: Map, start: State, solver: Solver, stop: Stop) -> Equilibrium:
 def march(f: Map, start: State, solver: Solver, stop: Stop) -> Equilibrium:
     """Take exactly so many steps."""
     state = old = start
+    memory: Memory = []
     for _ in range(stop.max_steps):
-        old, state = state, solver.step(f, state)
+        old, state = state, solver.step(f, state, memory)
     steps = np.full(len(next(iter(start.values()))), stop.max_steps, dtype=np.int64)
     if not stop.measured:
         return Equilibrium(state, steps, np.full(len(steps), np.nan), Outcome.OUT_OF_STEPS)

@@ -17,8 +17,8 @@ import numpy as np
 from neuro_eqprop.activations import Activation, Curve
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.files.atomic import write_bytes
-from neuro_eqprop.networks import Connection, Layer, Network, Role, check_parameters
-from neuro_eqprop.operators import Dense
+from neuro_eqprop.files.operatortext import from_text, to_text
+from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role, check_parameters
 
 SCHEMA = "neuro_eqprop.checkpoint/1"
 LARGEST = 2 * 2**30
@@ -47,6 +47,7 @@ def describe(network: Network) -> dict[str, Any]:
             "shape": list(layer.shape),
             "role": layer.role.value,
             "stiffness": layer.stiffness,
+            "shared": None if layer.shared is None else list(layer.shared),
             "activation": {
                 "name": layer.activation.name,
                 "curve": layer.activation.curve.value,
@@ -61,13 +62,14 @@ def describe(network: Network) -> dict[str, Any]:
         {
             "source": c.source,
             "target": c.target,
-            "operator": "dense",
+            "operator": to_text(c.operator),
             "symmetric": c.symmetric,
             "bound": c.bound,
+            "label": c.label,
         }
         for c in network.connections
     ]
-    return {"layers": layers, "connections": connections}
+    return {"layers": layers, "connections": connections, "cost": network.cost.value}
 
 
 def finite(value: float) -> float | None:
@@ -84,17 +86,22 @@ def rebuild(told: Mapping[str, Any]) -> Network:
             activation(t),
             Role(t["role"]),
             float(t["stiffness"]),
+            None if t.get("shared") is None else tuple(int(n) for n in t["shared"]),
         )
         for t in told["layers"]
     )
-    for t in told["connections"]:
-        if t["operator"] != "dense":
-            raise ValueError(f"operator {t['operator']!r} is unknown to this version")
     connections = tuple(
-        Connection(str(t["source"]), str(t["target"]), Dense(), bool(t["symmetric"]), t["bound"])
+        Connection(
+            str(t["source"]),
+            str(t["target"]),
+            from_text(t["operator"]),
+            bool(t["symmetric"]),
+            t["bound"],
+            str(t.get("label", "")),
+        )
         for t in told["connections"]
     )
-    return Network(layers, connections)
+    return Network(layers, connections, Cost(told.get("cost", Cost.SQUARED.value)))
 
 
 def activation(told: Mapping[str, Any]) -> Activation:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from neuro_eqprop.rate.field import Field
-from neuro_eqprop.rate.ops import Values
+from neuro_eqprop.ops.base import Values
+from neuro_eqprop.rate.field import Field, State
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.solve import Equilibrium, GaussSeidel, Solver, Stop, solve
 
@@ -28,20 +29,31 @@ SWEEPS = Settling(GaussSeidel(), GaussSeidel(backwards=True))
 """News comes from the input in the free phase, from the output in nudged ones."""
 
 
+Turn = Callable[[Field, State], Field]
+"""What makes the field of nudged phases from the free one and where that settled."""
+
+
 def relax(
-    free: Field, target: Values, schedule: Schedule, settling: Settling
+    free: Field,
+    target: Values,
+    schedule: Schedule,
+    settling: Settling,
+    turn: Turn | None = None,
 ) -> dict[str, Equilibrium]:
     """An equilibrium for each phase, at most `steps` of its phase away from its start.
 
     The first phase starts at rest, the others where the first one ended, so that a nudge is all
-    that lies between them.
+    that lies between them, unless the rule gives nudged phases a field of their own by `turn`.
     """
     settled: dict[str, Equilibrium] = {}
     start = free.rest()
+    pulled = free
     for phase in schedule:
         stop = Stop(settling.tolerance, phase.steps, settling.measured)
-        at = free.nudged(target, phase.beta) if phase.beta else free
+        at = pulled.nudged(target, phase.beta) if phase.beta else free
         solver = settling.nudged if phase.beta else settling.free
         settled[phase.name] = solve(at, start, solver, stop)
-        start = settled[schedule[0].name].state
+        if not settled.keys() - {phase.name}:
+            start = settled[phase.name].state
+            pulled = turn(free, start) if turn else free
     return settled

@@ -1,6 +1,6 @@
 """True gradients of the cost at equilibrium, by ways that share nothing with the local rule.
 
-The cost is C = 1/2 |s_o - y|^2 at the free equilibrium s = f(s), summed over the batch.
+The cost C is that of the network at the free equilibrium s = f(s), summed over the batch.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import numpy as np
 import torch
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Network
+from neuro_eqprop.learn.implicit import implicit_gradient, symmetrise
+from neuro_eqprop.networks import Cost, Network
+from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.torch_ops import TorchOps
 from neuro_eqprop.rate.field import State, field
-from neuro_eqprop.rate.numpy_ops import NumpyOps
-from neuro_eqprop.rate.torch_ops import TorchOps
 from neuro_eqprop.solve import GaussSeidel, Outcome, Stop, solve
 
 TIGHT = Stop(1e-13, 20_000)
@@ -31,51 +32,29 @@ def equilibrium(network: Network, params: Mapping[str, Array], x: Array) -> Stat
 
 def cost(network: Network, params: Mapping[str, Array], x: Array, target: Array) -> float:
     """C at the free equilibrium."""
-    error = equilibrium(network, params, x)[network.output.name] - target
-    return float(0.5 * np.sum(error**2))
+    state, name = equilibrium(network, params, x), network.output.name
+    if network.cost is Cost.CROSS_ENTROPY:
+        drive = field(NumpyOps(), network, params, x).drive(name, state)
+        return float(np.sum(np.logaddexp.reduce(drive, axis=1)) - np.sum(target * drive))
+    return float(0.5 * np.sum((state[name] - target) ** 2))
 
 
 def implicit(
     network: Network, params: Mapping[str, Array], x: Array, target: Array
 ) -> dict[str, Array]:
-    """dC/dtheta by the implicit function theorem.
-
-    With J = df/ds at the equilibrium, the adjoint a solves a = J^T a + dC/ds, and
-    dC/dtheta = a . df/dtheta. The weight of a symmetric loop moves as a symmetric matrix.
-    """
+    """dC/dtheta by the implicit function theorem, in float64 to the last digits."""
     ops = TorchOps(torch.float64)
-    state = {n: ops.bring(s) for n, s in equilibrium(network, params, x).items()}
-    names = list(state)
-    leaves = {name: ops.bring(value).requires_grad_() for name, value in params.items()}
-    rates = {name: s.clone().requires_grad_() for name, s in state.items()}
-    image = field(ops, network, leaves, ops.bring(x))(rates)
-    images, inputs = [image[n] for n in names], [rates[n] for n in names]
-    pull = [torch.zeros_like(state[n]) for n in names]
-    out = names.index(network.output.name)
-    pull[out] = state[network.output.name] - ops.bring(target)
-    adjoint = [p.clone() for p in pull]
-    for _ in range(TIGHT.max_steps):
-        back = torch.autograd.grad(images, inputs, adjoint, retain_graph=True, allow_unused=True)
-        new = [p if b is None else p + b for p, b in zip(pull, back, strict=True)]
-        moved = max(float((a - b).abs().max()) for a, b in zip(new, adjoint, strict=True))
-        adjoint = new
-        if moved <= 1e-14 * max(1.0, *(float(a.abs().max()) for a in adjoint)):
-            break
-    else:
-        raise ValueError(f"the adjoint has not settled: last change {moved:.1e}")
-    keys = list(leaves)
-    slopes = torch.autograd.grad(images, [leaves[k] for k in keys], adjoint)
-    gradient = {k: ops.numpy(g) for k, g in zip(keys, slopes, strict=True)}
-    return symmetrise(network, gradient)
-
-
-def symmetrise(network: Network, gradient: dict[str, Array]) -> dict[str, Array]:
-    """The gradient as seen by loops whose weight stays symmetric."""
-    for connection in network.connections:
-        if connection.loops and connection.symmetric:
-            g = gradient[connection.name]
-            gradient[connection.name] = (g + g.T) / 2
-    return gradient
+    state = {name: ops.bring(s) for name, s in equilibrium(network, params, x).items()}
+    found = implicit_gradient(
+        ops,
+        network,
+        {name: ops.bring(value) for name, value in params.items()},
+        x=ops.bring(x),
+        target=ops.bring(target),
+        state=state,
+        stop=Stop(1e-14, TIGHT.max_steps),
+    )
+    return {name: ops.numpy(g) for name, g in found.items()}
 
 
 def finite_difference(

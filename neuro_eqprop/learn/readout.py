@@ -9,9 +9,9 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.data import Split
-from neuro_eqprop.networks import Network
+from neuro_eqprop.networks import Cost, Network
+from neuro_eqprop.ops.base import Ops, Values
 from neuro_eqprop.rate.field import State, field
-from neuro_eqprop.rate.ops import Ops, Values
 from neuro_eqprop.solve import GaussSeidel, Outcome, Stop, solve
 
 SETTLED = Stop(1e-6, 1000)
@@ -45,6 +45,8 @@ def answer(
     settled = solve(free, free.rest(), GaussSeidel(), stop)
     drive = ops.numpy(free.drive(network.output.name, settled.state))
     state = {name: ops.numpy(rates) for name, rates in settled.state.items()}
+    if network.cost is Cost.CROSS_ENTROPY:
+        state[network.output.name] = drive  # it only reads: its answer, not the error it sends
     return Answer(state, drive, settled.steps, settled.residual, settled.outcome)
 
 

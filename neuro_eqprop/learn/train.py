@@ -3,56 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from enum import Enum
-from math import cos, pi
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
 from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.data import Split, batches, one_hot
-from neuro_eqprop.learn.episode import SWEEPS, relax
-from neuro_eqprop.learn.hebbian import hebbian
+from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Taught
+from neuro_eqprop.learn.rules import TEACHERS
 from neuro_eqprop.networks import Network
+from neuro_eqprop.ops.base import Values
+from neuro_eqprop.ops.torch_ops import TorchOps
 from neuro_eqprop.rate import spectral
-from neuro_eqprop.rate.field import field as field_of
-from neuro_eqprop.rate.ops import Values
-from neuro_eqprop.rate.torch_ops import TorchOps
-from neuro_eqprop.schedules import Schedule, three_phase, two_phase
-
-
-class TrainingError(RuntimeError):
-    """Training cannot go on; the message says why and what to change."""
-
-
-class Nudging(Enum):
-    """Which nudged phases follow the free one."""
-
-    POSITIVE = "positive"
-    CENTERED = "centered"
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """How to train. `beta` is per sample: the cost is summed, not averaged, over a batch."""
-
-    epochs: int
-    batch: int
-    optimiser: str
-    learning_rate: float
-    """At the start; it falls to zero along half a cosine."""
-    nudging: Nudging
-    beta: float
-    free_steps: int
-    nudged_steps: int
-    seed: int
-
-    def schedule(self) -> Schedule:
-        """The phases of each episode."""
-        make = two_phase if self.nudging is Nudging.POSITIVE else three_phase
-        return make(beta=self.beta, free=self.free_steps, nudged=self.nudged_steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +43,40 @@ class Progress:
     seconds: float
 
 
-OPTIMISERS = ("adam", "sgd")
+NOT_FOR_THIS = ("lbfgs", "sparseadam", "optimizer", "muon")
+"""Optimisers of torch that want a closure, sparse gradients, or matrices only."""
+OPTIMISERS = tuple(
+    sorted(
+        name.lower()
+        for name, kind in vars(torch.optim).items()
+        if isinstance(kind, type)
+        and issubclass(kind, torch.optim.Optimizer)
+        and name.lower() not in NOT_FOR_THIS
+    )
+)
 MEASURE_EVERY = 10
 """Batches from one whose settling is measured to the next."""
+SINGULAR = "singular"
+"""In a snapshot's memory, the vector by which a bound is followed."""
 
 
-def optimiser(recipe: Recipe, params: Mapping[str, torch.Tensor]) -> torch.optim.Optimizer:
-    """The optimiser that turns asked-for changes into steps."""
-    values = list(params.values())
-    if recipe.optimiser == "adam":
-        return torch.optim.Adam(values, lr=recipe.learning_rate)
-    if recipe.optimiser == "sgd":
-        return torch.optim.SGD(values, lr=recipe.learning_rate, momentum=0.9)
-    raise UnknownNameError("optimiser", recipe.optimiser, OPTIMISERS)
+def optimiser(
+    recipe: Recipe, params: Mapping[str, torch.Tensor], weights: Iterable[str] = ()
+) -> torch.optim.Optimizer:
+    """The optimiser that turns asked-for changes into steps; only `weights` decay."""
+    kinds = {name.lower(): kind for name, kind in vars(torch.optim).items()}
+    if recipe.optimiser not in OPTIMISERS:
+        raise UnknownNameError("optimiser", recipe.optimiser, OPTIMISERS)
+    decaying = [params[name] for name in params if name in set(weights) and recipe.weight_decay]
+    rest = [params[name] for name in params if all(params[name] is not p for p in decaying)]
+    groups = [{"params": rest, "weight_decay": 0.0}]
+    if decaying:
+        groups.append({"params": decaying, "weight_decay": recipe.weight_decay})
+    settings = {"momentum": 0.9} if recipe.optimiser == "sgd" else {}
+    made: torch.optim.Optimizer = kinds[recipe.optimiser](
+        groups, lr=recipe.learning_rate, **settings
+    )
+    return made
 
 
 def remember(
@@ -114,7 +99,39 @@ def recall(
     """Give an optimiser its memory back."""
     for entry, value in memory.items():
         name, key = entry.rsplit("/", 1)
-        stepper.state[params[name]][key] = torch.from_numpy(np.array(value))
+        if key != SINGULAR:
+            stepper.state[params[name]][key] = torch.from_numpy(np.array(value))
+
+
+@dataclass(slots=True)
+class Pupil:
+    """A network in training: what changes from batch to batch."""
+
+    ops: TorchOps
+    network: Network
+    params: dict[str, torch.Tensor]
+    stepper: torch.optim.Optimizer
+    vectors: dict[str, Values]
+    """By which bounds are followed, see `rate.spectral`."""
+
+    def snapshot(self, epoch: int) -> Snapshot:
+        """All that is needed to go on from here."""
+        memory = remember(self.stepper, self.params)
+        memory |= {f"{n}/{SINGULAR}": self.ops.numpy(v) for n, v in self.vectors.items()}
+        params = {name: p.detach().cpu().numpy().copy() for name, p in self.params.items()}
+        return Snapshot(epoch, params, memory)
+
+
+def pupil(network: Network, recipe: Recipe, start: Snapshot, ops: TorchOps) -> Pupil:
+    """A network at the start of its training, or where it was left."""
+    params = {name: ops.bring(value) for name, value in start.params.items()}
+    stepper = optimiser(recipe, params, (c.name for c in network.connections))
+    recall(stepper, params, start.memory)
+    vectors = spectral.first_vectors(network, ops)
+    for name in vectors:
+        if f"{name}/{SINGULAR}" in start.memory:
+            vectors[name] = ops.bring(start.memory[f"{name}/{SINGULAR}"])
+    return Pupil(ops, network, params, stepper, vectors)
 
 
 def train(
@@ -122,9 +139,7 @@ def train(
 ) -> Iterator[Progress]:
     """Train from `start` to the last epoch of the recipe, one `Progress` for each epoch."""
     ops = ops or TorchOps()
-    params = {name: ops.bring(value) for name, value in start.params.items()}
-    stepper = optimiser(recipe, params)
-    recall(stepper, params, start.memory)
+    at = pupil(network, recipe, start, ops)
     x, y = ops.bring(data.x), ops.bring(one_hot(data.y, network.output.size))
     per_epoch = -(-len(data) // recipe.batch)
     for epoch in range(start.epoch, recipe.epochs):
@@ -133,32 +148,24 @@ def train(
         rng = np.random.default_rng([recipe.seed, epoch])
         for k, rows in enumerate(batches(data, recipe.batch, rng)):
             done = (epoch * per_epoch + k) / (recipe.epochs * per_epoch)
-            for group in stepper.param_groups:
-                group["lr"] = recipe.learning_rate * 0.5 * (1 + cos(pi * done))
+            for group in at.stepper.param_groups:
+                group["lr"] = recipe.learning_rate * recipe.fall.part(done)
             chosen = torch.from_numpy(rows)
-            lesson = Lesson(x[chosen], y[chosen], measured=k % MEASURE_EVERY == 0)
-            tally.add(learn_batch(ops, network, params, lesson, recipe=recipe, stepper=stepper))
+            beta = recipe.beta_at(done)
+            if recipe.nudging is Nudging.RANDOM:
+                beta *= rng.choice([-1.0, 1.0])
+            lesson = Lesson(x[chosen], y[chosen], k % MEASURE_EVERY == 0, beta)
+            tally.add(learn_batch(at, lesson, recipe))
+        for name, kept in spectral.keep_bounds(ops, network, at.params).items():
+            at.params[name].copy_(kept)
         yield Progress(
-            Snapshot(
-                epoch + 1,
-                {name: p.detach().cpu().numpy().copy() for name, p in params.items()},
-                remember(stepper, params),
-            ),
+            at.snapshot(epoch + 1),
             tally.right / len(data),
             tally.residual,
             {"free": float(recipe.free_steps), "nudged": float(recipe.nudged_steps)},
-            spectral.norms(ops, network, params),
+            spectral.norms(ops, network, at.params),
             time.perf_counter() - began,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """A batch with its targets (one-hot), and whether to measure how it settles."""
-
-    x: Values
-    y: Values
-    measured: bool
 
 
 @dataclass(slots=True)
@@ -169,42 +176,19 @@ class Tally:
     residual: float = 0.0
     """The largest last change in the free phases that were measured."""
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: Taught) -> None:
         """Count a batch in."""
         self.right += other.right
         self.residual = max(self.residual, other.residual)
 
 
 @torch.no_grad()
-def learn_batch(
-    ops: TorchOps,
-    network: Network,
-    params: dict[str, torch.Tensor],
-    lesson: Lesson,
-    *,
-    recipe: Recipe,
-    stepper: torch.optim.Optimizer,
-) -> Tally:
+def learn_batch(at: Pupil, lesson: Lesson, recipe: Recipe) -> Taught:
     """One episode and one step of the optimiser."""
-    free, schedule = field_of(ops, network, params, lesson.x), recipe.schedule()
-    settling = SWEEPS if lesson.measured else replace(SWEEPS, measured=False)
-    phases = relax(free, lesson.y, schedule, settling)
-    states = {name: settled.state for name, settled in phases.items()}
-    asked = hebbian(ops, network, lesson.x, states=states, schedule=schedule)
-    # The output's bias asks for the sum of its shifts: small, and not finite if any rate is not.
-    if not bool(asked[network.output.name].isfinite().all()):
-        raise TrainingError(
-            "the rates left the finite numbers; use a smaller learning rate or beta, a spectral "
-            "bound, or a bounded activation"
-        )
-    for name, tensor in params.items():
-        tensor.grad = asked[name].mul_(-1.0 / len(lesson.x))
-    stepper.step()
-    for name, kept in spectral.keep_bounds(ops, network, params).items():
-        params[name].copy_(kept)
-    resting = phases[schedule[0].name]
-    residual = float(resting.residual.max()) if lesson.measured else 0.0
-    # A free sweep sets the output last, so its rate ranks the classes as its drive did, except
-    # where clipping ties them: good enough for the running figure of an epoch.
-    answers = resting.state[network.output.name].argmax(dim=1)
-    return Tally(int((answers == lesson.y.argmax(dim=1)).sum()), residual)
+    taught = TEACHERS[recipe.rule](at.ops, at.network, at.params, lesson, recipe)
+    for name, tensor in at.params.items():
+        tensor.grad = taught.asked[name].mul_(-1.0 / len(lesson.x))
+    at.stepper.step()
+    for name, kept in spectral.follow_bounds(at.ops, at.network, at.params, at.vectors).items():
+        at.params[name].copy_(kept)
+    return taught

@@ -5,7 +5,8 @@
 
 with k the stiffness of a layer. The nudge adds beta k_output times the cost.
 G is the integral of the inverse activation: 1/2 s^2 inside the range of a straight one,
-s artanh(s) + 1/2 log(1 - s^2) for tanh.
+s artanh(s) + 1/2 log(1 - s^2) for tanh. Attention adds -k A(s) in the place of a product. An
+output that only reads (cross-entropy) has no part in E.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import numpy as np
 
 from neuro_eqprop.activations import Activation, Curve
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Network
-from neuro_eqprop.rate.numpy_ops import NumpyOps
+from neuro_eqprop.networks import Cost, Network
+from neuro_eqprop.operators import Attention
+from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.rate.field import shaped
 
 
 def storage(activation: Activation, s: Array) -> Array:
@@ -35,19 +38,26 @@ def energy(
     network: Network, params: Mapping[str, Array], x: Array, state: Mapping[str, Array]
 ) -> Array:
     """E for each sample (batch,)."""
-    ops, rates = NumpyOps(), {network.input.name: x, **state}
+    ops, rates = NumpyOps(), {network.input.name: shaped(network, x), **state}
+    silent = network.output.name if network.cost is Cost.CROSS_ENTROPY else None
     total = np.zeros(len(x))
     for layer in network.moving:
+        if layer.name == silent:
+            continue
         s = rates[layer.name]
         cost = layer.stiffness * (storage(layer.activation, s) - params[layer.name] * s)
         total += cost.reshape(len(x), -1).sum(axis=1)
     for connection in network.connections:
         if not connection.symmetric:
             raise ValueError(f"{connection.name!r} is not symmetric, so there is no energy")
-        brought = ops.forward(
-            connection.operator, params[connection.name], rates[connection.source], np.zeros(1)
-        )
-        product = (rates[connection.target] * brought).reshape(len(x), -1).sum(axis=1)
+        if connection.target == silent:
+            continue
         stiffness = network[connection.target].stiffness
+        weight, source = params[connection.name], rates[connection.source]
+        if isinstance(connection.operator, Attention):
+            total -= stiffness * connection.operator.value(ops, weight, source)
+            continue
+        brought = connection.operator.forward(ops, weight, source, np.zeros(1))
+        product = (rates[connection.target] * brought).reshape(len(x), -1).sum(axis=1)
         total -= (0.5 if connection.loops else 1.0) * stiffness * product
     return total

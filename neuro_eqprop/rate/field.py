@@ -5,6 +5,7 @@ With rates s, target y, and drive d_l = b_l + sum of W s over what arrives at la
 
     s_l = rho_l(d_l)                        a hidden layer
     s_o = rho_o(d_o + beta (y - s_o))       the output, pulled by the cost 1/2 |s_o - y|^2
+    s_o = beta (y - softmax(d_o))           the output that only reads, with the cross-entropy
 
 Where rho_o is straight (any but tanh), the second line is solved at once:
 s_o = rho_o((d_o + beta y) / (1 + beta)). The cost is summed, not averaged, over the batch, so
@@ -21,9 +22,9 @@ from typing import TypeAlias
 import numpy as np
 
 from neuro_eqprop.activations import Curve
-from neuro_eqprop.arrays import Array, Bits
-from neuro_eqprop.networks import Connection, Network, Role
-from neuro_eqprop.rate.ops import Ops, Values
+from neuro_eqprop.arrays import Array, Bits, Shape
+from neuro_eqprop.networks import Connection, Cost, Network, Role
+from neuro_eqprop.ops.base import Ops, Values
 
 State: TypeAlias = dict[str, Values]
 """Rates (batch, *layer) of the layers that move."""
@@ -37,6 +38,8 @@ class Wire:
     connection: Connection
     back: float | None
     """What it is scaled by backwards; None for forwards."""
+    shape: Shape
+    """Of the layer that it leads to."""
 
 
 def wires(network: Network) -> dict[str, tuple[Wire, ...]]:
@@ -44,10 +47,13 @@ def wires(network: Network) -> dict[str, tuple[Wire, ...]]:
     found: dict[str, list[Wire]] = {layer.name: [] for layer in network.moving}
     for connection in network.connections:
         if network[connection.source].role is not Role.INPUT:
-            found[connection.target].append(Wire(connection.source, connection, None))
+            found[connection.target].append(
+                Wire(connection.source, connection, None, network[connection.target].shape)
+            )
         if network.feeds_back(connection):
             back = network.feedback(connection)
-            found[connection.source].append(Wire(connection.target, connection, back))
+            shape = network[connection.source].shape
+            found[connection.source].append(Wire(connection.target, connection, back, shape))
     return {name: tuple(ways) for name, ways in found.items()}
 
 
@@ -63,11 +69,11 @@ class Field:
     fed: Mapping[str, Values]
     """Bias plus what the input brings: constant while the network settles, so computed once."""
     target: Values = None
-    beta: float = 0.0
+    beta: complex = 0.0
 
-    def nudged(self, target: Values, beta: float) -> Field:
+    def nudged(self, target: Values, beta: complex) -> Field:
         """The same field with the output pulled towards `target` by `beta`."""
-        if beta <= -1.0:
+        if self.network.cost is Cost.SQUARED and beta.real <= -1.0:
             raise ValueError(f"beta {beta} makes the nudged energy unbounded; keep it above -1")
         return replace(self, target=target, beta=beta)
 
@@ -77,21 +83,33 @@ class Field:
         return {layer.name: zeros((self.batch, *layer.shape)) for layer in self.network.moving}
 
     def drive(self, name: str, state: State) -> Values:
-        """What the units of a layer receive, before nudge and activation."""
-        # Fresh even if nothing arrives: an activation may overwrite it.
-        total = self.fed[name] if self.ways[name] else self.fed[name] + 0.0
-        for way in self.ways[name]:
+        """What the units of a layer receive, before nudge and activation; a fresh array."""
+        ways = self.ways[name]
+        if not ways:
+            return self.fed[name] + self.ops.zeros((self.batch, *self.network[name].shape))
+        total = self.fed[name]
+        for way in ways:
             operator, weight = way.connection.operator, self.params[way.connection.name]
+            s = state[way.source]
             if way.back is None:
-                total = self.ops.forward(operator, weight, state[way.source], total)
+                total = operator.forward(self.ops, weight, s, total)
             else:
-                total = self.ops.backward(operator, weight, state[way.source], total, way.back)
+                total = operator.backward(
+                    self.ops, weight, s, total, gain=way.back, shape=way.shape
+                )
         return total
 
     def answer(self, name: str, state: State) -> Values:
         """The rates of a layer that follow from the state of the others."""
-        layer, u = self.network[name], self.drive(name, state)
-        if self.beta and layer.role is Role.OUTPUT:
+        layer = self.network[name]
+        if layer.role is not Role.OUTPUT:
+            return self.ops.activate(layer.activation, self.drive(name, state))
+        if self.network.cost is Cost.CROSS_ENTROPY:
+            if not self.beta:
+                return self.ops.zeros((self.batch, *layer.shape))
+            return self.beta * (self.target - self.ops.softmax(self.drive(name, state)))
+        u = self.drive(name, state)
+        if self.beta:
             if layer.activation.curve is Curve.TANH:
                 u = u + self.beta * (self.target - state[name])
             else:
@@ -102,11 +120,12 @@ class Field:
         """All layers at once, each from the old state of the others."""
         return {name: self.answer(name, state) for name in state}
 
-    def sweep(self, state: State, backwards: bool) -> State:
+    def sweep(self, state: State, backwards: bool, damping: float = 1.0) -> State:
         """One layer after another, each from the newest state of the others (Gauss-Seidel)."""
         newest = dict(state)
         for name in reversed(state) if backwards else state:
-            newest[name] = self.answer(name, newest)
+            to = self.answer(name, newest)
+            newest[name] = to if damping == 1.0 else newest[name] + damping * (to - newest[name])
         return newest
 
     def change(self, new: State, old: State) -> Array:
@@ -118,12 +137,31 @@ class Field:
         """The state `yes` in the samples that `rows` marks, `no` in the others."""
         return {name: self.ops.choose(rows, yes[name], no[name]) for name in yes}
 
+    def mix(self, parts: Array, states: list[State]) -> State:
+        """For each sample, the sum of states, each times its part (samples, states)."""
+        bring = self.ops.bring
+        weights = [bring(parts[:, k]) for k in range(len(states))]
+        return {
+            name: sum(
+                w.reshape(-1, *[1] * (s[name].ndim - 1)) * s[name]
+                for w, s in zip(weights, states, strict=True)
+            )
+            for name in states[0]
+        }
+
 
 def field(ops: Ops, network: Network, params: Mapping[str, Values], x: Values) -> Field:
-    """The free field of a network on the batch x."""
+    """The free field of a network on the batch x (samples, features)."""
     fed: dict[str, Values] = {layer.name: params[layer.name] for layer in network.moving}
+    x = shaped(network, x)
     for connection in network.connections:
         if network[connection.source].role is Role.INPUT:
             weight, before = params[connection.name], fed[connection.target]
-            fed[connection.target] = ops.forward(connection.operator, weight, x, before)
+            fed[connection.target] = connection.operator.forward(ops, weight, x, before)
     return Field(ops, network, params, len(x), wires(network), fed)
+
+
+def shaped(network: Network, x: Values) -> Values:
+    """Samples (samples, features) in the shape of the input layer."""
+    shape = network.input.shape
+    return x if tuple(x.shape[1:]) == shape else x.reshape(len(x), *shape)

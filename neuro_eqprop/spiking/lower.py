@@ -17,8 +17,9 @@ import numpy as np
 
 from neuro_eqprop.activations import HARD_SIGMOID, Curve
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Layer, Network, Role, check_parameters
-from neuro_eqprop.operators import Dense, Operator
+from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role, check_parameters
+from neuro_eqprop.operators import Dense, Echo
+from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import TAIL
 from neuro_eqprop.spiking.ir import (
     Falling,
@@ -138,11 +139,44 @@ def snap(values: Array, grid: float) -> Array:
     return np.asarray(np.rint(values / grid) * grid)
 
 
-def matrix(operator: Operator, weight: Array, name: str) -> Array:
-    """The operator as a matrix from flat source to flat target."""
-    if not isinstance(operator, Dense):
-        raise LoweringError(f"connection {name!r} has operator {operator}, which is not linear")
-    return weight
+def matrix(network: Network, params: Mapping[str, Array], connection: Connection) -> Array:
+    """A connection as a matrix from flat source to flat target."""
+    operator, weight = connection.operator, params[connection.name]
+    name, source = connection.name, network[connection.source].shape
+    if isinstance(operator, Dense):
+        return weight
+    if not operator.linear:
+        kind = type(operator).__name__.lower()
+        raise LoweringError(
+            f"connection {name!r} is of kind {kind!r}, which is not linear: no synapses do what it "
+            f"does; evaluate it with --on rate"
+        )
+    size = int(np.prod(source))
+    rows = [
+        operator.forward(NumpyOps(), weight, part.reshape(len(part), *source), np.zeros(1))
+        for part in np.array_split(np.eye(size), -(-size // 512))
+    ]
+    return np.ascontiguousarray(np.concatenate([r.reshape(len(r), -1) for r in rows]).T)
+
+
+def spread_bias(layer: Layer, params: Mapping[str, Array]) -> Array:
+    """The bias of each unit, in a row."""
+    return np.asarray(np.broadcast_to(params[layer.name], layer.shape)).ravel()
+
+
+def reads(network: Network, connection: Connection) -> bool:
+    """Whether it leads to an output that only reads, so that nothing comes back freely."""
+    return network.cost is Cost.CROSS_ENTROPY and connection.target == network.output.name
+
+
+def echoes(layer: Layer, weight: Array, operator: Echo, coding: Coding) -> list[Projection]:
+    """Projections from a layer to itself for each past state, with its delay."""
+    ends, same = faces(layer, coding), np.eye(layer.size)
+    return [
+        replace(projection, delay=k + 1)
+        for k, part in enumerate(operator.parts)
+        for projection in join(ends, ends, snap(same * part * weight[0], coding.grid))
+    ]
 
 
 def lower(
@@ -156,7 +190,7 @@ def lower(
     check_parameters(network, params)
     populations = tuple(
         Population(
-            name, neuron(layer, coding), sign * snap(params[layer.name].ravel(), coding.grid)
+            name, neuron(layer, coding), sign * snap(spread_bias(layer, params), coding.grid)
         )
         for layer in network.moving
         for name, sign in faces(layer, coding)
@@ -165,15 +199,23 @@ def lower(
     for connection in network.connections:
         if network[connection.source].role is Role.INPUT:
             continue
-        weight = matrix(connection.operator, params[connection.name], connection.name)
-        weight = snap(weight, coding.grid)
         source = faces(network[connection.source], coding)
         target = faces(network[connection.target], coding)
+        if isinstance(connection.operator, Echo):
+            layer = network[connection.source]
+            projections += echoes(layer, params[connection.name], connection.operator, coding)
+            continue
+        weight = snap(matrix(network, params, connection), coding.grid)
         projections += join(source, target, weight)
-        if network.feeds_back(connection):
+        if network.feeds_back(connection) and not reads(network, connection):
             back = snap(network.feedback(connection) * weight.T, coding.grid)
             projections += join(target, source, back)
     out = faces(network.output, coding)
+    if nudged and network.cost is Cost.CROSS_ENTROPY:
+        raise LoweringError(
+            f"layer {network.output.name!r} is nudged by the cross-entropy, whose softmax no "
+            f"neuron computes; train with the squared error to nudge spikes"
+        )
     if nudged:
         projections += join(out, out, -np.eye(network.output.size), Gain.BETA)
     return SpikingNetwork(dt, populations, tuple(projections), out[0][0])
@@ -192,7 +234,7 @@ def stimulate(
     macs = 0
     for connection in network.connections:
         if network[connection.source].role is Role.INPUT:
-            weight = matrix(connection.operator, params[connection.name], connection.name)
+            weight = matrix(network, params, connection)
             brought = x @ weight.T
             current[connection.target] = current.get(connection.target, 0.0) + brought
             macs += int(np.count_nonzero(weight))

@@ -15,7 +15,7 @@ from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.learn.readout import answer
 from neuro_eqprop.learn.train import Snapshot, train
 from neuro_eqprop.networks import initialise
-from neuro_eqprop.rate.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
 from neuro_eqprop.study.evaluation import DT

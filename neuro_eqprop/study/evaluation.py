@@ -14,7 +14,7 @@ from neuro_eqprop.backends.base import BACKENDS, Result, load, tally
 from neuro_eqprop.data import Split
 from neuro_eqprop.learn.readout import Answer, answer
 from neuro_eqprop.networks import Network, Role
-from neuro_eqprop.rate.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import Schedule, free_only, tail
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
@@ -155,7 +155,7 @@ def rates_on(run: Run, on: str, x: Array) -> tuple[Mapping[str, Array], Array]:
     if on == "numpy":
         found = equilibria(run.model.network, run.model.params, x)
     else:
-        from neuro_eqprop.rate.torch_ops import TorchOps
+        from neuro_eqprop.ops.torch_ops import TorchOps
 
         ops = TorchOps()
         params = {name: ops.bring(value) for name, value in run.model.params.items()}

@@ -9,23 +9,18 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop import activations
-from neuro_eqprop.activations import Activation
-from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.architectures import feed_forward
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset
-from neuro_eqprop.learn.train import OPTIMISERS, Nudging, Recipe
+from neuro_eqprop.learn.recipe import Fall, Nudging, Recipe, Rule
+from neuro_eqprop.learn.train import OPTIMISERS
 from neuro_eqprop.networks import Network
+from neuro_eqprop.study.models import ATTENTIONS, HIDDEN_RATES, MODELS, OUTPUT_RATES
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
-
-MODELS = ("layered", "looped")
-RULES = ("hebbian",)
-HIDDEN_RATES = ("hard_sigmoid", "box", "relu", "tanh")
-OUTPUT_RATES = ("hard_sigmoid", "linear")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,75 +35,95 @@ class Study:
     """Of the activation `box`."""
     output: str = "hard_sigmoid"
     bound: float = 0.0
-    """On spectral norms of weights that close a loop; zero for none. `looped` takes 0.95 then."""
+    """On spectral norms of weights that close a loop; zero for none, or for the model's own."""
     feedback: float = 1.0
     """Scale of what comes back in a layered network: below one it settles sooner."""
-    rule: str = "hebbian"
+    symmetric: bool = True
+    """Whether `looped` and `modern` have an energy; without, take rule asymmetric, vector-field."""
+    stem: int = 0
+    """Hidden layers of a layered network without feedback, for rule hybrid."""
+    kernel: int = 5
+    """Side of the kernels of `conv`, whose channels are `hidden`."""
+    memory: int = 0
+    """Memory units of `modern` and, for each token, of `transformer`; zero for the model's own."""
+    attention: str = "linear"
+    heads: int = 4
+    attention_scale: float = 0.15
+    attention_bound: float = 1.2
+    patch: int = 7
+    """Side of the patches that a transformer cuts images into."""
+    query: bool = False
+    """Whether a transformer is read at its last token only."""
+    rule: str = ""
+    """Empty for the model's own: hebbian, or single-phase for `predictive`."""
     nudging: str = "centered"
     beta: float = 0.5
     """Per sample: the cost is summed, not averaged, over a batch."""
+    beta_end: float = 0.0
+    """Where beta goes in a straight line; zero keeps it."""
+    points: int = 4
+    """Of holomorphic nudging."""
     epochs: int = 30
     batch: int = 32
     optimiser: str = "adam"
     learning_rate: float = 0.002
+    fall: str = "cosine"
+    """How the learning rate goes: cosine, linear, steps or constant."""
+    weight_decay: float = 0.0
     free_steps: int = 15
     nudged_steps: int = 8
+    damping: float = 1.0
+    """What part of its way a layer goes in a sweep."""
+    anderson: int = 0
+    """Past sweeps that Anderson mixing looks at; zero for none."""
+    validation: float = 0.0
+    """The part of the training samples that is held out to look at while training."""
+    device: str = "cpu"
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if not self.rule and self.model in MODELS:
+            object.__setattr__(self, "rule", MODELS[self.model].rule)
         for kind, name, known in (
-            ("model", self.model, MODELS),
-            ("rule", self.rule, RULES),
+            ("model", self.model, tuple(MODELS)),
+            ("rule", self.rule, [r.value for r in Rule]),
             ("activation", self.activation, HIDDEN_RATES),
             ("output", self.output, OUTPUT_RATES),
             ("nudging", self.nudging, [n.value for n in Nudging]),
             ("optimiser", self.optimiser, OPTIMISERS),
+            ("fall", self.fall, [f.value for f in Fall]),
+            ("attention", self.attention, ATTENTIONS),
         ):
             if name not in known:
                 raise UnknownNameError(kind, name, known)
-        if not 0.0 < self.beta < 1.0:
-            raise ValueError(f"beta is {self.beta}; it must lie above 0 and below 1")
-        for key in (
-            "height",
-            "feedback",
-            "epochs",
-            "batch",
-            "learning_rate",
-            "free_steps",
-            "nudged_steps",
-        ):
+        self._check_numbers()
+        if len(self.hidden) not in MODELS[self.model].depths:
+            raise ValueError(
+                f"model {self.model!r} does not take {len(self.hidden)} hidden sizes {self.hidden}"
+            )
+
+    def _check_numbers(self) -> None:
+        above = (*ABOVE_ZERO, "beta_end") if self.beta_end else ABOVE_ZERO
+        for key in above:
             if not 0 < getattr(self, key) < float("inf"):
                 raise ValueError(f"{key} is {getattr(self, key)}; it must be above zero")
-        if not 0 <= self.bound < float("inf"):
-            raise ValueError(f"bound is {self.bound}; it must be zero (none) or above, and finite")
-        if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}; it cannot be negative")
+        for key in ("bound", "weight_decay", "memory", "stem", "anderson", "seed", "validation"):
+            if not 0 <= getattr(self, key) < float("inf"):
+                raise ValueError(
+                    f"{key} is {getattr(self, key)}; it cannot be negative and must be finite"
+                )
+        for key in ("damping", "validation", "beta", "beta_end"):
+            if getattr(self, key) > 1.0 or (key != "damping" and getattr(self, key) == 1.0):
+                raise ValueError(f"{key} is {getattr(self, key)}; it must lie below one")
+        if self.points < 3:
+            raise ValueError(f"points is {self.points}; a circle needs at least three")
         if not self.hidden or min(self.hidden) < 1:
             raise ValueError(f"hidden is {self.hidden}; each layer needs at least one unit")
-        if self.model == "looped" and len(self.hidden) != 1:
-            raise ValueError(f"a looped network has one hidden layer, not {len(self.hidden)}")
 
     def network(self, data: Dataset) -> Network:
         """The network of this study, sized for the data."""
-        hidden_rate, output_rate = rate(self.activation, self.height), rate(self.output, 1.0)
-        if self.model == "looped":
-            return looped(
-                data.features,
-                self.hidden[0],
-                data.classes,
-                hidden_rate=hidden_rate,
-                output_rate=output_rate,
-                bound=self.bound or 0.95,
-            )
-        return layered(
-            data.features,
-            self.hidden,
-            data.classes,
-            hidden_rate=hidden_rate,
-            output_rate=output_rate,
-            bound=self.bound or None,
-            feedback=self.feedback,
-        )
+        made = MODELS[self.model].build(self, data)
+        return feed_forward(made) if self.rule == Rule.BACKPROP.value else made
 
     def recipe(self) -> Recipe:
         """How the network is trained."""
@@ -122,17 +137,32 @@ class Study:
             free_steps=self.free_steps,
             nudged_steps=self.nudged_steps,
             seed=self.seed,
+            rule=Rule(self.rule),
+            fall=Fall(self.fall),
+            weight_decay=self.weight_decay,
+            beta_end=self.beta_end or None,
+            points=self.points,
+            damping=self.damping,
+            anderson=self.anderson,
         )
 
 
-def rate(name: str, height: float) -> Activation:
-    """The activation of that name."""
-    if name == "box":
-        return activations.box(height)
-    found = getattr(activations, name.upper())
-    if not isinstance(found, Activation):
-        raise UnknownNameError("activation", name, HIDDEN_RATES)
-    return found
+ABOVE_ZERO = (
+    "beta",
+    "height",
+    "feedback",
+    "kernel",
+    "heads",
+    "attention_scale",
+    "attention_bound",
+    "patch",
+    "epochs",
+    "batch",
+    "learning_rate",
+    "free_steps",
+    "nudged_steps",
+    "damping",
+)
 
 
 def adapt(study: Study, changes: Mapping[str, Any]) -> Study:
@@ -153,9 +183,19 @@ def convert(key: str, value: Any, like: Any) -> Any:  # noqa: ANN401
             parts = value.split(",") if isinstance(value, str) else value
             parts = parts if isinstance(parts, list | tuple) else [parts]
             return tuple(whole(part) for part in parts)
+        if isinstance(like, bool):
+            return truth(value)
         return whole(value) if isinstance(like, int) else type(like)(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"setting {key!r} cannot be {value!r}: {error}") from error
+
+
+def truth(value: Any) -> bool:  # noqa: ANN401
+    """Yes or no, given as such or as text."""
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if str(value).lower() not in words:
+        raise ValueError("neither true nor false")
+    return words[str(value).lower()]
 
 
 def whole(value: Any) -> int:  # noqa: ANN401
@@ -189,6 +229,7 @@ def write(study: Study) -> str:
     lines = []
     for key, value in asdict(study).items():
         text = f'"{value}"' if isinstance(value, str) else repr(value)
+        text = text.lower() if isinstance(value, bool) else text
         text = str(list(value)) if isinstance(value, tuple) else text
         lines.append(f"{key} = {text}")
     return "\n".join(lines) + "\n"

@@ -14,8 +14,8 @@ from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.backends.base import BACKENDS, kinds, load, tally
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.files.tracefile import Writer
+from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.rate.field import Field, State, field
-from neuro_eqprop.rate.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import Schedule, free_only, tail, three_phase
 from neuro_eqprop.solve import Damped
 from neuro_eqprop.spiking.lower import Code, Coding, stimulate

@@ -18,7 +18,7 @@ from neuro_eqprop.files.checkpoint import Checkpoint
 from neuro_eqprop.learn.readout import accuracy
 from neuro_eqprop.learn.train import Progress, Snapshot, train
 from neuro_eqprop.networks import Network, initialise
-from neuro_eqprop.rate.torch_ops import TorchOps
+from neuro_eqprop.ops.torch_ops import TorchOps
 from neuro_eqprop.study import folder, settings
 from neuro_eqprop.study.settings import Study
 

@@ -16,6 +16,7 @@ from neuro_eqprop.backends.to_nir import beyond, plain, write
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.files.checkpoint import Checkpoint, describe, rebuild
 from neuro_eqprop.networks import Network, Role, check_parameters
+from neuro_eqprop.operators import Dense
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork
 from neuro_eqprop.spiking.lower import Code, Coding, lower, matrix
 from neuro_eqprop.study.evaluation import DT, spiking
@@ -41,7 +42,7 @@ def document_of(run: Run, code: Code, *, nudged: bool) -> Document:
     coding = Coding(code)
     network, params = spiking(run, coding, nudged)
     feeds = tuple(
-        Feed(c.target, matrix(c.operator, params[c.name], c.name))
+        Feed(c.target, matrix(run.model.network, params, c))
         for c in run.model.network.connections
         if run.model.network[c.source].role is Role.INPUT
     )
@@ -125,6 +126,11 @@ def parameters(rate: Network, document: Document) -> dict[str, Array]:
     feeds, projections = iter(document.feeds), iter(document.network.projections)
     params: dict[str, Array] = {}
     for connection in rate.connections:
+        if not isinstance(connection.operator, Dense):
+            kind = type(connection.operator).__name__.lower()
+            raise ValueError(
+                f"{connection.name!r} is of kind {kind!r}; only dense ones are rebuilt"
+            )
         if rate[connection.source].role is Role.INPUT:
             params[connection.name] = next(feeds).weight
             continue

@@ -13,9 +13,10 @@ import torch
 
 from neuro_eqprop.activations import LINEAR, RELU
 from neuro_eqprop.architectures import layered
-from neuro_eqprop.learn.train import Lesson, Nudging, Recipe, learn_batch, optimiser
+from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe
+from neuro_eqprop.learn.train import Snapshot, learn_batch, pupil
 from neuro_eqprop.networks import initialise
-from neuro_eqprop.rate.torch_ops import TorchOps
+from neuro_eqprop.ops.torch_ops import TorchOps
 
 SIZES = (64, 128, 512)
 ROUNDS, EACH = 15, 10
@@ -25,12 +26,11 @@ def eqprop(x: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
     """A step of EqProp: 6 free and 3 nudged sweeps, centered."""
     network = layered(784, (512,), 10, hidden_rate=RELU, output_rate=LINEAR)
     recipe = Recipe(1, len(x), "adam", 1e-3, Nudging.CENTERED, 0.25, 6, 3, 0)
-    ops = TorchOps()
-    params = {k: ops.bring(v) for k, v in initialise(network, np.random.default_rng(0)).items()}
-    stepper, lesson = optimiser(recipe, params), Lesson(x, y, measured=False)
+    start = Snapshot(0, initialise(network, np.random.default_rng(0)))
+    at, lesson = pupil(network, recipe, start, TorchOps()), Lesson(x, y, measured=False)
 
     def step() -> None:
-        learn_batch(ops, network, params, lesson, recipe=recipe, stepper=stepper)
+        learn_batch(at, lesson, recipe)
 
     return step
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,8 @@ from neuro_eqprop.learn.episode import SWEEPS, relax
 from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.learn.oracle import cosine, equilibrium, finite_difference, implicit
 from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.rate.field import field
-from neuro_eqprop.rate.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.solve import Outcome
 
@@ -43,7 +44,7 @@ MARGIN = 0.02
 
 def network_of(case: Case) -> Network:
     kind, hidden, output = case
-    rates = {"hidden_rate": RATES[hidden], "output_rate": RATES[output]}
+    rates: dict[str, Any] = {"hidden_rate": RATES[hidden], "output_rate": RATES[output]}
     if kind == "looped":
         return looped(5, 6, 3, **rates, bound=0.9)
     sizes = (6,) if kind == "one hidden" else (6, 4)
@@ -185,7 +186,7 @@ def test_a_one_way_network_is_not_descended() -> None:
 
 def test_a_gradient_needs_a_settled_state() -> None:
     _, params, x, y = problem(("one hidden", "hard_sigmoid", "linear"))
-    rates = {"hidden_rate": LINEAR, "output_rate": LINEAR}
+    rates: dict[str, Any] = {"hidden_rate": LINEAR, "output_rate": LINEAR}
     unbounded = layered(5, (6,), 3, **rates, bound=None, feedback=1.0)
     wild = {**params, "hidden->output": 10 * params["hidden->output"]}
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="not settled"):

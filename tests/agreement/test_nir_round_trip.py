@@ -127,7 +127,7 @@ def put(folder: Path, network: Network) -> Path:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    rates = {"hidden_rate": HARD_SIGMOID, "output_rate": HARD_SIGMOID}
+    rates: dict[str, Any] = {"hidden_rate": HARD_SIGMOID, "output_rate": HARD_SIGMOID}
     network = layered(64, (12, 8), 10, **rates, bound=None, feedback=0.5)
     return put(tmp_path_factory.mktemp("nir") / "run", network)
 
@@ -163,7 +163,7 @@ def test_evaluating_the_file_is_evaluating_the_run(run: Path, tmp_path: Path, co
 
 
 def test_a_looped_network_and_its_nudge_come_back(tmp_path: Path) -> None:
-    rates = {"hidden_rate": TANH, "output_rate": HARD_SIGMOID}
+    rates: dict[str, Any] = {"hidden_rate": TANH, "output_rate": HARD_SIGMOID}
     folder = put(tmp_path / "run", looped(64, 9, 10, **rates, bound=0.95))
     document = document_of(open_run(folder), Code.GRADED, nudged=True)
     write(document, tmp_path / "net.nir")

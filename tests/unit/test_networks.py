@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from neuro_eqprop.networks import (
     initialise,
 )
 
-RATES = {"hidden_rate": HARD_SIGMOID, "output_rate": HARD_SIGMOID}
+RATES: dict[str, Any] = {"hidden_rate": HARD_SIGMOID, "output_rate": HARD_SIGMOID}
 
 
 def two_hidden(bound: float | None = None) -> Network:
@@ -98,7 +99,7 @@ X, H, Y = (
         ((X, H, Y), (Connection("h", "x"),), "into the input"),
         ((X, H, Y), (Connection("h", "y"), Connection("h", "y")), "two connections"),
         ((X, H, Y), (Connection("h", "y", bound=0.0),), "bound must be above zero"),
-        ((X, replace(H, shape=(3, 1)), Y), (Connection("x", "h"),), "joins vectors"),
+        ((X, replace(H, shape=(3, 1)), Y), (Connection("x", "h"),), "leads to a vector"),
     ],
 )
 def test_what_is_no_network_is_refused(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, box
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset, Split, one_hot
-from neuro_eqprop.learn.train import Nudging
+from neuro_eqprop.learn.recipe import Nudging
 from neuro_eqprop.study.settings import Study, adapt, rate, read, write
 
 POSITIVE = st.floats(1e-6, 1e6)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from neuro_eqprop.arrays import Array, Bits
 from neuro_eqprop.solve import (
+    Anderson,
     Damped,
     Equilibrium,
     GaussSeidel,
@@ -39,11 +40,15 @@ class Affine:
         products = (rows[:, None, :] * self.matrix).sum(axis=2)
         return np.asarray(products + self.shift)
 
-    def sweep(self, state: State, backwards: bool) -> State:
+    def sweep(self, state: State, backwards: bool, damping: float) -> State:
         newest = dict(state)
         for name in ("b", "a") if backwards else ("a", "b"):
-            newest[name] = self(newest)[name]
+            newest[name] = newest[name] + damping * (self(newest)[name] - newest[name])
         return newest
+
+    def mix(self, parts: Array, states: list[State]) -> State:
+        rows = [parts[:, k, None] for k in range(len(states))]
+        return {n: sum(r * s[n] for r, s in zip(rows, states, strict=True)) for n in states[0]}
 
     def change(self, new: State, old: State) -> Array:
         moved = [np.abs(new[k] - old[k]).max(axis=1) for k in new]
@@ -165,5 +170,30 @@ def test_an_impossible_stop_is_refused(tolerance: float, steps: int) -> None:
 
 @pytest.mark.parametrize("damping", [0.0, -0.5, 1.5, np.nan])
 def test_an_impossible_damping_is_refused(damping: float) -> None:
-    with pytest.raises(ValueError, match="damping"):
-        Damped(damping)
+    for kind in (Damped, lambda d: GaussSeidel(damping=d)):
+        with pytest.raises(ValueError, match="damping"):
+            kind(damping)
+
+
+def test_damped_sweeps_arrive_at_the_same_place() -> None:
+    f = affine(0, samples=3, norm=0.6)
+    found = solve(f, f.rest(), GaussSeidel(damping=0.7), Stop(1e-12, 300))
+    assert found.outcome is Outcome.CONVERGED
+    np.testing.assert_allclose(whole(found), f.answer(), rtol=1e-8)
+
+
+def test_anderson_arrives_sooner_at_the_same_place() -> None:
+    f = affine(2, samples=5, norm=0.95)
+    plain = solve(f, f.rest(), GaussSeidel(), Stop(1e-9, 500))
+    mixed = solve(f, f.rest(), Anderson(), Stop(1e-9, 500))
+    np.testing.assert_allclose(whole(mixed), f.answer(), rtol=1e-6, atol=1e-7)
+    assert mixed.outcome is Outcome.CONVERGED
+    assert (mixed.steps < 0.7 * plain.steps).all()
+
+
+def test_anderson_of_a_sample_does_not_depend_on_its_company() -> None:
+    f = affine(2, samples=4, norm=0.9)
+    alone = Affine(f.matrix, f.shift[2:3])
+    one = solve(alone, alone.rest(), Anderson(), Stop(None, 9))
+    all_four = solve(f, f.rest(), Anderson(), Stop(None, 9))
+    np.testing.assert_allclose(whole(one)[0], whole(all_four)[2], rtol=1e-9)

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch.nn import functional
+from torch.nn.grad import conv2d_weight
 
 from neuro_eqprop.activations import Activation, Curve
 from neuro_eqprop.arrays import Array, Bits, Shape
-from neuro_eqprop.operators import Operator
-from neuro_eqprop.rate.ops import Values
+from neuro_eqprop.ops.base import Values
+from neuro_eqprop.ops.numpy_ops import STEADY
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +34,35 @@ class TorchOps:
         """Zeros of that shape."""
         return torch.zeros(shape, dtype=self.dtype, device=self.device)
 
-    def forward(self, operator: Operator, weight: Values, x: Values, onto: Values) -> Values:
-        """Dense: onto + x W^T for rows x."""
-        return torch.addmm(onto, x, weight.T)
+    def affine(self, onto: Values, x: Values, matrix: Values, gain: float = 1.0) -> Values:
+        """onto + gain x matrix, for rows x."""
+        return torch.addmm(onto, x, matrix, alpha=gain)
 
-    def backward(
-        self, operator: Operator, weight: Values, y: Values, onto: Values, gain: float
-    ) -> Values:
-        """Dense: onto + gain y W for rows y."""
-        return torch.addmm(onto, y, weight, alpha=gain)
+    def einsum(self, spec: str, *values: Values) -> Values:
+        """Products summed by index."""
+        return torch.einsum(spec, *values)
 
-    def correlate(self, operator: Operator, post: Values, pre: Values) -> Values:
-        """Dense: the sum over the batch of post pre^T."""
-        return post.T @ pre
+    def convolve(self, x: Values, kernel: Values) -> Values:
+        """y[o, i, j] = sum of kernel[o, c, a, b] x[c, i + a, j + b]."""
+        return functional.conv2d(x, kernel)
+
+    def convolve_back(self, y: Values, kernel: Values) -> Values:
+        """The transpose of `convolve`."""
+        return functional.conv_transpose2d(y, kernel)
+
+    def convolve_slope(self, y: Values, x: Values) -> Values:
+        """The gradient of y . convolve(x, kernel) by kernel."""
+        size = (x.shape[2] - y.shape[2] + 1, x.shape[3] - y.shape[3] + 1)
+        shape = (y.shape[1], x.shape[1], *size)
+        return conv2d_weight(x, shape, y)  # type: ignore[no-untyped-call]
+
+    def pool(self, x: Values, size: int) -> Values:
+        """The means of squares of `size` by `size`."""
+        return functional.avg_pool2d(x, size)
+
+    def spread(self, y: Values, size: int) -> Values:
+        """The transpose of `pool`."""
+        return functional.interpolate(y / size**2, scale_factor=size)
 
     def activate(self, activation: Activation, u: Values) -> Values:
         """The rate at drive u."""
@@ -55,6 +73,14 @@ class TorchOps:
         # The drive is a fresh tensor here, so it can be overwritten where no graph needs it.
         out = None if torch.is_grad_enabled() else u
         return torch.clamp(u, activation.low, activation.high, out=out)
+
+    def softmax(self, u: Values) -> Values:
+        """exp(u) over its sum along the last axis."""
+        return torch.softmax(u, dim=-1)
+
+    def normalise(self, x: Values) -> Values:
+        """x less its mean, over its deviation, along the last axis."""
+        return functional.layer_norm(x, x.shape[-1:], eps=STEADY)
 
     def total(self, values: Values) -> Values:
         """The sum over the batch."""
@@ -69,6 +95,6 @@ class TorchOps:
         mask = torch.from_numpy(rows).to(self.device).reshape(-1, *[1] * (yes.ndim - 1))
         return torch.where(mask, yes, no)
 
-    def norm(self, weight: Values) -> float:
+    def norm(self, matrix: Values) -> float:
         """The largest singular value."""
-        return float(torch.linalg.matrix_norm(weight.flatten(1), ord=2))
+        return float(torch.linalg.matrix_norm(matrix, ord=2))

@@ -1,0 +1,19 @@
+"""The named networks, each a function that returns a description."""
+
+from neuro_eqprop.architectures.images import convolutional
+from neuro_eqprop.architectures.memories import modern, modern_notes, multiscale
+from neuro_eqprop.architectures.perceptrons import feed_forward, layered, looped, toroidal
+from neuro_eqprop.architectures.transformers import Block, transformer
+
+__all__ = [
+    "Block",
+    "convolutional",
+    "feed_forward",
+    "layered",
+    "looped",
+    "modern",
+    "modern_notes",
+    "multiscale",
+    "toroidal",
+    "transformer",
+]

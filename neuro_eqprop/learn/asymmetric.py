@@ -1,0 +1,87 @@
+"""Learning where connections act one way only: the vector-field rule, and the adjoint nudge.
+
+The vector-field rule asks each weight for the change that would move its target's drive the way
+the nudge moved its target, at the rates s0 of the free equilibrium. With c the contrast of the
+schedule and D s = sum over phases of c[phase] s:
+
+    dW = k_target / k_output D s_target s0_source^T      (and s0_target D s_source^T backwards)
+
+That is minus the gradient only if the shift travels by the transposed Jacobian, as it does by
+itself where all connections are symmetric. Where one is not, the adjoint nudge makes it so: with
+h = s - s0, a nudged phase adds (W^T - W) h, so that W carries only s0 forwards and W^T carries h
+backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from neuro_eqprop.learn.hebbian import gathered, shifts
+from neuro_eqprop.networks import Connection, Network, Role
+from neuro_eqprop.operators import Attention
+from neuro_eqprop.ops.base import Ops, Values
+from neuro_eqprop.rate.field import Field, State, Wire, shaped
+from neuro_eqprop.schedules import Schedule, contrast
+
+
+def one_way(network: Network) -> list[Connection]:
+    """The connections between layers that move which act forwards only."""
+    return [
+        c
+        for c in network.connections
+        if not c.symmetric and network[c.source].role is not Role.INPUT
+    ]
+
+
+def adjoint(free: Field, s0: State) -> Field:
+    """The field of nudged phases in which shifts travel by the transposed Jacobian."""
+    network, ops = free.network, free.ops
+    fed = dict(free.fed)
+    ways = {name: list(arriving) for name, arriving in free.ways.items()}
+    for c in one_way(network):
+        if not c.operator.linear:
+            kind = type(c.operator).__name__.lower()
+            raise ValueError(
+                f"connection {c.name!r} is of kind {kind!r}, which has no transpose, so rule "
+                f"'asymmetric' cannot correct it; use rule 'vector-field', 'bptt' or 'implicit'"
+            )
+        weight, gain = free.params[c.name], network.feedback(c)
+        ways[c.target].remove(Wire(c.source, c, None, network[c.target].shape))
+        fed[c.target] = c.operator.forward(ops, weight, s0[c.source], fed[c.target])
+        shape = network[c.source].shape
+        ways[c.source].append(Wire(c.target, c, gain, shape))
+        back = c.operator.backward
+        fed[c.source] = back(ops, weight, s0[c.target], fed[c.source], gain=-gain, shape=shape)
+    return replace(free, fed=fed, ways={name: tuple(w) for name, w in ways.items()})
+
+
+def vector_field(
+    ops: Ops,
+    network: Network,
+    x: Values,
+    *,
+    states: Mapping[str, State],
+    schedule: Schedule,
+    params: Mapping[str, Values],
+) -> dict[str, Values]:
+    """The change each parameter asks for, by name; add it (times a rate) to descend."""
+    part = {name: c for name, c in contrast(schedule).items() if c}
+    shift = shifts(network, states, part)
+    rest: State = {**states[schedule[0].name], network.input.name: shaped(network, x)}
+    asked = {layer.name: gathered(ops, layer, shift[layer.name]) for layer in network.moving}
+    for c in network.connections:
+        operator, weight = c.operator, params[c.name]
+        if isinstance(operator, Attention):
+            raise ValueError(
+                f"connection {c.name!r} is attention, an energy of its own: use rule 'hebbian'"
+            )
+        change = operator.slope(ops, weight, shift[c.target], rest[c.source])
+        if network.feeds_back(c):
+            # The shift of the source is scaled by its own stiffness, this way by the target's.
+            factor = network.feedback(c)
+            change = change + factor * operator.slope(ops, weight, rest[c.target], shift[c.source])
+        if c.loops and c.symmetric and operator.matrix:
+            change = 0.5 * (change + change.T)
+        asked[c.name] = change
+    return asked

@@ -1,0 +1,66 @@
+"""Teachers by torch's graph, to be compared with: backprop, through time, implicit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from neuro_eqprop.learn.contrastive import check, residual, right, settling
+from neuro_eqprop.learn.implicit import implicit_gradient, symmetrise
+from neuro_eqprop.learn.loss import loss
+from neuro_eqprop.learn.recipe import Lesson, Recipe, Rule, Taught
+from neuro_eqprop.networks import Network
+from neuro_eqprop.ops.base import Values
+from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.rate.field import field
+from neuro_eqprop.solve import Stop, solve
+
+ADJOINT_STEPS = 2
+"""Steps of the adjoint for each free step."""
+
+
+def through_time(
+    ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
+) -> Taught:
+    """Backprop through the free steps; through one sweep if nothing acts back."""
+    once = recipe.rule is Rule.BACKPROP
+    with torch.enable_grad():
+        leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
+        free = field(ops, network, leaves, lesson.x)
+        state, solver = free.rest(), settling(recipe, measured=False).free
+        for _ in range(1 if once else recipe.free_steps):
+            state = solver.step(free, state)
+        cost = loss(free, state, lesson.y)
+        keys = list(leaves)
+        slopes = torch.autograd.grad(cost, [leaves[k] for k in keys], allow_unused=True)
+    found = {
+        k: torch.zeros_like(params[k]) if g is None else -g
+        for k, g in zip(keys, slopes, strict=True)
+    }
+    asked = symmetrise(network, found)
+    rest = {name: s.detach() for name, s in state.items()}
+    check(network, {"free": rest}, asked)
+    with torch.no_grad():
+        return Taught(asked, right(free, rest, lesson))
+
+
+def implicitly(
+    ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
+) -> Taught:
+    """Settle without a graph, then iterate the adjoint."""
+    free = field(ops, network, params, lesson.x)
+    way = settling(recipe, measured=lesson.measured)
+    rest = solve(free, free.rest(), way.free, Stop(None, recipe.free_steps, lesson.measured))
+    slopes = implicit_gradient(
+        ops,
+        network,
+        params,
+        x=lesson.x,
+        target=lesson.y,
+        state=rest.state,
+        stop=Stop(None, ADJOINT_STEPS * recipe.free_steps),
+    )
+    asked = {name: -g for name, g in slopes.items()}
+    check(network, {"free": rest.state}, asked)
+    return Taught(asked, right(free, rest.state, lesson), residual(rest, lesson))

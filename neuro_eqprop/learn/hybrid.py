@@ -1,0 +1,71 @@
+"""EqProp where layers settle; below them, in the stem, backprop of the shift found above it.
+
+The stem are the hidden layers to which nothing comes back. The shift of a settled layer's rates
+under the nudge is minus the gradient of the cost by its drive, which is all that backprop needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from neuro_eqprop.learn.contrastive import check, go_through, residual, right
+from neuro_eqprop.learn.hebbian import hebbian, shifts
+from neuro_eqprop.learn.recipe import Lesson, Recipe, Taught
+from neuro_eqprop.networks import Network, Role
+from neuro_eqprop.ops.base import Values
+from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.rate.field import field
+from neuro_eqprop.schedules import contrast
+
+
+def stem_of(network: Network) -> list[str]:
+    """The hidden layers that hear only the input and each other, in order."""
+    stem: list[str] = []
+    for layer in network.layers:
+        back = any(
+            layer.name == c.source and (network.feeds_back(c) or c.loops)
+            for c in network.connections
+        )
+        below = all(
+            c.source in stem or network[c.source].role is Role.INPUT
+            for c in network.connections
+            if c.target == layer.name
+        )
+        if layer.role is Role.HIDDEN and below and not back:
+            stem.append(layer.name)
+    return stem
+
+
+def hybrid(
+    ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
+) -> Taught:
+    """The phases above, backprop below."""
+    stem = stem_of(network)
+    if not stem:
+        raise ValueError("rule 'hybrid' needs a stem without feedback: give --set stem=1")
+    episode = go_through(ops, network, params, lesson, recipe)
+    states, schedule = episode.states, episode.schedule
+    asked = hebbian(ops, network, lesson.x, states=states, schedule=schedule, params=params)
+    check(network, states, asked)
+    part = {name: c for name, c in contrast(schedule).items() if c}
+    shift = shifts(network, states, part)
+    own = [c.name for c in network.connections if c.target in stem] + stem
+    above = [c for c in network.connections if c.source in stem and c.target not in stem]
+    with torch.enable_grad():
+        leaves = {n: p.detach().requires_grad_(n in own) for n, p in params.items()}
+        free = field(ops, network, leaves, lesson.x)
+        state = free.rest()
+        for name in stem:
+            state[name] = free.answer(name, state)
+        nothing = ops.zeros((1,))
+        told = [
+            c.operator.forward(ops, params[c.name], state[c.source], nothing) * shift[c.target]
+            for c in above
+        ]
+        total = torch.stack([t.sum() for t in told]).sum()
+        slopes = torch.autograd.grad(total, [leaves[n] for n in own])
+    asked |= dict(zip(own, slopes, strict=True))
+    rest = episode.rest
+    return Taught(asked, right(episode.free, rest.state, lesson), residual(rest, lesson))

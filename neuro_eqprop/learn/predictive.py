@@ -1,0 +1,66 @@
+"""Learning in a single phase: each layer compares its nudged rate with what it predicted of it.
+
+Nothing settles freely: the rate that a layer would have is predicted from below, p_l = rho(d_l).
+The nudge moves the output by e_o, and each layer below is moved by what comes back of the errors
+of those above, through the same weights:
+
+    e_o = rho((d_o + beta y) / (1 + beta)) - p_o      (beta (y - softmax(d_o)) if it only reads)
+    e_l = rho(d_l + sum of W^T e_above) - p_l
+    dW = e_target p_source^T / beta,   db = e / beta
+
+As beta goes to zero this is minus the gradient of the feed-forward network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from neuro_eqprop.learn.contrastive import check, right
+from neuro_eqprop.learn.hebbian import gathered
+from neuro_eqprop.learn.recipe import Lesson, Recipe, Taught
+from neuro_eqprop.networks import Network, Role
+from neuro_eqprop.ops.base import Values
+from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.rate.field import Field, State, field, shaped
+
+
+def single_phase(
+    ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
+) -> Taught:
+    """Predict, nudge, compare."""
+    for c in network.connections:
+        if c.symmetric or c.loops:
+            raise ValueError(
+                f"connection {c.name!r} acts back, and a single phase needs a network in which "
+                f"nothing does: use model 'predictive'"
+            )
+    beta = recipe.beta if lesson.beta is None else lesson.beta
+    free = field(ops, network, params, lesson.x)
+    predicted = free.sweep(free.rest(), backwards=False)
+    errors = sent_back(free.nudged(lesson.y, beta), predicted)
+    asked = {
+        layer.name: gathered(ops, layer, errors[layer.name]) / beta for layer in network.moving
+    }
+    known: State = {**predicted, network.input.name: shaped(network, lesson.x)}
+    for c in network.connections:
+        slope = c.operator.slope(ops, params[c.name], errors[c.target], known[c.source])
+        asked[c.name] = slope / beta
+    check(network, {"predicted": predicted}, asked)
+    return Taught(asked, right(free, predicted, lesson))
+
+
+def sent_back(nudged: Field, predicted: State) -> State:
+    """The error of each layer, from the output down."""
+    network, ops = nudged.network, nudged.ops
+    errors: State = {}
+    for layer in reversed(network.moving):
+        if layer.role is Role.OUTPUT:
+            errors[layer.name] = nudged.answer(layer.name, predicted) - predicted[layer.name]
+            continue
+        u = nudged.drive(layer.name, predicted)
+        for c in network.connections:
+            if c.source == layer.name:
+                weight, e = nudged.params[c.name], errors[c.target]
+                u = c.operator.backward(ops, weight, e, u, gain=1.0, shape=layer.shape)
+        errors[layer.name] = ops.activate(layer.activation, u) - predicted[layer.name]
+    return errors

@@ -1,0 +1,28 @@
+"""The teacher of each rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from neuro_eqprop.learn.baselines import implicitly, through_time
+from neuro_eqprop.learn.contrastive import by_phases, contrastive
+from neuro_eqprop.learn.hybrid import hybrid
+from neuro_eqprop.learn.predictive import single_phase
+from neuro_eqprop.learn.recipe import Lesson, Recipe, Rule, Taught
+from neuro_eqprop.networks import Network
+from neuro_eqprop.ops.base import Values
+from neuro_eqprop.ops.torch_ops import TorchOps
+
+Teacher: TypeAlias = Callable[[TorchOps, Network, Mapping[str, Values], Lesson, Recipe], Taught]
+
+TEACHERS: Mapping[Rule, Teacher] = {
+    Rule.HEBBIAN: contrastive,
+    Rule.VECTOR_FIELD: by_phases,
+    Rule.ASYMMETRIC: by_phases,
+    Rule.HYBRID: hybrid,
+    Rule.SINGLE_PHASE: single_phase,
+    Rule.BACKPROP: through_time,
+    Rule.BPTT: through_time,
+    Rule.IMPLICIT: implicitly,
+}

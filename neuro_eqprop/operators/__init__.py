@@ -1,0 +1,37 @@
+"""What a connection does to the rates of its source, one kind in each file."""
+
+from neuro_eqprop.operators.attention import Attention, Kind
+from neuro_eqprop.operators.base import Operator
+from neuro_eqprop.operators.convolution import Conv2d, Pooled
+from neuro_eqprop.operators.dense import Dense
+from neuro_eqprop.operators.echo import Echo
+from neuro_eqprop.operators.normed import Normed
+from neuro_eqprop.operators.tokens import AtToken, Patches, PerToken
+
+KINDS: tuple[type, ...] = (
+    Dense,
+    Conv2d,
+    Pooled,
+    PerToken,
+    Patches,
+    AtToken,
+    Echo,
+    Normed,
+    Attention,
+)
+"""All of them, for files that name one."""
+
+__all__ = [
+    "KINDS",
+    "AtToken",
+    "Attention",
+    "Conv2d",
+    "Dense",
+    "Echo",
+    "Kind",
+    "Normed",
+    "Operator",
+    "Patches",
+    "PerToken",
+    "Pooled",
+]

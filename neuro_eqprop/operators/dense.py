@@ -1,0 +1,46 @@
+"""Every unit of the source to every unit of the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from neuro_eqprop.arrays import Shape
+from neuro_eqprop.operators.base import flat
+from neuro_eqprop.ops.base import Ops, Values
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """y = W x, with a row of W for each target unit and a column for each source unit."""
+
+    linear: ClassVar[bool] = True
+    matrix: ClassVar[bool] = True
+
+    def parameter(self, source: Shape, target: Shape) -> Shape:
+        """The shape of W."""
+        if len(target) != 1:
+            raise ValueError(f"a dense connection leads to a vector, not to {target}")
+        return (target[0], int(np.prod(source)))
+
+    def forward(self, ops: Ops, weight: Values, x: Values, onto: Values) -> Values:
+        """onto + W x."""
+        return ops.affine(onto, flat(x), weight.T)
+
+    def backward(
+        self, ops: Ops, weight: Values, y: Values, onto: Values, *, gain: float, shape: Shape
+    ) -> Values:
+        """onto + gain W^T y."""
+        if len(shape) == 1:
+            return ops.affine(onto, y, weight, gain)
+        return onto + gain * (y @ weight).reshape(len(y), *shape)
+
+    def slope(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
+        """The sum over the batch of post pre^T."""
+        return post.T @ flat(pre)
+
+    def norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
+        """By singular values."""
+        return [ops.norm(weight)]

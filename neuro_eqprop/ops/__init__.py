@@ -1,0 +1,1 @@
+"""Array arithmetic, spelled once for each library."""

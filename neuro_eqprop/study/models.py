@@ -1,0 +1,173 @@
+"""The models by name: what a study's settings make of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from neuro_eqprop import activations
+from neuro_eqprop.activations import Activation
+from neuro_eqprop.architectures import (
+    Block,
+    convolutional,
+    feed_forward,
+    layered,
+    looped,
+    modern,
+    modern_notes,
+    multiscale,
+    toroidal,
+    transformer,
+)
+from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.data import Dataset
+from neuro_eqprop.learn.recipe import Rule
+from neuro_eqprop.networks import Network
+from neuro_eqprop.operators import Attention, Kind
+
+if TYPE_CHECKING:
+    from neuro_eqprop.study.settings import Study
+
+HIDDEN_RATES = ("hard_sigmoid", "box", "relu", "tanh")
+OUTPUT_RATES = ("hard_sigmoid", "linear")
+ATTENTIONS = ("linear", "softmax", "none")
+
+
+def rate(name: str, height: float) -> Activation:
+    """The activation of that name."""
+    if name == "box":
+        return activations.box(height)
+    found = getattr(activations, name.upper())
+    if not isinstance(found, Activation):
+        raise UnknownNameError("activation", name, HIDDEN_RATES)
+    return found
+
+
+def build_layered(study: Study, data: Dataset) -> Network:
+    """A multilayer perceptron that acts both ways."""
+    return layered(
+        data.features,
+        study.hidden,
+        data.classes,
+        hidden_rate=rate(study.activation, study.height),
+        output_rate=rate(study.output, 1.0),
+        bound=study.bound or None,
+        feedback=study.feedback,
+        stem=study.stem,
+    )
+
+
+def build_predictive(study: Study, data: Dataset) -> Network:
+    """A perceptron in which only errors come back."""
+    return feed_forward(build_layered(study, data))
+
+
+def build_looped(study: Study, data: Dataset) -> Network:
+    """A hidden layer joined to itself."""
+    return looped(
+        data.features,
+        study.hidden[0],
+        data.classes,
+        hidden_rate=rate(study.activation, study.height),
+        output_rate=rate(study.output, 1.0),
+        bound=study.bound or 0.95,
+        symmetric=study.symmetric,
+    )
+
+
+def build_toroidal(study: Study, data: Dataset) -> Network:
+    """A hidden layer that also hears its past."""
+    return toroidal(
+        data.features,
+        study.hidden[0],
+        data.classes,
+        hidden_rate=rate(study.activation, study.height),
+        output_rate=rate(study.output, 1.0),
+        bound=study.bound or 0.95,
+    )
+
+
+def build_modern(study: Study, data: Dataset) -> Network:
+    """A hidden layer with a memory; without symmetry, the notes' form of it."""
+    hidden, hidden_rate = study.hidden[0], rate(study.activation, study.height)
+    memory, bound = study.memory or 4 * hidden, study.bound or 0.95
+    if not study.symmetric:
+        return modern_notes(
+            data.features,
+            hidden,
+            data.classes,
+            memory=memory,
+            hidden_rate=hidden_rate,
+            bound=bound,
+        )
+    return modern(
+        data.features,
+        hidden,
+        data.classes,
+        memory=memory,
+        hidden_rate=hidden_rate,
+        output_rate=rate(study.output, 1.0),
+        bound=bound,
+    )
+
+
+def build_conv(study: Study, data: Dataset) -> Network:
+    """Kernels over images."""
+    return convolutional(
+        data.shape,
+        study.hidden,
+        data.classes,
+        kernel=study.kernel,
+        hidden_rate=rate(study.activation, study.height),
+        output_rate=rate(study.output, 1.0),
+        bound=study.bound or None,
+        feedback=study.feedback,
+    )
+
+
+def build_multiscale(study: Study, data: Dataset) -> Network:
+    """States of three widths."""
+    return multiscale(
+        data.features,
+        study.hidden[0],
+        data.classes,
+        hidden_rate=rate(study.activation, study.height),
+        output_rate=rate(study.output, 1.0),
+        bound=study.bound or 0.95,
+    )
+
+
+def build_transformer(study: Study, data: Dataset) -> Network:
+    """Tokens that attend to each other."""
+    width = study.hidden[0]
+    looks = None
+    if study.attention != "none":
+        looks = Attention(
+            Kind(study.attention), study.heads, study.attention_scale, others=study.query
+        )
+    block = Block(width, study.memory or width, looks, study.bound or 0.8, study.attention_bound)
+    query = -1 if study.query else None
+    return transformer(data.shape, block, data.classes, patch=study.patch, query=query)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """How to build a model, the rule that suits it, how many hidden sizes it takes."""
+
+    build: Callable[[Study, Dataset], Network]
+    rule: str = Rule.HEBBIAN.value
+    depths: tuple[int, ...] = (1,)
+
+
+MANY = tuple(range(1, 65))
+MODELS: Mapping[str, Model] = {
+    "layered": Model(build_layered, depths=MANY),
+    "looped": Model(build_looped),
+    "toroidal": Model(build_toroidal),
+    "modern": Model(build_modern),
+    "conv": Model(build_conv, depths=MANY),
+    "multiscale": Model(build_multiscale),
+    "predictive": Model(build_predictive, rule=Rule.SINGLE_PHASE.value, depths=MANY),
+    "transformer": Model(build_transformer),
+}
