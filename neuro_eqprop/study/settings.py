@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -188,7 +189,7 @@ def write(study: Study) -> str:
     """The study as TOML."""
     lines = []
     for key, value in asdict(study).items():
-        text = f'"{value}"' if isinstance(value, str) else repr(value)
+        text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
         text = str(list(value)) if isinstance(value, tuple) else text
         lines.append(f"{key} = {text}")
     return "\n".join(lines) + "\n"
