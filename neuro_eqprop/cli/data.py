@@ -1,8 +1,10 @@
-"""`neuro-eqprop data`: the data sets, where they are and whether they are whole."""
+"""`neuro-eqprop data`: the data sets, where they are, fetching them, whether they are whole."""
 
 from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentParser, Namespace
+from dataclasses import asdict
+from pathlib import Path
 
 from rich.console import Console
 
@@ -10,42 +12,127 @@ from neuro_eqprop.cli.base import Command, Json, common, facts
 
 
 def options(parser: ArgumentParser) -> None:
-    """List them, or check one."""
+    """List them, fetch one, or check one."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    every = verbs.add_parser("list", help="every data set and where it is")
+    every = verbs.add_parser("list", help="every data set, what is in it and where it is")
+    get = verbs.add_parser("get", help="fetch the files of one, with their checksums")
+    get.add_argument("name")
+    get.add_argument("--to", type=Path, metavar="FOLDER", help="the folder above that of the files")
     check = verbs.add_parser("check", help="read one whole and tell what is in it")
-    check.add_argument("name")
-    for verb in (every, check):
+    check.add_argument("name", metavar="NAME or FILE.npz")
+    for verb in (every, get, check):
         common(verb, SUPPRESS)
 
 
 def run(args: Namespace) -> Json:
-    """Look, or read."""
-    from neuro_eqprop import data
-
+    """Look, fetch, or read."""
     if args.verb == "list":
-        places = data.summary()
-        return {"datasets": [{"name": name, "place": place} for name, place in places.items()]}
-    from neuro_eqprop.files.manifestfile import verify
+        return {"datasets": listing()}
+    return get(args.name, args.to) if args.verb == "get" else check(args.name)
 
-    found = data.load(args.name)
+
+def listing() -> list[Json]:
+    """Every data set, without loading one."""
+    from neuro_eqprop.data.catalogue import ENTRIES, missing, place
+
+    return [
+        {
+            "name": entry.name,
+            "place": place(entry),
+            "what": entry.what,
+            "shape": list(entry.shape),
+            "classes": entry.classes,
+            "train": entry.train,
+            "test": entry.test,
+            "missing": missing(entry),
+        }
+        for entry in ENTRIES
+    ]
+
+
+def get(name: str, to: Path | None) -> Json:
+    """Fetch the files of one; a data set without files needs nothing."""
+    from neuro_eqprop.arrays import UnknownNameError
+    from neuro_eqprop.cli.progress import bar
+    from neuro_eqprop.data.catalogue import CATALOGUE, NAMES, place
+    from neuro_eqprop.data.places import home
+
+    if name not in CATALOGUE:
+        raise UnknownNameError("data set", name, NAMES)
+    if not CATALOGUE[name].files:
+        return {"name": name, "folder": place(CATALOGUE[name]), "files": []}
+    from neuro_eqprop.files.fetch import fetch
+    from neuro_eqprop.files.manifestfile import manifest
+
+    folder, listed = (to or home()) / name, manifest(name)
+    with bar(f"fetching {name}", sum(file.bytes for file in listed.files)) as advance:
+        found = fetch(listed, folder, lambda file, more, _: advance(more, f"bytes, {file}"))
+    return {"name": name, "folder": str(folder), "files": [asdict(each) for each in found]}
+
+
+def check(name: str) -> Json:
+    """Read one whole."""
+    from neuro_eqprop import data
+    from neuro_eqprop.files.datacheck import SAME, verify
+
+    found, files = data.load(name), verify(name)
     return {
         "name": found.name,
         "train": len(found.train),
         "test": len(found.test),
         "features": found.features,
+        "shape": list(found.shape),
         "classes": found.classes,
-        "files_as_in_manifest": verify(args.name),
+        "note": found.note,
+        "files_as_in_manifest": [each.path for each in files if each.verdict == SAME],
+        "files_without_checksum": [each.path for each in files if each.verdict != SAME],
     }
 
 
+def shape(numbers: list[int]) -> str:
+    """A shape as people read it."""
+    return " x ".join(str(n) for n in numbers)
+
+
 def show(outcome: Json, console: Console) -> None:
-    """Names and places, or what one holds."""
+    """The list, what was fetched, or what one holds."""
     if "datasets" in outcome:
-        facts({each["name"]: each["place"] for each in outcome["datasets"]}, console)
-        return
-    files = outcome["files_as_in_manifest"]
-    facts({**outcome, "files_as_in_manifest": "\n".join(files) or "embedded"}, console)
+        show_list(outcome["datasets"], console)
+    elif "folder" in outcome:
+        files = {
+            Path(each["path"]).name: f"{each['address'] or 'was here'}: {each['verdict']}"
+            for each in outcome["files"]
+        }
+        facts({outcome["name"]: outcome["folder"]} | files, console)
+    else:
+        show_check(outcome, console)
+
+
+def show_list(datasets: list[Json], console: Console) -> None:
+    """A table, and below it the ways to get what is missing."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("name", "what", "shape", "classes", "train", "test", "place"):
+        right = title in {"classes", "train", "test"}
+        table.add_column(title, justify="right" if right else "left", overflow="fold")
+    for each in datasets:
+        counts = (str(each[key]) for key in ("classes", "train", "test"))
+        table.add_row(each["name"], each["what"], shape(each["shape"]), *counts, each["place"])
+    console.print(table)
+    for each in datasets:
+        if each["missing"]:
+            console.print(f"{each['name']}: {each['missing']}", markup=False)
+
+
+def show_check(outcome: Json, console: Console) -> None:
+    """What one holds, and what the hashes said."""
+    rows = dict(outcome) | {"shape": shape(outcome["shape"])}
+    for key, nothing in (("files_as_in_manifest", "none"), ("files_without_checksum", "none")):
+        rows[key] = "\n".join(outcome[key]) or nothing
+    if not (outcome["files_as_in_manifest"] or outcome["files_without_checksum"]):
+        rows = {key: value for key, value in rows.items() if not key.startswith("files_")}
+    facts({key: value for key, value in rows.items() if value != ""}, console)
 
 
 COMMAND = Command("data", "the data sets", options, run, show)

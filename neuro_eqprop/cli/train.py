@@ -41,7 +41,7 @@ def options(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("study", nargs="?", type=Path, metavar="STUDY.toml", help="settings; options override them")
     add("--out", type=Path, required=True, metavar="RUN", help="the folder of the run")
-    add("--dataset", help="digits (embedded), mnist, fashion-mnist")
+    add("--dataset", metavar="NAME|FILE.npz", help="see `data list`; or arrays x, y of your own")
     add("--model", help="layered or looped")
     add("--hidden", metavar="N[,N...]", help="units of each hidden layer")
     add("--activation", help="hard_sigmoid, box, relu or tanh")
@@ -69,6 +69,9 @@ def changes(args: Namespace) -> dict[str, object]:
         if not equals:
             raise ValueError(f"--set takes KEY=VALUE, not {pair!r}")
         named[key] = value
+    if str(named.get("dataset", "")).endswith(".npz"):
+        # A run is opened again from other folders.
+        named["dataset"] = str(Path(str(named["dataset"])).resolve())
     return named
 
 

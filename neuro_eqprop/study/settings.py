@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -228,7 +229,7 @@ def write(study: Study) -> str:
     """The study as TOML."""
     lines = []
     for key, value in asdict(study).items():
-        text = f'"{value}"' if isinstance(value, str) else repr(value)
+        text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
         text = text.lower() if isinstance(value, bool) else text
         text = str(list(value)) if isinstance(value, tuple) else text
         lines.append(f"{key} = {text}")

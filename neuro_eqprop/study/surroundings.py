@@ -54,6 +54,6 @@ def look() -> list[Finding]:
     findings.append(Finding("browser", browser is not None, note))
     for name, place in data.summary().items():
         here = place != "not here"
-        note = place if here else f"put it into a folder named by {data.FOLDER}"
+        note = place if here else f"`neuro-eqprop data get {name}` fetches it"
         findings.append(Finding(f"data set {name}", here, note))
     return findings

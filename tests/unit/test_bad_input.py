@@ -209,6 +209,7 @@ def test_a_data_set_that_is_not_here_says_the_way_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NEURO_EQPROP_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     said = refused(1, "train", "--dataset", "mnist", "--out", str(tmp_path / "run"))
     assert "'mnist' is not here" in said

@@ -157,7 +157,7 @@ def test_simulate_writes_into_the_run_unless_told_otherwise(run: str) -> None:
 
 def test_data_lists_and_checks() -> None:
     listed = json_of("data", "list")["datasets"]
-    assert {"name": "digits", "place": "embedded"} in listed
+    assert {"name": "digits", "place": "embedded", "shape": [1, 8, 8]}.items() <= listed[0].items()
     assert {each["name"] for each in listed} >= {"digits", "mnist", "fashion-mnist"}
     told = json_of("data", "check", "digits")
     assert (told["train"], told["test"], told["features"], told["classes"]) == (1437, 360, 64, 10)

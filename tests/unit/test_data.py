@@ -42,6 +42,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, content in contents().items():
         (folder / name).write_bytes(content)
     monkeypatch.setenv(data.FOLDER, str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return folder
 
@@ -78,7 +79,13 @@ def test_idx_files_are_read_gzipped_or_not(shelf: Path, zipped: bool) -> None:
     pixels = np.frombuffer(raw["t10k-images-idx3-ubyte"][16:], np.uint8).reshape(5, 16)
     assert np.array_equal(found.test.x, pixels / 255)
     assert found.test.y.tolist() == list(raw["t10k-labels-idx1-ubyte"][8:])
+    assert found.shape == (1, 4, 4)
     assert data.summary()["mnist"] == str(shelf)
+
+
+def test_the_named_folder_is_looked_at_first_and_then_debians(shelf: Path) -> None:
+    assert data.folders("mnist")[0] == shelf
+    assert data.folders("fashion-mnist")[1] == Path("/usr/share/datasets/fashion-mnist")
 
 
 def cut(content: bytes) -> bytes:
@@ -175,9 +182,28 @@ def test_a_missing_part_is_named(shelf: Path) -> None:
 
 def test_a_data_set_that_is_not_here_says_where_to_put_it(shelf: Path) -> None:
     with pytest.raises(DataError, match=rf"looked in {shelf.parent}.*NEURO_EQPROP_DATA"):
-        load("fashion-mnist")
-    assert data.summary()["fashion-mnist"] == "not here"
+        load("kmnist")
+    assert data.summary()["kmnist"] == "not here"
     assert data.summary()["digits"] == "embedded"
+
+
+def test_a_shape_is_that_of_one_sample() -> None:
+    good = Split(np.zeros((3, 6)), np.zeros(3, dtype=np.int64))
+    assert Dataset("made", good, good, 2).shape == (6,)
+    assert Dataset("made", good, good, 2, (2, 3)).shape == (2, 3)
+    assert load("digits").shape == (1, 8, 8)
+    with pytest.raises(DataError, match=r"shape \(2, 2\) has 4 numbers, but there are 6"):
+        Dataset("made", good, good, 2, (2, 2))
+
+
+def test_validation_samples_are_checked_like_the_others() -> None:
+    good = Split(np.zeros((3, 2)), np.zeros(3, dtype=np.int64))
+    for bad, match in (
+        (Split(np.zeros((3, 2)), np.full(3, 2)), "validation samples of 'made': labels"),
+        (Split(np.zeros((3, 4)), good.y), "train and validation samples differ"),
+    ):
+        with pytest.raises(DataError, match=match):
+            Dataset("made", good, good, 2, validation=bad)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -239,5 +265,5 @@ def test_the_real_files_are_what_the_world_knows(
     found = load(name)
     assert np.bincount(found.train.y).tolist() == train
     assert np.bincount(found.test.y).tolist() == test
-    assert (found.features, found.classes) == (784, 10)
+    assert (found.features, found.classes, found.shape) == (784, 10, (1, 28, 28))
     assert (found.train.x.min(), found.train.x.max()) == (0.0, 1.0)

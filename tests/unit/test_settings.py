@@ -12,7 +12,8 @@ from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, box
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset, Split, one_hot
 from neuro_eqprop.learn.recipe import Nudging
-from neuro_eqprop.study.settings import Study, adapt, rate, read, write
+from neuro_eqprop.study.models import rate
+from neuro_eqprop.study.settings import Study, adapt, read, write
 
 POSITIVE = st.floats(1e-6, 1e6)
 STUDIES = st.builds(

@@ -1,0 +1,94 @@
+"""Samples with labels: what every data set is, whatever it was read or made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints, Shape
+
+
+class DataError(ValueError):
+    """A data set is not there or not as it should be; the message says the way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Samples: x (samples, features), pictures between 0 and 1; y their class numbers."""
+
+    x: Array
+    y: Ints
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def take(self, rows: Ints | slice) -> Split:
+        """Some of the samples."""
+        return Split(self.x[rows], self.y[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Samples to learn from and samples to be judged by."""
+
+    name: str
+    train: Split
+    test: Split
+    classes: int
+    shape: Shape = ()
+    """Of one sample before it was flattened: (channels, height, width) of a picture,
+    (tokens, width) of a sequence, (features,) of a vector and where none is given."""
+    validation: Split | None = None
+    """Samples held out of the training to choose by; see `hold_out`."""
+    note: str = ""
+    """What a user should know: labels that were renumbered, a scale that is unusual."""
+
+    def __post_init__(self) -> None:
+        for part, split in self.parts.items():
+            check(split, f"{part} samples of {self.name!r}", self.classes)
+            if split.x.shape[1] != self.features:
+                raise DataError(f"{self.name!r}: train and {part} samples differ in size")
+        shape = tuple(int(n) for n in self.shape) or (self.features,)
+        if prod(shape) != self.features:
+            raise DataError(
+                f"{self.name!r}: a sample of shape {shape} has {prod(shape)} numbers, "
+                f"but there are {self.features}"
+            )
+        object.__setattr__(self, "shape", shape)
+
+    @property
+    def parts(self) -> dict[str, Split]:
+        """The splits that are there, by name."""
+        held = {} if self.validation is None else {"validation": self.validation}
+        return {"train": self.train, "test": self.test} | held
+
+    @property
+    def features(self) -> int:
+        """How many numbers a sample has."""
+        return int(self.train.x.shape[1])
+
+
+def check(split: Split, where: str, classes: int) -> None:
+    """Refuse samples that do not fit their labels, are not finite or of no known class."""
+    if split.x.ndim != 2 or split.y.shape != (len(split.x),) or not len(split):
+        raise DataError(f"{where}: x {split.x.shape} and y {split.y.shape} do not match")
+    if not np.isfinite(split.x).all():
+        rows = np.flatnonzero(~np.isfinite(split.x).all(axis=1))
+        raise DataError(f"{where}: sample {rows[0]} holds values that are not finite")
+    if split.y.min() < 0 or split.y.max() >= classes:
+        raise DataError(f"{where}: labels lie outside 0..{classes - 1}")
+
+
+def one_hot(y: Ints, classes: int) -> Array:
+    """Targets (samples, classes): one at the class, zero elsewhere."""
+    return np.asarray(np.eye(classes)[y])
+
+
+def batches(split: Split, size: int, rng: np.random.Generator) -> Iterator[Ints]:
+    """The rows of each batch, in an order drawn from `rng`; the last may be smaller."""
+    order = rng.permutation(len(split))
+    for start in range(0, len(order), size):
+        yield order[start : start + size]

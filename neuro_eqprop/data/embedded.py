@@ -1,0 +1,22 @@
+"""The data set that needs no files."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from neuro_eqprop.data.dataset import Dataset, Split
+
+
+def digits() -> Dataset:
+    """The 1797 handwritten digits of 8 x 8 pixels that scikit-learn ships; 360 are for the test."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    x, y = load_digits(return_X_y=True)
+    parts = train_test_split(x / 16.0, y, test_size=360, stratify=y, random_state=0)
+    train_x, test_x, train_y, test_y = parts
+    train, test = (
+        Split(np.ascontiguousarray(a, dtype=np.float64), np.asarray(b, dtype=np.int64))
+        for a, b in ((train_x, train_y), (test_x, test_y))
+    )
+    return Dataset("digits", train, test, 10, (1, 8, 8))

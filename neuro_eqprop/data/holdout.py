@@ -1,0 +1,41 @@
+"""Take a part of the samples aside, with every class in its share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from neuro_eqprop.arrays import Bits, Ints
+from neuro_eqprop.data.dataset import DataError, Dataset
+
+
+def stratified(y: Ints, part: float, rng: np.random.Generator) -> Bits:
+    """Which samples to take aside: of each class `part`, rounded, but neither all nor none.
+
+    A class of a single sample keeps it.
+    """
+    aside = np.zeros(len(y), dtype=np.bool_)
+    for label in np.unique(y):
+        rows = rng.permutation(np.flatnonzero(y == label))
+        count = min(max(round(part * len(rows)), 1), len(rows) - 1)
+        aside[rows[:count]] = True
+    return aside
+
+
+def hold_out(dataset: Dataset, part: float, seed: int) -> Dataset:
+    """The data set with a stratified part of its training samples as `validation`.
+
+    The samples keep their order; the same seed takes the same ones.
+    """
+    if not 0.0 < part < 1.0:
+        raise DataError(f"a part of {part} cannot be held out; it must lie between 0 and 1")
+    if dataset.validation is not None:
+        raise DataError(f"{dataset.name!r} has validation samples already")
+    aside = stratified(dataset.train.y, part, np.random.default_rng(seed))
+    if not aside.any():
+        raise DataError(
+            f"{dataset.name!r} has one training sample of each class: none can be held out"
+        )
+    kept, held = (dataset.train.take(np.flatnonzero(rows)) for rows in (~aside, aside))
+    return replace(dataset, train=kept, validation=held)

@@ -1,0 +1,120 @@
+"""The user's own arrays: a NumPy file `.npz` with x and y, and x_test and y_test if there are."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.data.dataset import DataError, Dataset, Split
+from neuro_eqprop.data.holdout import stratified
+
+TEST_PART, SEED = 0.2, 0
+"""How much is taken for the test, and by which seed, where the file brings no test samples."""
+
+USUAL = 10.0
+"""Values beyond this are told to the user: networks here expect about -1 to 1."""
+
+Given = dict[str, npt.NDArray[Any]]
+
+
+def is_own(name: str) -> bool:
+    """Whether a data set is named by the path of a file."""
+    return name.endswith(".npz")
+
+
+def read_npz(path: Path) -> Given:
+    """The arrays of the file that matter here; objects (pickles) are refused."""
+    try:
+        with path.open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+            if not isinstance(found, np.lib.npyio.NpzFile):
+                raise DataError(f"{path} is one array, not a .npz file; use np.savez")
+            wanted = [key for key in ("x", "y", "x_test", "y_test") if key in found.files]
+            arrays: Given = {key: np.asarray(found[key]) for key in wanted}
+    except FileNotFoundError:
+        raise DataError(f"there is no file {path}; write it with np.savez") from None
+    except DataError:
+        raise
+    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{path} cannot be read as arrays of numbers: {error}") from error
+    missing = [key for key in ("x", "y") if key not in arrays]
+    if missing or ("x_test" in arrays) != ("y_test" in arrays):
+        raise DataError(
+            f"{path} holds {', '.join(arrays) or 'none of the arrays'}; it needs x and y, and "
+            f"x_test and y_test both or neither"
+        )
+    return arrays
+
+
+def numbers(x: npt.NDArray[Any], where: str) -> Array:
+    """Samples as rows of numbers."""
+    if x.ndim < 2 or not x.size:
+        raise DataError(f"{where} has shape {x.shape}; it needs (samples, features) or more axes")
+    if x.dtype.kind not in "fiub":
+        raise DataError(f"{where} holds {x.dtype}, not real numbers")
+    return np.ascontiguousarray(x, dtype=np.float64).reshape(len(x), -1)
+
+
+def labels(y: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
+    """Labels as a row of integers or words."""
+    if y.ndim != 1:
+        raise DataError(f"{where} has shape {y.shape}; it needs one label a sample: (samples,)")
+    if y.dtype.kind not in "iubUS":
+        raise DataError(f"{where} holds {y.dtype}; labels are integers or words")
+    return y.astype(np.int64) if y.dtype.kind in "iub" else y.astype(np.str_)
+
+
+def renumber(y: npt.NDArray[Any], known: npt.NDArray[Any], where: str) -> Ints:
+    """The place of each label among the known ones."""
+    strange = np.setdiff1d(y, known)
+    if strange.size:
+        raise DataError(f"{where} holds label {strange[0]!s}, which no training sample has")
+    return np.asarray(np.searchsorted(known, y), dtype=np.int64)
+
+
+def note_on(known: npt.NDArray[Any], x: Array) -> str:
+    """What the user should know of labels and scale."""
+    told = []
+    if known.dtype.kind in "US" or not np.array_equal(known, np.arange(len(known))):
+        names = [str(label) for label in known[:10]] + (["..."] if len(known) > 10 else [])
+        told.append(f"labels {', '.join(names)} are numbered 0..{len(known) - 1} in this order")
+    low, high = float(x.min()), float(x.max())
+    told.append(f"x lies between {low:.4g} and {high:.4g}")
+    if max(-low, high) > USUAL:
+        told[-1] += ": scale it, networks expect about -1 to 1"
+    return "; ".join(told)
+
+
+def own(path: Path) -> Dataset:
+    """The data set in a `.npz` file; without test arrays a seeded, stratified fifth is the test."""
+    given, name = read_npz(path), str(path)
+    x, y = numbers(given["x"], f"x of {name!r}"), labels(given["y"], f"y of {name!r}")
+    if len(x) != len(y):
+        raise DataError(f"{name!r}: x has {len(x)} samples, y has {len(y)} labels")
+    known = np.unique(y)
+    if len(known) < 2:
+        raise DataError(f"y of {name!r} holds one label alone; there is nothing to tell apart")
+    train = Split(x, renumber(y, known, f"y of {name!r}"))
+    if "x_test" in given:
+        there = labels(given["y_test"], f"y_test of {name!r}")
+        if there.dtype.kind != y.dtype.kind:
+            raise DataError(f"{name!r}: y holds {y.dtype} but y_test {there.dtype}")
+        y_test = renumber(there, known, f"y_test of {name!r}")
+        test = Split(numbers(given["x_test"], f"x_test of {name!r}"), y_test)
+    else:
+        train, test = divide(train, name)
+    return Dataset(name, train, test, len(known), given["x"].shape[1:], note=note_on(known, x))
+
+
+def divide(whole: Split, name: str) -> tuple[Split, Split]:
+    """Samples to learn from and samples for the test."""
+    aside = stratified(whole.y, TEST_PART, np.random.default_rng(SEED))
+    if not aside.any():
+        raise DataError(f"{name!r} has one sample of each class: give x_test and y_test too")
+    return whole.take(np.flatnonzero(~aside)), whole.take(np.flatnonzero(aside))
