@@ -82,7 +82,7 @@ def multiscale(
 ) -> Network:
     """Three states of H/4, H/2 and H units, each fed by x and with a memory, coupled in a chain.
 
-    The bound is shared out so that all that arrives at a state together stays within it.
+    The bound is shared out so that all that arrives at a layer together stays within it.
     """
     if hidden < 4:
         raise ValueError(f"a state of {hidden} units has no quarter")
@@ -94,5 +94,5 @@ def multiscale(
     connections = [Connection("input", name) for name in SCALES]
     connections += [Connection(n, f"{n}-memory", bound=(bound * part) ** 0.5) for n in SCALES]
     connections += [Connection(a, b, bound=part) for a, b in pairwise(SCALES)]
-    connections += [Connection(name, "output") for name in SCALES]
+    connections += [Connection(name, "output", bound=bound / 3.0**0.5) for name in SCALES]
     return Network((first, *states, *memories, last), tuple(connections))

@@ -128,11 +128,18 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
     write_bytes(path, to_bytes(dict(sorted(tensors.items())), metadata))
 
 
-def check_memory(params: Mapping[str, Array], memory: Mapping[str, Array]) -> None:
-    """Refuse an optimiser's memory that is neither a number nor of the shape of its parameter."""
+def check_memory(
+    network: Network, params: Mapping[str, Array], memory: Mapping[str, Array]
+) -> None:
+    """Refuse memory of training that is neither a number nor of a shape that goes with a parameter.
+
+    That is the parameter's own, or a sample of what a connection takes.
+    """
+    taken = {c.name: (1, *network[c.source].shape) for c in network.connections}
     for entry, value in memory.items():
         name = entry.rsplit("/", 1)[0]
-        if name not in params or value.shape not in {(), (1,), params[name].shape}:
+        fitting = {(), (1,), params[name].shape, taken.get(name)} if name in params else set()
+        if value.shape not in fitting:
             raise ValueError(f"memory {entry!r} of shape {value.shape} fits no parameter")
         if not np.isfinite(value).all():
             raise ValueError(f"memory {entry!r} holds values that are not finite")
@@ -166,7 +173,7 @@ def load(path: Path) -> Checkpoint:
             for kind in ("params", "memory")
         )
         check_parameters(network, params)
-        check_memory(params, memory)
+        check_memory(network, params, memory)
         if not (isinstance(told["epoch"], int) and told["epoch"] >= 0):
             raise ValueError(f"{told['epoch']!r} is no number of epochs")
         return Checkpoint(network, params, told["epoch"], memory)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, box
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset, Split, one_hot
-from neuro_eqprop.learn.recipe import Nudging
+from neuro_eqprop.learn.recipe import Fall, Nudging, Rule
 from neuro_eqprop.study.models import rate
 from neuro_eqprop.study.settings import Study, adapt, read, write
 
@@ -113,7 +113,7 @@ def test_an_unknown_setting_lists_the_known_ones() -> None:
 
 
 def test_a_looped_network_has_one_hidden_layer() -> None:
-    with pytest.raises(ValueError, match="one hidden layer, not 2"):
+    with pytest.raises(ValueError, match="does not take 2 hidden sizes"):
         adapt(Study(), {"model": "looped", "hidden": "8,8"})
 
 
@@ -164,13 +164,19 @@ def test_a_looped_study_is_bounded_by_default() -> None:
     assert {c.name: c.bound for c in network.connections}["hidden->hidden"] == 0.5
 
 
+ENUMS = {"nudging", "rule", "fall", "beta_end"}
+
+
 def test_the_recipe_of_a_study_is_as_told() -> None:
     study = Study(nudging="positive", beta=0.2, epochs=3, seed=4, free_steps=9, nudged_steps=5)
     recipe = study.recipe()
     shared = set(asdict(study)) & set(asdict(recipe))
     assert {"epochs", "batch", "optimiser", "learning_rate", "beta", "seed"} <= shared
-    assert all(getattr(recipe, key) == getattr(study, key) for key in shared - {"nudging"})
+    assert all(getattr(recipe, key) == getattr(study, key) for key in shared - ENUMS)
     assert recipe.nudging is Nudging.POSITIVE
+    assert recipe.rule is Rule.HEBBIAN
+    assert recipe.fall is Fall.COSINE
+    assert recipe.beta_end is None
     assert [(p.name, p.beta, p.steps) for p in recipe.schedule()] == [
         ("free", 0.0, 9),
         ("nudged", 0.2, 5),

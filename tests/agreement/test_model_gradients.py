@@ -1,0 +1,218 @@
+"""Every model and rule against the true gradient, weight group by weight group, sign included."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+from neuro_eqprop.activations import LINEAR, TANH
+from neuro_eqprop.architectures import (
+    Block,
+    convolutional,
+    feed_forward,
+    layered,
+    looped,
+    modern,
+    modern_notes,
+    multiscale,
+    toroidal,
+    transformer,
+)
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.learn.contrastive import TrainingError
+from neuro_eqprop.learn.oracle import cosine, finite_difference, implicit
+from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Rule
+from neuro_eqprop.learn.rules import TEACHERS
+from neuro_eqprop.networks import Connection, Cost, Network, initialise
+from neuro_eqprop.operators import Attention, Kind
+from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.torch_ops import TorchOps
+
+NUMPY = NumpyOps()
+IMAGE = (2, 6, 6)
+
+
+def attentive(kind: Kind, others: bool) -> Network:
+    block = Block(6, 5, Attention(kind, 2, 0.5, others=others), 0.7, 1.0)
+    return transformer((4, 3), block, 3, patch=1, query=-1 if others else None)
+
+
+NETWORKS: dict[str, Network] = {
+    "layered": layered(5, (6, 4), 3, hidden_rate=TANH, output_rate=LINEAR),
+    "looped": looped(5, 6, 3, hidden_rate=TANH, output_rate=LINEAR, bound=0.9),
+    "toroidal": toroidal(5, 6, 3, hidden_rate=TANH, output_rate=LINEAR, bound=0.9),
+    "modern": modern(5, 6, 3, memory=8, hidden_rate=TANH, output_rate=LINEAR, bound=0.8),
+    "conv": convolutional(
+        IMAGE, (3,), 3, kernel=3, hidden_rate=TANH, output_rate=LINEAR, feedback=0.5
+    ),
+    "conv two": convolutional(
+        (1, 10, 10), (2, 3), 3, kernel=3, hidden_rate=TANH, output_rate=LINEAR, bound=0.7
+    ),
+    "multiscale": multiscale(5, 8, 3, hidden_rate=TANH, output_rate=LINEAR, bound=0.9),
+    "linear attention": attentive(Kind.LINEAR, others=False),
+    "softmax attention": attentive(Kind.SOFTMAX, others=False),
+    "softmax attention of others": attentive(Kind.SOFTMAX, others=True),
+    "looped cross-entropy": replace(
+        looped(5, 6, 3, hidden_rate=TANH, output_rate=LINEAR, bound=0.9), cost=Cost.CROSS_ENTROPY
+    ),
+}
+ONE_WAY: dict[str, Network] = {
+    "looped": looped(5, 8, 3, hidden_rate=TANH, output_rate=LINEAR, bound=0.95, symmetric=False),
+    "there and back": Network(
+        layered(5, (6, 4), 3, hidden_rate=TANH, output_rate=LINEAR).layers,
+        (
+            Connection("input", "hidden1"),
+            Connection("hidden1", "hidden2", symmetric=False, bound=0.9),
+            Connection("hidden2", "hidden1", symmetric=False, bound=0.9),
+            Connection("hidden2", "output"),
+        ),
+    ),
+}
+PRECISE = Recipe(1, 6, "sgd", 0.1, Nudging.CENTERED, 0.1, 400, 400, 0)
+Problem = tuple[dict[str, Array], Array, Array]
+
+
+def problem(network: Network, size: float = 0.6) -> Problem:
+    rng = np.random.default_rng(8)
+    params = initialise(network, rng)
+    for c in network.connections:
+        if c.bound is not None and not c.operator.linear:
+            params[c.name] = params[c.name] * 2.0
+        elif c.bound is not None:
+            norm = c.operator.norms(NUMPY, params[c.name], network[c.source].shape)[0]
+            params[c.name] = params[c.name] * (size * c.bound / norm)
+    params |= {layer.name: rng.normal(0, 0.2, layer.bias) for layer in network.moving}
+    x = rng.normal(0, 1, (6, network.input.size))
+    return params, x, np.eye(3)[rng.integers(0, 3, 6)]
+
+
+def asked(network: Network, given: Problem, recipe: Recipe) -> dict[str, Array]:
+    ops = TorchOps(torch.float64)
+    params = {name: ops.bring(v) for name, v in given[0].items()}
+    lesson = Lesson(ops.bring(given[1]), ops.bring(given[2]), measured=True)
+    with torch.no_grad():
+        taught = TEACHERS[recipe.rule](ops, network, params, lesson, recipe)
+    assert taught.residual < 1e-12
+    return {name: ops.numpy(change) for name, change in taught.asked.items()}
+
+
+@cache
+def truth(kind: str, one_way: bool = False) -> dict[str, Array]:
+    network = (ONE_WAY if one_way else NETWORKS)[kind]
+    params, x, y = problem(network)
+    return implicit(network, params, x, y)
+
+
+def cosines(changes: dict[str, Array], gradient: dict[str, Array]) -> dict[str, float]:
+    assert changes.keys() == gradient.keys()
+    return {name: cosine(-change, gradient[name]) for name, change in changes.items()}
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_the_hebbian_rule_is_minus_the_gradient(kind: str) -> None:
+    network = NETWORKS[kind]
+    found = cosines(asked(network, problem(network), PRECISE), truth(kind))
+    assert min(found.values()) >= 0.9999, found
+
+
+@pytest.mark.parametrize("kind", ["toroidal", "looped cross-entropy", "modern"])
+def test_the_implicit_gradient_is_that_of_finite_differences(kind: str) -> None:
+    network = NETWORKS[kind]
+    params, x, y = problem(network)
+    slow = finite_difference(network, params, x[:1], target=y[:1], epsilon=1e-5)
+    fast = implicit(network, params, x[:1], y[:1])
+    for name, slope in slow.items():
+        np.testing.assert_allclose(fast[name], slope, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ONE_WAY)
+def test_without_symmetry_only_the_adjoint_nudge_is_right(kind: str) -> None:
+    network = ONE_WAY[kind]
+    given = problem(network, size=1.0)
+    gradient = implicit(network, *given)
+    exact = asked(network, given, replace(PRECISE, rule=Rule.ASYMMETRIC))
+    assert min(cosines(exact, gradient).values()) >= 0.9999
+    for rule in (Rule.HEBBIAN, Rule.VECTOR_FIELD):
+        plain = asked(network, given, replace(PRECISE, rule=rule))
+        assert min(cosines(plain, gradient).values()) < 0.99, rule
+
+
+@pytest.mark.parametrize("kind", [k for k in NETWORKS if "attention" not in k])
+def test_the_vector_field_rule_is_right_where_all_is_symmetric(kind: str) -> None:
+    network = NETWORKS[kind]
+    changes = asked(network, problem(network), replace(PRECISE, rule=Rule.VECTOR_FIELD))
+    assert min(cosines(changes, truth(kind)).values()) >= 0.9999
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+@pytest.mark.parametrize("rule", [Rule.BPTT, Rule.IMPLICIT])
+def test_baselines_are_the_gradient(kind: str, rule: Rule) -> None:
+    network = NETWORKS[kind]
+    recipe = replace(PRECISE, rule=rule, free_steps=300)
+    ops = TorchOps(torch.float64)
+    params, x, y = problem(network)
+    lesson = Lesson(ops.bring(x), ops.bring(y), measured=False)
+    brought = {name: ops.bring(v) for name, v in params.items()}
+    with torch.no_grad():
+        taught = TEACHERS[rule](ops, network, brought, lesson, recipe)
+    for name, slope in truth(kind).items():
+        np.testing.assert_allclose(-ops.numpy(taught.asked[name]), slope, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("points", [3, 6])
+def test_more_points_around_the_circle_come_nearer(points: int) -> None:
+    network = NETWORKS["looped"]
+    strong = replace(PRECISE, beta=0.4, nudging=Nudging.HOLOMORPHIC, points=points)
+    found = cosines(asked(network, problem(network), strong), truth("looped"))
+    centered = cosines(
+        asked(network, problem(network), replace(PRECISE, beta=0.4)), truth("looped")
+    )
+    worst, before = 1 - min(found.values()), 1 - min(centered.values())
+    assert worst < before / (3 if points == 3 else 100)
+
+
+def test_holomorphic_nudging_refuses_kinks() -> None:
+    network = layered(5, (4,), 3, hidden_rate=replace(LINEAR, low=0.0), output_rate=LINEAR)
+    with pytest.raises(TrainingError, match="kinks"):
+        asked(network, problem(network), replace(PRECISE, nudging=Nudging.HOLOMORPHIC))
+
+
+@pytest.mark.parametrize("nudging", [Nudging.POSITIVE, Nudging.NEGATIVE])
+def test_one_sided_nudges_have_the_right_sign(nudging: Nudging) -> None:
+    network = NETWORKS["layered"]
+    recipe = replace(PRECISE, nudging=nudging, beta=0.01)
+    found = cosines(asked(network, problem(network), recipe), truth("layered"))
+    assert min(found.values()) > 0.999
+
+
+def test_the_hybrid_rule_is_the_gradient_in_the_stem_too() -> None:
+    network = layered(5, (6, 5, 4), 3, hidden_rate=TANH, output_rate=LINEAR, stem=2)
+    given = problem(network)
+    gradient = implicit(network, *given)
+    changes = asked(network, given, replace(PRECISE, rule=Rule.HYBRID, beta=0.02))
+    assert min(cosines(changes, gradient).values()) >= 0.9999
+    plain = asked(network, given, PRECISE)
+    assert not plain["input->hidden1"].any()
+
+
+@pytest.mark.parametrize("cost", Cost)
+def test_a_single_phase_finds_the_gradient_of_the_feed_forward_network(cost: Cost) -> None:
+    base = layered(5, (6, 4), 3, hidden_rate=TANH, output_rate=LINEAR)
+    network = replace(feed_forward(base), cost=cost)
+    given = problem(network)
+    gradient = implicit(network, *given)
+    changes = asked(network, given, replace(PRECISE, rule=Rule.SINGLE_PHASE, beta=1e-3))
+    assert min(cosines(changes, gradient).values()) >= 0.9999
+
+
+def test_the_notes_form_has_no_adjoint_and_is_told_so() -> None:
+    network = modern_notes(5, 6, 3, memory=7, hidden_rate=TANH, bound=0.5)
+    given = problem(network)
+    changes = asked(network, given, replace(PRECISE, rule=Rule.VECTOR_FIELD))
+    assert min(cosines(changes, implicit(network, *given)).values()) < 0.99
+    with pytest.raises(ValueError, match="no transpose"):
+        asked(network, given, replace(PRECISE, rule=Rule.ASYMMETRIC))
