@@ -245,13 +245,19 @@ class Trace:
         """At each step of a phase, its rate had the phase ended there (samples, steps, units)."""
         start, window, stop = self.span(phase)
         course = self.course(population)[:, start:stop]
-        if self.kinds[population] is Kind.RATE:
-            return course
-        sums = np.concatenate([np.zeros_like(course[:, :1]), np.cumsum(course, axis=1)], axis=1)
-        ends = np.arange(1, stop - start + 1)
-        # In whole numbers, so that the last width is the window itself.
-        widths = -(-ends * (stop - window) // (stop - start))
-        return np.asarray((sums[:, ends] - sums[:, ends - widths]) / widths[:, None])
+        return so_far(course, self.kinds[population], stop - window)
+
+
+def so_far(course: Array, kind: Kind, window: int) -> Array:
+    """At each step of a phase, the rate had it ended there (samples, steps, units)."""
+    if kind is Kind.RATE:
+        return course
+    steps = course.shape[1]
+    sums = np.concatenate([np.zeros_like(course[:, :1]), np.cumsum(course, axis=1)], axis=1)
+    ends = np.arange(1, steps + 1)
+    # In whole numbers, so that the last width is the window itself.
+    widths = -(-ends * window // steps)
+    return np.asarray((sums[:, ends] - sums[:, ends - widths]) / widths[:, None])
 
 
 @dataclass(frozen=True, slots=True)
