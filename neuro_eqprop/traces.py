@@ -182,6 +182,8 @@ class Trace:
     """By connection, before the run and after it."""
     hebbian: Mapping[str, Story] = field(default_factory=dict)
     """By connection, of the synapses that were watched (steps over all samples, synapses)."""
+    epochs: Mapping[str, Array] = field(default_factory=dict)
+    """Of a training, which shows the same few samples after each epoch: its numbers by name."""
 
     @property
     def steps(self) -> int:
@@ -278,6 +280,8 @@ class Plan:
     """By connection, before the run."""
     learns: bool = False
     """Whether the run changes them, so that there will be others after it."""
+    epochs: Mapping[str, str] = field(default_factory=dict)
+    """Of a training: the names of its numbers for each epoch, and their units."""
 
     def __post_init__(self) -> None:
         if set(self.kinds) != set(self.sizes):

@@ -6,7 +6,7 @@ r of a unit at a step is its rate, had the phase ended there; the tag is that of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -76,6 +76,8 @@ class Telling:
 
     sink: Sink
     plan: Plan
+    weights: Mapping[str, Array] | None = None
+    """Those of this moment, if they are no more those of the plan."""
 
     def sample(self, index: int, recording: Recording) -> None:
         """Hand the recording on, with its stories; those it brings are kept."""
@@ -92,7 +94,7 @@ class Telling:
             self._acted(source, index, recording),
             self._acted(target, index, recording),
             synapses=self.plan.record.hebbian[name],
-            weight=self.plan.weights[name],
+            weight=(self.weights or self.plan.weights)[name],
             schedule=self.plan.schedule,
         )
         return told

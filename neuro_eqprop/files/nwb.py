@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -120,12 +120,15 @@ def plain(name: str, told: str, values: Array, *, dt: float) -> Part:
 
 def add_learning(made: Part, trace: Trace, *, dt: float) -> None:
     """Weights and watched synapses, in a processing module of their own."""
-    if not (trace.weights or trace.hebbian):
+    if not (trace.weights or trace.hebbian or trace.epochs):
         return
     told = "weights before and after the run, and what became of watched synapses"
     module = made.create_processing_module("learning", told)
     for name, weights in trace.weights.items():
         module.add(weight_table(name, weights))
+    if trace.epochs:
+        columns = {name: (f"{name} of the epoch", values) for name, values in trace.epochs.items()}
+        module.add(table("epochs", "a row for each epoch of the training", columns))
     for name, story in trace.hebbian.items():
         ends: Ints = np.array(story.synapses)
         module.add(table(f"{name}.synapses", f"watched synapses of {name}", synapse_columns(ends)))
@@ -154,7 +157,7 @@ def synapse_columns(ends: Ints) -> dict[str, tuple[str, Array | Ints]]:
     }
 
 
-def table(name: str, told: str, columns: dict[str, tuple[str, Array | Ints]]) -> Part:
+def table(name: str, told: str, columns: Mapping[str, tuple[str, Array | Ints]]) -> Part:
     """A table of columns, each with what it holds."""
     common = package("hdmf.common")
     made = [common.VectorData(name=n, description=d, data=v) for n, (d, v) in columns.items()]

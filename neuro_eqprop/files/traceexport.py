@@ -43,6 +43,7 @@ def to_npz(trace: Trace, path: Path) -> Path:
         ends = np.array(story.synapses)
         arrays |= {f"hebbian/{name}/target": ends[:, 0], f"hebbian/{name}/source": ends[:, 1]}
         arrays |= {f"hebbian/{name}/{column}": getattr(story, column) for column in COLUMNS}
+    arrays |= {f"epochs/{name}": values for name, values in trace.epochs.items()}
     hidden = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with hidden.open("wb") as file:
@@ -90,6 +91,8 @@ def tables(trace: Trace) -> dict[str, Table]:
     for (name, variable), values in trace.signals.items():
         header = ["step", *(f"unit {k}" for k in range(values.shape[1]))]
         made[f"{variable}.{name}"] = (header, ((k, *row) for k, row in enumerate(values)))
+    if trace.epochs:
+        made["epochs"] = (list(trace.epochs), zip(*trace.epochs.values(), strict=True))
     # Not every system lets a file be named with an arrow.
     for name, weights in trace.weights.items():
         made[f"weights.{name.replace('->', '-to-')}"] = weight_table(weights)

@@ -57,12 +57,15 @@ def write(path: Path, trace: Trace, *, overwrite: bool) -> None:
         record,
         {name: weights.before for name, weights in trace.weights.items()},
         bool(after),
+        dict.fromkeys(trace.epochs, "1"),
     )
     with Writer(path, plan, overwrite=overwrite) as writer:
         for k in range(len(trace.index)):
             writer.sample(k, trace.recording(k))
         writer.counts({key: counts for key, counts in trace.counts.items() if key[0] in sizes})
         writer.weights(after)
+        for row in zip(*trace.epochs.values(), strict=True):
+            writer.epoch(dict(zip(trace.epochs, map(float, row), strict=True)))
 
 
 class Writer:
@@ -137,15 +140,20 @@ class Writer:
 
     def weights(self, after: Mapping[str, Array]) -> None:
         """Set the weights that a run which learns has ended in, or has come to by now."""
-        self._tail.write()
         for name, weight in after.items():
             before = self.plan.weights.get(name)
             if before is None or not self.plan.learns:
                 raise TraceError(f"{self.path}: no change of the weights {name!r} was announced")
             if weight.shape != before.shape or not np.isfinite(weight).all():
                 raise TraceError(f"{self.path}: {name!r} ended in weights that cannot be")
-            self._file[f"weights/{name}/after"][...] = weight
-        self._file.flush()
+        self._tail.put({f"weights/{name}/after": weight for name, weight in after.items()})
+
+    def epoch(self, numbers: Mapping[str, float]) -> None:
+        """Add the numbers of an epoch of training that is done."""
+        if set(numbers) != set(self.plan.epochs):
+            told = f"{sorted(numbers)}, not {sorted(self.plan.epochs)}"
+            raise TraceError(f"{self.path}: an epoch brought {told}")
+        self._tail.add({f"epochs/{name}": np.array([value]) for name, value in numbers.items()})
 
     def _story(self, name: str, recording: Recording) -> Story:
         story, synapses = recording.hebbian.get(name), self.plan.record.hebbian[name]

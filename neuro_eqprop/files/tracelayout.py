@@ -9,6 +9,7 @@
     /weights/C        before, after                            of connection C; after if it learns
     /hebbian/C        target, source                           of each synapse that is watched
                       pre, post, product, tag, weight          (steps over all samples, synapses)
+    /epochs           of a training, its numbers after each epoch, by name
     /counts/PHASE     a row for each population, a column for each field of `Counts`
 
 Every data set has an attribute `unit`.
@@ -48,7 +49,7 @@ class TraceError(ValueError):
 
 def check_names(path: Path, plan: Plan) -> None:
     """Refuse names that would mean another place in the file."""
-    names = [*plan.kinds, *(phase.name for phase in plan.schedule), *plan.weights]
+    names = [*plan.kinds, *(phase.name for phase in plan.schedule), *plan.weights, *plan.epochs]
     for name in [*names, *(variable for _, variable in plan.record.signals)]:
         if not name or "/" in name or name.strip(".") == "" or "\0" in name:
             raise TraceError(f"{path}: {name!r} cannot name a group in a file; rename it")
@@ -84,6 +85,8 @@ def lay_out(file: Node, plan: Plan) -> None:
         growing(group, "value", dtype="f8", unit="1", chunk=(EVENTS,))
         growing(group, "stop", dtype="i8", unit="event", chunk=(256,))
     lay_out_synapses(file, plan)
+    for name, unit in sorted(plan.epochs.items()):
+        growing(file.require_group("epochs"), name, dtype="f8", unit=unit, chunk=(64,))
     counts = file.create_group("counts")
     for phase in plan.schedule:
         table = np.zeros((len(plan.kinds), len(COLUMNS)), dtype=np.int64)

@@ -234,7 +234,14 @@ class Source:
             complete=self.complete,
             weights=weights_of(self),
             hebbian=stories(self, slice(part.start * steps, samples * steps)),
+            epochs=self.epochs(),
         )
+
+    def epochs(self) -> dict[str, Array]:
+        """The numbers of a training for each epoch, up to the last one that has all of them."""
+        held = {name: self.floats(f"epochs/{name}") for name in self.names("epochs")}
+        done = min((len(values) for values in held.values()), default=0)
+        return {name: values[:done] for name, values in held.items()}
 
     def signals(self, sizes: Mapping[str, int], rows: slice) -> dict[tuple[str, str], Array]:
         """The recorded values, some steps of them."""

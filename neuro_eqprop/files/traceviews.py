@@ -119,6 +119,12 @@ class OpenTrace:
             return weights_of(self._source)
 
     @property
+    def epochs(self) -> dict[str, Array]:
+        """Of a training, its numbers after each epoch, by name."""
+        with reading(self.path, self._source.file):
+            return self._source.epochs()
+
+    @property
     def steps(self) -> int:
         """Steps of one sample, over all phases."""
         return sum(phase.steps for phase in self.schedule)
@@ -146,6 +152,7 @@ class OpenTrace:
             complete=self.complete,
             weights=self.weights,
             hebbian={name: self._story(name, rows) for name in sorted(chosen.hebbian)},
+            epochs=self.epochs,
         )
 
     def _story(self, name: str, rows: slice) -> Story:

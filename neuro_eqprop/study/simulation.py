@@ -16,6 +16,7 @@ from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.backends.base import BACKENDS, kinds, load, tally
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.files.tracefile import Writer
+from neuro_eqprop.networks import Network
 from neuro_eqprop.rate.field import Field, State, field
 from neuro_eqprop.rate.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import Schedule, free_only, tail, three_phase
@@ -60,13 +61,13 @@ def schedule_of(simulation: Simulation, beta: float) -> Schedule:
     return free_only(steps=steps, window=tail(steps, part))
 
 
-def origin(run: Run, on: str, digest: str) -> Origin:
-    """Where a trace of this run comes from."""
+def origin_of(on: str, *, seed: int, digest: str) -> Origin:
+    """Where a trace that is made now comes from."""
     return Origin(
         backend=on,
         network_hash=digest,
         versions=versions(),
-        seed=run.study.seed,
+        seed=seed,
         created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         command=" ".join(["neuro-eqprop", *sys.argv[1:]]),
     )
@@ -131,7 +132,7 @@ def plan_of(
     """What the trace is going to hold."""
     split = samples_of(run, simulation.samples)
     return Plan(
-        origin(run, simulation.on, digest),
+        origin_of(simulation.on, seed=run.study.seed, digest=digest),
         schedule,
         how,
         sizes,
@@ -139,9 +140,20 @@ def plan_of(
         np.arange(len(split)),
         split.y,
         split.x,
-        choose(simulation.record, how, weights),
+        choose(simulation.record, how, strengths(run.model.network, weights, split.x)),
         weights,
     )
+
+
+def strengths(network: Network, weights: Mapping[str, Array], inputs: Array) -> dict[str, Array]:
+    """Weights by which synapses are picked; those from inputs that never change are not."""
+    name, spread = network.input.name, inputs.std(axis=0)
+    return {
+        connection.name: weights[connection.name] * spread
+        if connection.source == name and weights[connection.name].ndim == 2
+        else weights[connection.name]
+        for connection in network.connections
+    }
 
 
 @dataclass(frozen=True, slots=True)
