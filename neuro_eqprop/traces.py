@@ -11,6 +11,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.synapses import HEBBIAN, Story, Synapse, Weights, check, join, named
 
 
 class Kind(Enum):
@@ -57,11 +58,12 @@ class Record:
     """What to record: populations whose spikes, and (population, variable) pairs whose values.
 
     Variables: `drive` of any population, `voltage` of a spiking one, `state` of a graded one,
-    `rate` of a layer of rates.
+    `rate` of a layer of rates. Of connections, the synapses whose story is told.
     """
 
     spikes: frozenset[str] = frozenset()
     signals: frozenset[tuple[str, str]] = frozenset()
+    hebbian: Mapping[str, tuple[Synapse, ...]] = field(default_factory=dict)
 
 
 NOTHING = Record()
@@ -74,18 +76,31 @@ VARIABLES: Mapping[Kind, tuple[str, ...]] = {
 """What can be recorded of a population; the first is what its rate is read from."""
 
 
-def choose(words: Iterable[str], kinds: Mapping[str, Kind]) -> Record:
-    """What its rate is read from of every population, and what `population:variable` words add."""
+def choose(
+    words: Iterable[str], kinds: Mapping[str, Kind], weights: Mapping[str, Array] | None = None
+) -> Record:
+    """What its rate is read from of every population, and what words add to it.
+
+    Words: `population:variable`, and `connection:hebbian` for those whose `weights` are given.
+    """
     chosen = {(name, VARIABLES[kind][0]) for name, kind in kinds.items()}
+    synapses: dict[str, dict[Synapse, None]] = {}
     for word in words:
         name, _, variable = word.rpartition(":")
+        if "->" in name:
+            if variable != HEBBIAN:
+                raise UnknownNameError(f"variable of {name!r}", variable, (HEBBIAN,))
+            connection, pairs = named(name, weights or {})
+            synapses.setdefault(connection, {}).update(dict.fromkeys(pairs))
+            continue
         if name not in kinds:
             raise UnknownNameError("population to record (population:variable)", word, kinds)
         if variable not in VARIABLES[kinds[name]]:
             raise UnknownNameError(f"variable of {name!r}", variable, VARIABLES[kinds[name]])
         chosen.add((name, variable))
     spikes = frozenset(name for name, variable in chosen if variable == "spikes")
-    return Record(spikes, frozenset(pair for pair in chosen if pair[1] != "spikes"))
+    signals = frozenset(pair for pair in chosen if pair[1] != "spikes")
+    return Record(spikes, signals, {name: tuple(pairs) for name, pairs in synapses.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +109,8 @@ class Recording:
 
     spikes: Mapping[str, Array]
     signals: Mapping[tuple[str, str], Array]
+    hebbian: Mapping[str, Story] = field(default_factory=dict)
+    """By connection, of the synapses that are watched."""
 
 
 class Sink(Protocol):
@@ -161,6 +178,12 @@ class Trace:
     """By population and phase."""
     complete: bool = True
     """Whether the run came to its end; if not, these are the samples it got to."""
+    weights: Mapping[str, Weights] = field(default_factory=dict)
+    """By connection, before the run and after it."""
+    hebbian: Mapping[str, Story] = field(default_factory=dict)
+    """By connection, of the synapses that were watched (steps over all samples, synapses)."""
+    epochs: Mapping[str, Array] = field(default_factory=dict)
+    """Of a training, which shows the same few samples after each epoch: its numbers by name."""
 
     @property
     def steps(self) -> int:
@@ -209,7 +232,8 @@ class Trace:
             here = slice(*np.searchsorted(events.step, (first, stop)))
             spikes[name] = np.zeros((self.steps, events.size))
             spikes[name][events.step[here] - first, events.unit[here]] = events.value[here]
-        return Recording(spikes, {key: v[first:stop] for key, v in self.signals.items()})
+        told = {name: story.part(slice(first, stop)) for name, story in self.hebbian.items()}
+        return Recording(spikes, {key: v[first:stop] for key, v in self.signals.items()}, told)
 
     def rate(self, population: str, phase: str) -> Array:
         """The rate in a phase (samples, units), as its kind says."""
@@ -223,13 +247,19 @@ class Trace:
         """At each step of a phase, its rate had the phase ended there (samples, steps, units)."""
         start, window, stop = self.span(phase)
         course = self.course(population)[:, start:stop]
-        if self.kinds[population] is Kind.RATE:
-            return course
-        sums = np.concatenate([np.zeros_like(course[:, :1]), np.cumsum(course, axis=1)], axis=1)
-        ends = np.arange(1, stop - start + 1)
-        # In whole numbers, so that the last width is the window itself.
-        widths = -(-ends * (stop - window) // (stop - start))
-        return np.asarray((sums[:, ends] - sums[:, ends - widths]) / widths[:, None])
+        return so_far(course, self.kinds[population], stop - window)
+
+
+def so_far(course: Array, kind: Kind, window: int) -> Array:
+    """At each step of a phase, the rate had it ended there (samples, steps, units)."""
+    if kind is Kind.RATE:
+        return course
+    steps = course.shape[1]
+    sums = np.concatenate([np.zeros_like(course[:, :1]), np.cumsum(course, axis=1)], axis=1)
+    ends = np.arange(1, steps + 1)
+    # In whole numbers, so that the last width is the window itself.
+    widths = -(-ends * window // steps)
+    return np.asarray((sums[:, ends] - sums[:, ends - widths]) / widths[:, None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +276,12 @@ class Plan:
     label: Ints
     inputs: Array
     record: Record
+    weights: Mapping[str, Array] = field(default_factory=dict)
+    """By connection, before the run."""
+    learns: bool = False
+    """Whether the run changes them, so that there will be others after it."""
+    epochs: Mapping[str, str] = field(default_factory=dict)
+    """Of a training: the names of its numbers for each epoch, and their units."""
 
     def __post_init__(self) -> None:
         if set(self.kinds) != set(self.sizes):
@@ -258,6 +294,11 @@ class Plan:
         for name in {*self.record.spikes, *(name for name, _ in self.record.signals)}:
             if name not in self.kinds:
                 raise UnknownNameError("population to record", name, self.kinds)
+        for name, synapses in self.record.hebbian.items():
+            if name not in self.weights:
+                raise UnknownNameError("connection to record", name, self.weights)
+            for synapse in synapses:
+                check(name, synapse, self.weights[name])
 
     @property
     def steps(self) -> int:
@@ -269,7 +310,9 @@ class Plan:
         """The size of what is recorded if every unit sent something at every step, unpacked."""
         cells = sum(8 * self.sizes[name] for name, _ in self.record.signals)
         events = sum(20 * self.sizes[name] for name in self.record.spikes)
-        return (cells + events) * self.steps * len(self.index)
+        watched = sum(40 * len(synapses) for synapses in self.record.hebbian.values())
+        weights = sum((1 + self.learns) * weight.nbytes for weight in self.weights.values())
+        return (cells + events + watched) * self.steps * len(self.index) + weights
 
 
 def train(payload: Array, first: int) -> SpikeTrain:
@@ -281,9 +324,12 @@ def train(payload: Array, first: int) -> SpikeTrain:
 
 
 def gather(
-    plan: Plan, recordings: Sequence[Recording], counts: Mapping[tuple[str, str], Counts]
+    plan: Plan,
+    recordings: Sequence[Recording],
+    counts: Mapping[tuple[str, str], Counts],
+    after: Mapping[str, Array] | None = None,
 ) -> Trace:
-    """The trace of a run whose recordings were kept in memory."""
+    """The trace of a run whose recordings were kept in memory; `after`: the weights it ended in."""
     spikes: dict[str, SpikeTrain] = {}
     for name in sorted(plan.record.spikes):
         each = [train(r.spikes[name], k * plan.steps) for k, r in enumerate(recordings)]
@@ -305,4 +351,6 @@ def gather(
         spikes,
         signals,
         counts,
+        weights={n: Weights(w, (after or {}).get(n)) for n, w in plan.weights.items()},
+        hebbian={name: join([r.hebbian[name] for r in recordings]) for name in plan.record.hebbian},
     )

@@ -67,6 +67,8 @@ def gather(path: Path, traces: Mapping[str, Trace], notes: Sequence[str] = ()) -
     held = {name: trace for name, trace in traces.items() if len(trace.index)}
     told += [f"{name} holds no whole sample yet." for name in traces if name not in held]
     told += [f"{name} is not complete." for name, trace in held.items() if not trace.complete]
+    training = {name: trace for name, trace in held.items() if trace.epochs}
+    held = {name: trace for name, trace in held.items() if name not in training}
     rates = {n: t for n, t in held.items() if all(k is Kind.RATE for k in t.kinds.values())}
     others = [(name, trace) for name, trace in held.items() if name not in rates]
     spikes = dict(sorted(others, key=favour))

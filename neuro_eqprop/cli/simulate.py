@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from neuro_eqprop.cli.base import Command, Json, facts, positive_int
 from neuro_eqprop.cli.evaluate import STEPS, code_options, open_source, source_options
+
+if TYPE_CHECKING:
+    from neuro_eqprop.traces import Plan
+
+LARGE = 2**20
+"""Bytes of a trace that are worth a word."""
 
 
 def options(parser: ArgumentParser) -> None:
@@ -19,7 +26,10 @@ def options(parser: ArgumentParser) -> None:
     add("--samples", type=positive_int, default=10, metavar="N")
     add("--traces", type=Path, metavar="FILE.h5", help="RUN/traces.h5 or NET.h5 if not given")
     add("--phases", action="store_true", help="run the nudged phases too")
-    add("--record", action="append", default=[], metavar="POPULATION:VARIABLE")
+    told = (
+        "also, for example hidden:voltage, 'hidden->output:hebbian', 'hidden->output[3,17]:hebbian'"
+    )
+    add("--record", action="append", default=[], metavar="WHAT:VARIABLE", help=told)
     add("--force", action="store_true", help="replace the trace file")
     code_options(parser)
     parser.set_defaults(code=None)
@@ -48,7 +58,16 @@ def run(args: Namespace) -> Json:
             args.traces or beside,
             force=args.force,
             watch=lambda more: advance(more, "samples"),
+            tell=announce,
         )
+
+
+def announce(plan: Plan) -> None:
+    """Say how large the trace can become, before it is begun; a script hears only of large ones."""
+    console = Console(stderr=True, highlight=False)
+    if console.is_terminal or plan.most_bytes >= LARGE:
+        told = f"recording {len(plan.index)} samples of {plan.steps} steps"
+        console.print(f"{told}: at most {plan.most_bytes / 1e6:.1f} MB")
 
 
 def show(outcome: Json, console: Console) -> None:

@@ -95,16 +95,8 @@ def watch(path: Path, *, patience: float) -> Json:
             first = taken if first < 0 else first
             grown, held = (now, taken) if taken > held else (grown, held)
             pace = (taken - first) / (now - began) if now > began else 0.0
-            left = (
-                f", {(announced - taken) / pace:.0f} s left" if pace and taken < announced else ""
-            )
-            lines = [f"{path}: {taken} of {announced} samples{left}"]
-            lines += [
-                f"{each['population']:>12} {sparkline(each['course'])} "
-                + ", ".join(f"{n} {0.0 if r is None else r:.4f}" for n, r in each["rate"].items())
-                for each in summary(trace)["populations"]
-            ]
-            live.update("\n".join(escape(line) for line in lines))
+            left = (announced - taken) / pace if pace and taken < announced else None
+            live.update(escape("\n".join(picture(path, trace, (taken, announced), left))))
             if trace.complete:
                 return outline(path)
             if now - grown > patience:
@@ -112,6 +104,23 @@ def watch(path: Path, *, patience: float) -> Json:
                     f"{path} has not grown for {patience:g} s: its run may have died"
                 )
             time.sleep(0.25)
+
+
+def picture(path: Path, trace: Trace, done: tuple[int, int], left: float | None) -> list[str]:
+    """The lines that `watch` draws: how far, how well, and the rates of the last samples."""
+    time_left = "" if left is None else f", {left:.0f} s left"
+    lines = [f"{path}: {done[0]} of {done[1]} samples{time_left}"]
+    if trace.epochs and len(trace.epochs["epoch"]):
+        last = {name: values[-1] for name, values in trace.epochs.items()}
+        accuracy = trace.epochs.get("test_accuracy", np.zeros(0)).tolist()
+        lines.append(
+            f"{'epoch':>12} {sparkline(accuracy[-WIDTH:])} {last.pop('epoch'):.0f}: "
+            + ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in last.items())
+        )
+    for each in summary(trace)["populations"]:
+        rates = ", ".join(f"{n} {0.0 if r is None else r:.4f}" for n, r in each["rate"].items())
+        lines.append(f"{each['population']:>12} {sparkline(each['course'])} {rates}")
+    return lines
 
 
 def outline(path: Path) -> Json:
@@ -155,6 +164,8 @@ def summary(trace: Trace) -> Json:
         "phases": [asdict(phase) for phase in trace.schedule],
         "connections": list(trace.connections),
         "populations": populations,
+        "watched": {name: list(story.synapses) for name, story in trace.hebbian.items()},
+        "epochs": {name: [finite(v) for v in values] for name, values in trace.epochs.items()},
     }
 
 
@@ -216,6 +227,12 @@ def show(outcome: Json, console: Console) -> None:
         )
         node.add(f"{sparkline(each['course'])}  mean rate along the steps")
         node.add(f"mean rate: {rates}")
+    for name, synapses in outcome["watched"].items():
+        listed = ", ".join(f"{source} to {target}" for target, source in synapses)
+        tree.add(f"watched synapses of {escape(name)}, by unit: {listed}")
+    if outcome["epochs"]:
+        accuracy = outcome["epochs"].get("test_accuracy", [])
+        tree.add(f"{len(accuracy)} epochs of training: {sparkline(accuracy)} test accuracy")
     sets = tree.add("data sets")
     for each in outcome["data"]:
         shape = " x ".join(str(n) for n in each["shape"]) or "one value"

@@ -36,6 +36,10 @@ SETTINGS = (
 """Settings of a study that have an option of their own; `--set` reaches the rest."""
 
 
+BESIDE = Path()
+"""Stands for a trace in the folder of the run."""
+
+
 def options(parser: ArgumentParser) -> None:
     """What to train, how, and where to."""
     add = parser.add_argument
@@ -57,6 +61,8 @@ def options(parser: ArgumentParser) -> None:
     add("--nudging", help="positive or centered")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="any setting of a study")
     add("--threads", type=positive_int, default=1, help="of torch; the bytes may depend on it")
+    told = "record how a few samples settle after each epoch; `traces watch RUN/traces.h5`"
+    add("--traces", type=Path, nargs="?", const=BESIDE, metavar="FILE.h5", help=told)
     add("--resume", action="store_true", help="go on where the run in --out was left")
     add("--force", action="store_true", help="replace a run that --out already holds")
 
@@ -81,7 +87,7 @@ def run(args: Namespace) -> Json:
 
     from neuro_eqprop.cli.progress import bar
     from neuro_eqprop.study import settings
-    from neuro_eqprop.study.folder import STUDY
+    from neuro_eqprop.study.folder import STUDY, TRACES
     from neuro_eqprop.study.training import run_training
 
     torch.set_num_threads(args.threads)
@@ -96,7 +102,10 @@ def run(args: Namespace) -> Json:
         def watch(line: Json) -> None:
             advance(1, f"epochs, test {percent(line['test_accuracy'])}")
 
-        return run_training(study, args.out, force=args.force, resume=args.resume, watch=watch)
+        traces = args.out / TRACES if args.traces == BESIDE else args.traces
+        return run_training(
+            study, args.out, force=args.force, resume=args.resume, watch=watch, traces=traces
+        )
 
 
 def show(outcome: Json, console: Console) -> None:

@@ -1,7 +1,8 @@
 """A trace as a file of Neurodata Without Borders, which the tools of neuroscience read.
 
 Step k of the trace lies at k dt seconds. Spikes and messages are Units, signals are TimeSeries in
-the acquisition, each phase of each sample is a trial, and where it all comes from is in the notes.
+the acquisition, each phase of each sample is a trial, weights and watched synapses are in the
+processing module `learning`, and where it all comes from is in the notes.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,6 +21,7 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.files.traceexport import about, refuse_existing
 from neuro_eqprop.files.tracelayout import TraceError
 from neuro_eqprop.files.tracetables import package
+from neuro_eqprop.synapses import COLUMNS, Weights
 from neuro_eqprop.traces import Trace
 
 Part: TypeAlias = Any
@@ -72,6 +74,7 @@ def contents(trace: Trace, *, dt: float) -> Part:
     add_trials(made, trace, dt=dt)
     if trace.spikes:
         made.units = units(trace, dt=dt)
+    add_learning(made, trace, dt=dt)
     return made
 
 
@@ -98,14 +101,68 @@ def began(trace: Trace) -> datetime:
 def series(trace: Trace, key: tuple[str, str], *, dt: float) -> Part:
     """A signal: a row for each step, a column for each unit."""
     population, variable = key
+    told = f"{variable} of the units of population {population!r}, a column for each"
+    return plain(f"{population}.{variable}", told, trace.signals[key], dt=dt)
+
+
+def plain(name: str, told: str, values: Array, *, dt: float) -> Part:
+    """Numbers without a dimension, a row for each step."""
     packed = package("hdmf.backends.hdf5.h5_utils").H5DataIO
     return package("pynwb").TimeSeries(
-        name=f"{population}.{variable}",
-        description=f"{variable} of the units of population {population!r}, a column for each",
-        data=packed(trace.signals[key], compression="gzip", compression_opts=1, shuffle=True),
+        name=name,
+        description=told,
+        data=packed(values, compression="gzip", compression_opts=1, shuffle=True),
         unit="dimensionless",
         starting_time=0.0,
         rate=1.0 / dt,
+    )
+
+
+def add_learning(made: Part, trace: Trace, *, dt: float) -> None:
+    """Weights and watched synapses, in a processing module of their own."""
+    if not (trace.weights or trace.hebbian or trace.epochs):
+        return
+    told = "weights before and after the run, and what became of watched synapses"
+    module = made.create_processing_module("learning", told)
+    for name, weights in trace.weights.items():
+        module.add(weight_table(name, weights))
+    if trace.epochs:
+        columns = {name: (f"{name} of the epoch", values) for name, values in trace.epochs.items()}
+        module.add(table("epochs", "a row for each epoch of the training", columns))
+    for name, story in trace.hebbian.items():
+        ends: Ints = np.array(story.synapses)
+        module.add(table(f"{name}.synapses", f"watched synapses of {name}", synapse_columns(ends)))
+        for column in COLUMNS:
+            about = f"{column} of the watched synapses of {name}, a column for each, in the order"
+            about += f" of {name}.synapses"
+            module.add(plain(f"{name}.{column}", about, getattr(story, column), dt=dt))
+
+
+def weight_table(name: str, weights: Weights) -> Part:
+    """A row for each weight that is not zero before and after."""
+    known = [weights.before] if weights.after is None else [weights.before, weights.after]
+    flat = [np.reshape(each, (len(each), -1)) for each in known]
+    ends = np.argwhere(np.any(flat, axis=0))
+    columns = synapse_columns(ends)
+    for when, each in zip(("before", "after"), flat, strict=False):
+        columns[f"weight_{when}"] = (f"weight {when} the run", each[ends[:, 0], ends[:, 1]])
+    return table(f"{name}.weights", f"weights of {name}; those not listed are zero", columns)
+
+
+def synapse_columns(ends: Ints) -> dict[str, tuple[str, Array | Ints]]:
+    """Where synapses lead to and come from, as columns of a table."""
+    return {
+        "target_unit": ("unit of the target, or row of the weights", ends[:, 0]),
+        "source_unit": ("unit of the source, or place in the row", ends[:, 1]),
+    }
+
+
+def table(name: str, told: str, columns: Mapping[str, tuple[str, Array | Ints]]) -> Part:
+    """A table of columns, each with what it holds."""
+    common = package("hdmf.common")
+    made = [common.VectorData(name=n, description=d, data=v) for n, (d, v) in columns.items()]
+    return common.DynamicTable(
+        name=name, description=told, columns=made, id=list(range(len(made[0].data)))
     )
 
 

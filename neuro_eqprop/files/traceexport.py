@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from neuro_eqprop.files.tracelayout import TraceError
+from neuro_eqprop.synapses import COLUMNS, Story, Weights
 from neuro_eqprop.traces import Trace
 
 Table: TypeAlias = tuple[Sequence[str], Iterable[Iterable[object]]]
@@ -34,6 +35,15 @@ def to_npz(trace: Trace, path: Path) -> Path:
             arrays[f"spikes/{name}/{column}"] = getattr(events, column)
     for (name, variable), values in trace.signals.items():
         arrays[f"signals/{name}/{variable}"] = values
+    for name, weights in trace.weights.items():
+        arrays[f"weights/{name}/before"] = weights.before
+        if weights.after is not None:
+            arrays[f"weights/{name}/after"] = weights.after
+    for name, story in trace.hebbian.items():
+        ends = np.array(story.synapses)
+        arrays |= {f"hebbian/{name}/target": ends[:, 0], f"hebbian/{name}/source": ends[:, 1]}
+        arrays |= {f"hebbian/{name}/{column}": getattr(story, column) for column in COLUMNS}
+    arrays |= {f"epochs/{name}": values for name, values in trace.epochs.items()}
     hidden = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with hidden.open("wb") as file:
@@ -45,7 +55,7 @@ def to_npz(trace: Trace, path: Path) -> Path:
 
 
 def to_csv(trace: Trace, folder: Path) -> list[Path]:
-    """A new folder with phases.csv, samples.csv, and a table for each signal and spike train."""
+    """A new folder: phases.csv, samples.csv, a table for each signal, spike train, connection."""
     refuse_existing(folder)
     hidden = folder.with_name(f".{folder.name}.{os.getpid()}")
     hidden.mkdir(parents=True)
@@ -81,7 +91,34 @@ def tables(trace: Trace) -> dict[str, Table]:
     for (name, variable), values in trace.signals.items():
         header = ["step", *(f"unit {k}" for k in range(values.shape[1]))]
         made[f"{variable}.{name}"] = (header, ((k, *row) for k, row in enumerate(values)))
+    if trace.epochs:
+        made["epochs"] = (list(trace.epochs), zip(*trace.epochs.values(), strict=True))
+    # Not every system lets a file be named with an arrow.
+    for name, weights in trace.weights.items():
+        made[f"weights.{name.replace('->', '-to-')}"] = weight_table(weights)
+    for name, story in trace.hebbian.items():
+        made[f"hebbian.{name.replace('->', '-to-')}"] = story_table(story)
     return made
+
+
+def weight_table(weights: Weights) -> Table:
+    """A row for each weight: its place in the array, its value before and, if known, after."""
+    before = weights.before
+    place = ["target", "source"] if before.ndim == 2 else [f"axis {k}" for k in range(before.ndim)]
+    columns = [before] if weights.after is None else [before, weights.after]
+    rows = ((*at, *(each[at] for each in columns)) for at in np.ndindex(*before.shape))
+    return [*place, "before", "after"][: before.ndim + len(columns)], rows
+
+
+def story_table(story: Story) -> Table:
+    """A row for each step of each watched synapse."""
+    columns = [getattr(story, column) for column in COLUMNS]
+    rows = (
+        (step, *synapse, *(column[step, k] for column in columns))
+        for step in range(len(story.pre))
+        for k, synapse in enumerate(story.synapses)
+    )
+    return ["step", "target", "source", *COLUMNS], rows
 
 
 def about(trace: Trace) -> dict[str, object]:

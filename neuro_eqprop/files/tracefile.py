@@ -18,6 +18,7 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.files.tracelayout import Node, TraceError, check_names, lay_out
 from neuro_eqprop.files.tracereading import Source, opened
 from neuro_eqprop.files.tracetail import Tail
+from neuro_eqprop.synapses import COLUMNS, Story
 from neuro_eqprop.traces import Counts, Plan, Record, Recording, Trace, train
 
 __all__ = ["TraceError", "Writer", "look", "read", "write"]
@@ -41,7 +42,9 @@ def write(path: Path, trace: Trace, *, overwrite: bool) -> None:
     """A trace that is in memory, to a file."""
     sizes = {name: train.size for name, train in trace.spikes.items()}
     sizes |= {name: values.shape[1] for (name, _), values in trace.signals.items()}
-    record = Record(frozenset(trace.spikes), frozenset(trace.signals))
+    watched = {name: story.synapses for name, story in trace.hebbian.items()}
+    record = Record(frozenset(trace.spikes), frozenset(trace.signals), watched)
+    after = {n: w.after for n, w in trace.weights.items() if w.after is not None}
     plan = Plan(
         trace.origin,
         trace.schedule,
@@ -52,11 +55,17 @@ def write(path: Path, trace: Trace, *, overwrite: bool) -> None:
         trace.label,
         trace.inputs,
         record,
+        {name: weights.before for name, weights in trace.weights.items()},
+        bool(after),
+        dict.fromkeys(trace.epochs, "1"),
     )
     with Writer(path, plan, overwrite=overwrite) as writer:
         for k in range(len(trace.index)):
             writer.sample(k, trace.recording(k))
         writer.counts({key: counts for key, counts in trace.counts.items() if key[0] in sizes})
+        writer.weights(after)
+        for row in zip(*trace.epochs.values(), strict=True):
+            writer.epoch(dict(zip(trace.epochs, map(float, row), strict=True)))
 
 
 class Writer:
@@ -113,6 +122,9 @@ class Writer:
             for column in ("step", "unit", "value"):
                 rows[f"spikes/{name}/{column}"] = getattr(events, column)
             rows[f"spikes/{name}/stop"] = np.array([self._events[name]])
+        for name in self.plan.record.hebbian:
+            story = self._story(name, recording)
+            rows |= {f"hebbian/{name}/{column}": getattr(story, column) for column in COLUMNS}
         # Last, because a sample counts as whole when these are there.
         rows["samples/start"] = np.array([first])
         rows["samples/stop"] = np.array([first + self.plan.steps])
@@ -125,6 +137,34 @@ class Writer:
             row = list(self.plan.kinds).index(population)
             self._file[f"counts/{phase}"][row] = astuple(each)
         self._file.flush()
+
+    def weights(self, after: Mapping[str, Array]) -> None:
+        """Set the weights that a run which learns has ended in, or has come to by now."""
+        for name, weight in after.items():
+            before = self.plan.weights.get(name)
+            if before is None or not self.plan.learns:
+                raise TraceError(f"{self.path}: no change of the weights {name!r} was announced")
+            if weight.shape != before.shape or not np.isfinite(weight).all():
+                raise TraceError(f"{self.path}: {name!r} ended in weights that cannot be")
+        self._tail.put({f"weights/{name}/after": weight for name, weight in after.items()})
+
+    def epoch(self, numbers: Mapping[str, float]) -> None:
+        """Add the numbers of an epoch of training that is done."""
+        if set(numbers) != set(self.plan.epochs):
+            told = f"{sorted(numbers)}, not {sorted(self.plan.epochs)}"
+            raise TraceError(f"{self.path}: an epoch brought {told}")
+        self._tail.add({f"epochs/{name}": np.array([value]) for name, value in numbers.items()})
+
+    def _story(self, name: str, recording: Recording) -> Story:
+        story, synapses = recording.hebbian.get(name), self.plan.record.hebbian[name]
+        if story is None or story.synapses != synapses:
+            raise TraceError(f"{self.path}: a sample came without the synapses of {name!r}")
+        wanted = (self.plan.steps, len(synapses))
+        for column in COLUMNS:
+            shape = getattr(story, column).shape
+            if shape != wanted:
+                raise TraceError(f"{self.path}: {column} of {name!r} is {shape}, not {wanted}")
+        return story
 
     def _shaped(self, values: Array, name: str) -> Array:
         wanted = (self.plan.steps, self.plan.sizes[name])

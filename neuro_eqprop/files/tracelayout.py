@@ -6,6 +6,10 @@
     /samples          index, label, input, start, stop         start and stop grow with the run
     /signals/P/V      values (steps over all samples, units)
     /spikes/P         step, unit, value of each event; stop: events up to the end of each sample
+    /weights/C        before, after                            of connection C; after if it learns
+    /hebbian/C        target, source                           of each synapse that is watched
+                      pre, post, product, tag, weight          (steps over all samples, synapses)
+    /epochs           of a training, its numbers after each epoch, by name
     /counts/PHASE     a row for each population, a column for each field of `Counts`
 
 Every data set has an attribute `unit`.
@@ -23,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.synapses import COLUMNS as STORY
 from neuro_eqprop.traces import Counts, Plan
 
 Node: TypeAlias = Any
@@ -44,7 +49,7 @@ class TraceError(ValueError):
 
 def check_names(path: Path, plan: Plan) -> None:
     """Refuse names that would mean another place in the file."""
-    names = [*plan.kinds, *(phase.name for phase in plan.schedule)]
+    names = [*plan.kinds, *(phase.name for phase in plan.schedule), *plan.weights, *plan.epochs]
     for name in [*names, *(variable for _, variable in plan.record.signals)]:
         if not name or "/" in name or name.strip(".") == "" or "\0" in name:
             raise TraceError(f"{path}: {name!r} cannot name a group in a file; rename it")
@@ -79,10 +84,30 @@ def lay_out(file: Node, plan: Plan) -> None:
         growing(group, "unit", dtype="i4", unit="neuron", chunk=(EVENTS,))
         growing(group, "value", dtype="f8", unit="1", chunk=(EVENTS,))
         growing(group, "stop", dtype="i8", unit="event", chunk=(256,))
+    lay_out_synapses(file, plan)
+    for name, unit in sorted(plan.epochs.items()):
+        growing(file.require_group("epochs"), name, dtype="f8", unit=unit, chunk=(64,))
     counts = file.create_group("counts")
     for phase in plan.schedule:
         table = np.zeros((len(plan.kinds), len(COLUMNS)), dtype=np.int64)
         fixed(counts, phase.name, table, "events").attrs["columns"] = json.dumps(COLUMNS)
+
+
+def lay_out_synapses(file: Node, plan: Plan) -> None:
+    """Weights before the run, room for those after it, and the synapses that are watched."""
+    for name, weight in sorted(plan.weights.items()):
+        group = file.create_group(f"weights/{name}")
+        fixed(group, "before", weight, "1")
+        if plan.learns:
+            fixed(group, "after", np.full_like(weight, np.nan), "1")
+    for name, synapses in sorted(plan.record.hebbian.items()):
+        group = file.create_group(f"hebbian/{name}")
+        ends = np.array(synapses, dtype=np.int64).reshape(-1, 2)
+        fixed(group, "target", ends[:, 0], "neuron")
+        fixed(group, "source", ends[:, 1], "neuron")
+        rows = max(1, min(plan.steps, CHUNK // (8 * len(synapses))))
+        for column in STORY:
+            growing(group, column, dtype="f8", unit="1", chunk=(rows, len(synapses)))
 
 
 def lay_out_phases(group: Node, plan: Plan) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.files.tracelayout import COLUMNS, FORMAT, SCHEMA, Node, TraceError
+from neuro_eqprop.files.tracesynapses import stories, watched, weights_of
 from neuro_eqprop.schedules import Phase, Schedule
 from neuro_eqprop.traces import Counts, Kind, Origin, SpikeTrain, Trace
 
@@ -84,7 +85,7 @@ class Source:
         """What a group holds; an absent group holds nothing."""
         return sorted(self.file[group]) if group in self.file else []
 
-    def data(self, name: str, *, kind: str, ndim: int) -> Node:
+    def data(self, name: str, *, kind: str, ndim: int | None) -> Node:
         """A data set, once its type, shape and size are believable; `kind` as in NumPy's dtypes."""
         import h5py
 
@@ -95,7 +96,7 @@ class Source:
             node = node[part]
         if not isinstance(node, h5py.Dataset) or node.is_virtual or node.external:
             raise self.refuse(f"{name} is no plain data set")
-        if node.dtype.kind not in kind or node.ndim != ndim:
+        if node.dtype.kind not in kind or ndim not in (None, node.ndim):
             raise self.refuse(f"{name} is {node.dtype} with {node.ndim} dimensions")
         claimed = node.size * node.dtype.itemsize
         if claimed > min(LARGEST, SQUEEZE * node.id.get_storage_size() + SLACK):
@@ -106,7 +107,7 @@ class Source:
         """A list of whole numbers, up to `stop`."""
         return np.asarray(self.data(name, kind="iu", ndim=1)[:stop], dtype=np.int64)
 
-    def floats(self, name: str, rows: slice = ALL, ndim: int = 1) -> Array:
+    def floats(self, name: str, rows: slice = ALL, ndim: int | None = 1) -> Array:
         """Numbers, some rows of them."""
         return np.asarray(self.data(name, kind="f", ndim=ndim)[rows], dtype=np.float64)
 
@@ -161,6 +162,7 @@ class Source:
                 len(self.data(f"spikes/{name}/{column}", kind="iuf", ndim=1)) for column in EVENT
             )
             counts.append(int(np.sum(self.ints(f"spikes/{name}/stop") <= held)))
+        counts += [rows // steps for rows in watched(self)]
         if self.complete and len(set(counts)) > 1:
             raise self.refuse("it calls itself complete, but its data sets hold different samples")
         return min(counts)
@@ -230,7 +232,16 @@ class Source:
             signals=self.signals(sizes, slice(part.start * steps, samples * steps)),
             counts=self.counts(schedule, list(kinds)),
             complete=self.complete,
+            weights=weights_of(self),
+            hebbian=stories(self, slice(part.start * steps, samples * steps)),
+            epochs=self.epochs(),
         )
+
+    def epochs(self) -> dict[str, Array]:
+        """The numbers of a training for each epoch, up to the last one that has all of them."""
+        held = {name: self.floats(f"epochs/{name}") for name in self.names("epochs")}
+        done = min((len(values) for values in held.values()), default=0)
+        return {name: values[:done] for name, values in held.items()}
 
     def signals(self, sizes: Mapping[str, int], rows: slice) -> dict[tuple[str, str], Array]:
         """The recorded values, some steps of them."""

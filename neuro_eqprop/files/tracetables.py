@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from neuro_eqprop.files.tracelayout import TraceError
+from neuro_eqprop.synapses import COLUMNS, HEBBIAN
 from neuro_eqprop.traces import Trace
 
 Frame: TypeAlias = Any
@@ -29,7 +30,16 @@ def frame(trace: Trace, population: str, variable: str) -> Frame:
         table = pandas.DataFrame(columns)
         table.insert(2, "phase", pandas.Categorical(phase[step], [p.name for p in trace.schedule]))
         return table
-    values = trace.signals[population, variable]
+    if variable == HEBBIAN:
+        story = trace.hebbian[population]
+        values = np.concatenate([getattr(story, column) for column in COLUMNS], axis=1)
+        across = pandas.MultiIndex.from_tuples(
+            [(*synapse, column) for column in COLUMNS for synapse in story.synapses],
+            names=["target", "source", "value"],
+        )
+    else:
+        values = trace.signals[population, variable]
+        across = pandas.RangeIndex(values.shape[1], name="unit")
     count = len(trace.index)
     rows = [
         np.repeat(trace.index, trace.steps),
@@ -37,30 +47,52 @@ def frame(trace: Trace, population: str, variable: str) -> Frame:
         np.tile(np.arange(trace.steps), count),
     ]
     index = pandas.MultiIndex.from_arrays(rows, names=["sample", "phase", "step"])
-    return pandas.DataFrame(values, index, pandas.RangeIndex(values.shape[1], name="unit"))
+    return pandas.DataFrame(values, index, across)
 
 
 def labelled(trace: Trace, population: str, variable: str) -> Labelled:
     """What was recorded of a variable as an xarray array."""
     xarray = package("xarray")
+    if variable == HEBBIAN:
+        return labelled_story(trace, population)
     if variable == "spikes":
         train = trace.spikes[population]
         values = np.zeros((len(trace.index) * trace.steps, train.size))
         values[train.step, train.unit] = train.value
     else:
         values = trace.signals[population, variable]
-    steps = [phase.steps for phase in trace.schedule]
     return xarray.DataArray(
         values.reshape(len(trace.index), trace.steps, values.shape[1]),
         dims=("sample", "step", "unit"),
-        coords={
-            "sample": trace.index,
-            "label": ("sample", trace.label),
-            "phase": ("step", np.repeat([p.name for p in trace.schedule], steps)),
-            "beta": ("step", np.repeat([p.beta for p in trace.schedule], steps)),
-        },
+        coords=coordinates(trace),
         name=variable,
         attrs={"population": population, "backend": trace.origin.backend},
+    )
+
+
+def coordinates(trace: Trace) -> dict[str, object]:
+    """What the places along samples and steps are called."""
+    steps = [phase.steps for phase in trace.schedule]
+    return {
+        "sample": trace.index,
+        "label": ("sample", trace.label),
+        "phase": ("step", np.repeat([p.name for p in trace.schedule], steps)),
+        "beta": ("step", np.repeat([p.beta for p in trace.schedule], steps)),
+    }
+
+
+def labelled_story(trace: Trace, connection: str) -> Labelled:
+    """Watched synapses as an array (value, sample, step, synapse)."""
+    story = trace.hebbian[connection]
+    target, source = zip(*story.synapses, strict=True)
+    shape = (len(trace.index), trace.steps, len(story.synapses))
+    ends = {"target": ("synapse", list(target)), "source": ("synapse", list(source))}
+    return package("xarray").DataArray(
+        np.stack([getattr(story, column).reshape(shape) for column in COLUMNS]),
+        dims=("value", "sample", "step", "synapse"),
+        coords={"value": list(COLUMNS), **coordinates(trace), **ends},
+        name=HEBBIAN,
+        attrs={"connection": connection, "backend": trace.origin.backend},
     )
 
 

@@ -27,6 +27,7 @@ class Tail:
         self._file = file
         self._lock = Lock()
         self._waiting: dict[str, list[Array | Ints]] = {}
+        self._whole: dict[str, Array] = {}
         self._bytes = 0
         self._timer: Timer | None = None
         self._failure: Exception | None = None
@@ -39,12 +40,22 @@ class Tail:
             for name, more in rows.items():
                 self._waiting.setdefault(name, []).append(more)
                 self._bytes += more.nbytes
-            if self._bytes > MOST:
-                self._write()
-            elif self._timer is None:
-                self._timer = Timer(LATE, self._write_late)
-                self._timer.daemon = True
-                self._timer.start()
+            self._soon()
+
+    def put(self, values: Mapping[str, Array]) -> None:
+        """What whole data sets are to hold from now on; of several in a row the last is written."""
+        with self._lock:
+            self._complain()
+            self._whole |= values
+            self._soon()
+
+    def _soon(self) -> None:
+        if self._bytes > MOST:
+            self._write()
+        elif self._timer is None:
+            self._timer = Timer(LATE, self._write_late)
+            self._timer.daemon = True
+            self._timer.start()
 
     def write(self) -> None:
         """Write what waits, now; nothing after a write that was torn apart."""
@@ -69,8 +80,10 @@ class Tail:
         self._torn = True
         for name, parts in self._waiting.items():
             append(self._file[name], np.concatenate(parts))
+        for name, values in self._whole.items():
+            self._file[name][...] = values
         self._file.flush()
-        self._waiting, self._bytes, self._torn = {}, 0, False
+        self._waiting, self._whole, self._bytes, self._torn = {}, {}, 0, False
 
     def _complain(self) -> None:
         if self._failure is not None:

@@ -5,23 +5,21 @@ Of a file that is still being written these are the samples that were whole when
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
-from neuro_eqprop.files.tracelayout import Node, TraceError
 from neuro_eqprop.files.tracereading import ALL, EVENT, LARGEST, Source, opened
+from neuro_eqprop.files.tracerows import Events, Rows, Watched, reading
+from neuro_eqprop.files.tracesynapses import synapses, weights_of
 from neuro_eqprop.files.tracetables import Frame, Labelled, frame, labelled
 from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.synapses import COLUMNS, HEBBIAN, Story, Weights
 from neuro_eqprop.traces import Counts, Kind, Origin, Record, SpikeTrain, Trace
-
-Index: TypeAlias = Any
-"""What stands in the brackets of an array: a number, a slice, or several of these."""
 
 
 def open_trace(path: str | Path) -> OpenTrace:
@@ -56,6 +54,9 @@ def open_trace(path: str | Path) -> OpenTrace:
             counts=source.counts(schedule, list(kinds)),
             complete=source.complete,
             announced=source.announced,
+            hebbian={
+                name: watched(source, name, samples * steps) for name in source.names(HEBBIAN)
+            },
             _source=source,
             _stack=stack.pop_all(),
         )
@@ -72,51 +73,10 @@ def events(source: Source, name: str, samples: int) -> Events:
     return Events(step, unit, value)
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The first rows of a data set; indexing it reads from the disk, as with h5py."""
-
-    path: Path
-    data: Node = field(repr=False)
-    length: int
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows that belong to whole samples, and what each of them holds."""
-        with reading(self.path, self.data):
-            return (self.length, *self.data.shape[1:])
-
-    def __len__(self) -> int:
-        return self.length
-
-    def __getitem__(self, key: Index) -> Any:  # noqa: ANN401
-        first, *rest = key if isinstance(key, tuple) else (key,)
-        if first is Ellipsis:
-            first, rest = ALL, [Ellipsis, *rest]
-        # Counted in our length, not in the file's, which may hold part of a sample more.
-        rows = range(self.length)[first] if isinstance(first, (slice, int, np.integer)) else first
-        if isinstance(rows, range):
-            rows = slice(rows.start, rows.stop, rows.step) if len(rows) else slice(0, 0)
-        elif not isinstance(rows, int):
-            rows = np.arange(self.length)[rows]
-        where = (rows, *rest)
-        with reading(self.path, self.data):
-            return self.data[where]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # noqa: ANN401
-        return np.asarray(self[:], dtype=dtype)
-
-
-@dataclass(frozen=True, slots=True)
-class Events:
-    """The events of a population in the order of their steps; steps run on over samples."""
-
-    step: Rows
-    unit: Rows
-    value: Rows
-
-    def __len__(self) -> int:
-        return len(self.step)
+def watched(source: Source, name: str, rows: int) -> Watched:
+    """The synapses of a connection that are watched, up to the end of the last whole sample."""
+    columns = (source.data(f"{HEBBIAN}/{name}/{c}", kind="f", ndim=2) for c in COLUMNS)
+    return Watched(synapses(source, name), *(Rows(source.path, c, rows) for c in columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +98,7 @@ class OpenTrace:
     complete: bool
     announced: int
     """How many samples the run set out to record."""
+    hebbian: Mapping[str, Watched]
     _source: Source = field(repr=False)
     _stack: ExitStack = field(repr=False)
 
@@ -152,13 +113,26 @@ class OpenTrace:
         self._stack.close()
 
     @property
+    def weights(self) -> dict[str, Weights]:
+        """By connection, before the run and after it; read each time that they are asked for."""
+        with reading(self.path, self._source.file):
+            return weights_of(self._source)
+
+    @property
+    def epochs(self) -> dict[str, Array]:
+        """Of a training, its numbers after each epoch, by name."""
+        with reading(self.path, self._source.file):
+            return self._source.epochs()
+
+    @property
     def steps(self) -> int:
         """Steps of one sample, over all phases."""
         return sum(phase.steps for phase in self.schedule)
 
     def load(self, record: Record | None = None, samples: slice = ALL) -> Trace:
         """In memory: everything or what `record` names, of all samples or of some in a row."""
-        chosen = record or Record(frozenset(self.spikes), frozenset(self.signals))
+        told = {name: each.synapses for name, each in self.hebbian.items()}
+        chosen = record or Record(frozenset(self.spikes), frozenset(self.signals), told)
         part = range(len(self.index))[samples]
         if part.step != 1:
             raise ValueError(f"{self.path}: samples are read in a row, not in steps of {part.step}")
@@ -176,7 +150,15 @@ class OpenTrace:
             signals={key: self._values(key, rows) for key in sorted(chosen.signals)},
             counts=self.counts,
             complete=self.complete,
+            weights=self.weights,
+            hebbian={name: self._story(name, rows) for name in sorted(chosen.hebbian)},
+            epochs=self.epochs,
         )
+
+    def _story(self, name: str, rows: slice) -> Story:
+        if name not in self.hebbian:
+            raise UnknownNameError(f"watched connection in {self.path}", name, self.hebbian)
+        return self.hebbian[name].part(rows)
 
     def _train(self, name: str, part: range) -> SpikeTrain:
         if name not in self.spikes:
@@ -207,7 +189,10 @@ class OpenTrace:
         return self.load(only(population, variable)).rate(population, phase)
 
     def pandas(self, population: str, variable: str, samples: slice = ALL) -> Frame:
-        """A table: of `spikes` a row for each event, of a signal steps down and units across."""
+        """A table: of `spikes` a row for each event, of a signal steps down and units across.
+
+        Of `hebbian` of a connection steps down, and its watched synapses and their values across.
+        """
         return frame(self.load(only(population, variable), samples), population, variable)
 
     def xarray(self, population: str, variable: str, samples: slice = ALL) -> Labelled:
@@ -219,15 +204,6 @@ def only(population: str, variable: str) -> Record:
     """That one variable of that one population."""
     if variable == "spikes":
         return Record(frozenset({population}))
+    if variable == HEBBIAN:
+        return Record(hebbian={population: ()})
     return Record(signals=frozenset({(population, variable)}))
-
-
-@contextmanager
-def reading(path: Path, node: Node) -> Iterator[None]:
-    """Say which file could not be read, and why."""
-    if not node:
-        raise TraceError(f"{path} was closed; open it again with open_trace")
-    try:
-        yield
-    except (OSError, RuntimeError) as error:
-        raise TraceError(f"{path} is damaged: {error}") from error

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from neuro_eqprop.analysis.story import Telling
 from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.backends.base import BACKENDS, kinds, load, tally
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.files.tracefile import Writer
+from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.rate.field import Field, State, field
 from neuro_eqprop.schedules import Schedule, free_only, tail, three_phase
@@ -22,6 +25,7 @@ from neuro_eqprop.spiking.lower import Code, Coding, stimulate
 from neuro_eqprop.study.evaluation import Watch, samples_of, spiking
 from neuro_eqprop.study.folder import MODEL, Run
 from neuro_eqprop.study.surroundings import versions
+from neuro_eqprop.synapses import Synapse
 from neuro_eqprop.traces import Kind, Origin, Plan, Record, Recording, Sink, choose
 
 RATE_DAMPING = 0.5
@@ -41,6 +45,14 @@ class Simulation:
     record: tuple[str, ...]
 
 
+Tell = Callable[[Plan], None]
+"""Told what is going to be recorded, before the first step."""
+
+
+def silence(_: Plan) -> None:
+    """Tell nobody."""
+
+
 def schedule_of(simulation: Simulation, beta: float) -> Schedule:
     """The phases, all of the same length."""
     steps, part = simulation.steps, Coding(simulation.code).tail
@@ -49,27 +61,36 @@ def schedule_of(simulation: Simulation, beta: float) -> Schedule:
     return free_only(steps=steps, window=tail(steps, part))
 
 
-def origin(run: Run, on: str, digest: str) -> Origin:
-    """Where a trace of this run comes from."""
+def origin_of(on: str, *, seed: int, digest: str) -> Origin:
+    """Where a trace that is made now comes from."""
     return Origin(
         backend=on,
         network_hash=digest,
         versions=versions(),
-        seed=run.study.seed,
+        seed=seed,
         created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         command=" ".join(["neuro-eqprop", *sys.argv[1:]]),
     )
 
 
 def simulate(
-    run: Run, simulation: Simulation, path: Path, *, force: bool, watch: Watch
+    run: Run,
+    simulation: Simulation,
+    path: Path,
+    *,
+    force: bool,
+    watch: Watch,
+    tell: Tell = silence,
 ) -> dict[str, Any]:
     """Record a trace; what `simulate --json` shows."""
     if simulation.on != "rate" and simulation.on not in BACKENDS:
         raise UnknownNameError("backend", simulation.on, ("rate", *BACKENDS))
     began, schedule = time.perf_counter(), schedule_of(simulation, run.study.beta)
-    work = record_rates if simulation.on == "rate" else record_spikes
-    plan = work(run, simulation, schedule, path=path, force=force, watch=watch)
+    make = plan_rates if simulation.on == "rate" else plan_spikes
+    plan, work = make(run, simulation, schedule)
+    tell(plan)
+    with Writer(path, plan, overwrite=force) as writer:
+        work(writer, Telling(Counted(writer, watch), plan))
     return {
         "run": str(run.path),
         "traces": str(path),
@@ -81,28 +102,58 @@ def simulate(
         "recorded": sorted(
             [f"{name}:spikes" for name in plan.record.spikes]
             + [f"{name}:{variable}" for name, variable in plan.record.signals]
+            + [f"{name}[{pairs(each)}]:hebbian" for name, each in plan.record.hebbian.items()]
         ),
+        "most_bytes": plan.most_bytes,
         "bytes": path.stat().st_size,
         "seconds": time.perf_counter() - began,
     }
 
 
+def pairs(synapses: tuple[Synapse, ...]) -> str:
+    """Synapses as they are named on the command line."""
+    return ";".join(f"{target},{source}" for target, source in synapses)
+
+
+Work = Callable[[Writer, Sink], None]
+"""Does the run: recordings go to the sink, and what is known at its end to the writer."""
+
+
 def plan_of(
-    run: Run, simulation: Simulation, schedule: Schedule, *, how: dict[str, Kind], digest: str
+    run: Run,
+    simulation: Simulation,
+    schedule: Schedule,
+    *,
+    sizes: Mapping[str, int],
+    how: Mapping[str, Kind],
+    digest: str,
+    weights: Mapping[str, Array],
 ) -> Plan:
     """What the trace is going to hold."""
     split = samples_of(run, simulation.samples)
     return Plan(
-        origin(run, simulation.on, digest),
+        origin_of(simulation.on, seed=run.study.seed, digest=digest),
         schedule,
         how,
-        {layer.name: layer.size for layer in run.model.network.moving},
+        sizes,
         tuple(connection.name for connection in run.model.network.connections),
         np.arange(len(split)),
         split.y,
         split.x,
-        choose(simulation.record, how),
+        choose(simulation.record, how, strengths(run.model.network, weights, split.x)),
+        weights,
     )
+
+
+def strengths(network: Network, weights: Mapping[str, Array], inputs: Array) -> dict[str, Array]:
+    """Weights by which synapses are picked; those from inputs that never change are not."""
+    name, spread = network.input.name, inputs.std(axis=0)
+    return {
+        connection.name: weights[connection.name] * spread
+        if connection.source == name and weights[connection.name].ndim == 2
+        else weights[connection.name]
+        for connection in network.connections
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,45 +169,68 @@ class Counted:
         self.watch(1)
 
 
-def record_spikes(
-    run: Run, simulation: Simulation, schedule: Schedule, *, path: Path, force: bool, watch: Watch
-) -> Plan:
+def plan_spikes(run: Run, simulation: Simulation, schedule: Schedule) -> tuple[Plan, Work]:
     """The samples as spikes, on a simulator."""
     coding, backend = Coding(simulation.code), load(simulation.on)
     network, params = spiking(run, coding, simulation.phases)
-    plan = plan_of(run, simulation, schedule, how=kinds(network), digest=network.digest)
+    held = {projection.name: projection.weight for projection in network.projections}
+    names = [connection.name for connection in run.model.network.connections]
+    plan = plan_of(
+        run,
+        simulation,
+        schedule,
+        sizes={population.name: population.size for population in network.populations},
+        how=kinds(network),
+        digest=network.digest,
+        weights={name: held.get(name, params[name]) for name in names},
+    )
     target = one_hot(plan.label, run.data.classes) if simulation.phases else None
     stimulus = stimulate(run.model.network, params, plan.inputs, target=target, coding=coding)
-    with Writer(path, plan, overwrite=force) as writer:
-        sink = Counted(writer, watch)
+
+    def work(writer: Writer, sink: Sink) -> None:
         result = backend.run(network, stimulus, schedule, record=plan.record, sink=sink)
         writer.counts(tally(network, stimulus, schedule, result))
-    return plan
+
+    return plan, work
 
 
-def record_rates(
-    run: Run, simulation: Simulation, schedule: Schedule, *, path: Path, force: bool, watch: Watch
-) -> Plan:
+def plan_rates(run: Run, simulation: Simulation, schedule: Schedule) -> tuple[Plan, Work]:
     """The samples as rates, settling step by step."""
     network = run.model.network
-    how = {layer.name: Kind.RATE for layer in network.moving}
-    plan = plan_of(run, simulation, schedule, how=how, digest=digest_of(run))
-    ops, params = NumpyOps(), {k: v.astype(np.float64) for k, v in run.model.params.items()}
-    free = field(ops, network, params, plan.inputs)
+    params = {k: v.astype(np.float64) for k, v in run.model.params.items()}
+    plan = plan_of(
+        run,
+        simulation,
+        schedule,
+        sizes={layer.name: layer.size for layer in network.moving},
+        how={layer.name: Kind.RATE for layer in network.moving},
+        digest=digest_of(run),
+        weights={connection.name: params[connection.name] for connection in network.connections},
+    )
     target = one_hot(plan.label, run.data.classes)
-    seen: dict[tuple[str, str], list[Array]] = {key: [] for key in plan.record.signals}
+
+    def work(_: Writer, sink: Sink) -> None:
+        free = field(NumpyOps(), network, params, plan.inputs)
+        for k, recording in enumerate(settle(free, target, schedule, plan.record)):
+            sink.sample(k, recording)
+
+    return plan, work
+
+
+def settle(free: Field, target: Array, schedule: Schedule, record: Record) -> list[Recording]:
+    """Of each sample, the rates on their way through the phases."""
+    seen: dict[tuple[str, str], list[Array]] = {key: [] for key in record.signals}
     state = free.rest()
     for phase in schedule:
         nudged = free.nudged(target, phase.beta) if phase.beta else free
         for _ in range(phase.steps):
             state = Damped(RATE_DAMPING).step(nudged, state)
-            note(nudged, state, plan.record, seen)
+            note(nudged, state, record, seen)
     courses = {key: np.stack(steps, axis=1) for key, steps in seen.items()}
-    with Writer(path, plan, overwrite=force) as writer:
-        for k in range(len(plan.index)):
-            writer.sample(k, Recording({}, {key: course[k] for key, course in courses.items()}))
-            watch(1)
-    return plan
+    return [
+        Recording({}, {key: course[k] for key, course in courses.items()})
+        for k in range(free.batch)
+    ]
 
 
 def note(at: Field, state: State, record: Record, seen: dict[tuple[str, str], list[Array]]) -> None:

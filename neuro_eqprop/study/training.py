@@ -20,6 +20,7 @@ from neuro_eqprop.learn.train import Progress, Snapshot, train
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.torch_ops import TorchOps
 from neuro_eqprop.study import folder, settings
+from neuro_eqprop.study.probe import probing
 from neuro_eqprop.study.settings import Study
 
 Watch = Callable[[dict[str, Any]], None]
@@ -27,19 +28,30 @@ Watch = Callable[[dict[str, Any]], None]
 
 
 def run_training(
-    study: Study, out: Path, *, force: bool, resume: bool, watch: Watch
+    study: Study,
+    out: Path,
+    *,
+    force: bool,
+    resume: bool,
+    watch: Watch,
+    traces: Path | None = None,
 ) -> dict[str, Any]:
-    """Train and write the run; what `train --json` shows."""
+    """Train and write the run; what `train --json` shows. A few samples go to `traces`, live."""
     data = load_data(study.dataset)
     network, began = study.network(data), time.perf_counter()
+    overwrite = force or resume
+    if traces is not None and traces.exists() and not overwrite:
+        raise folder.RunError(f"{traces} exists already; name another file or use --force")
     start = prepare(study, network, out, force=force, resume=resume)
-    for progress in train(network, data.train, study.recipe(), start):
-        start = progress.snapshot
-        line = metrics(progress, network, data)
-        # In this order, so that after a kill the metrics are never behind the snapshot.
-        folder.append(out / folder.METRICS, line)
-        checkpoint.save(out / folder.RESUME, keep(network, start))
-        watch(line)
+    with probing(traces, study, network, data, start=start, overwrite=overwrite) as look:
+        for progress in train(network, data.train, study.recipe(), start):
+            start = progress.snapshot
+            line = metrics(progress, network, data)
+            # In this order, so that after a kill the metrics are never behind the snapshot.
+            folder.append(out / folder.METRICS, line)
+            checkpoint.save(out / folder.RESUME, keep(network, start))
+            look(start, line)
+            watch(line)
     checkpoint.save(out / folder.MODEL, Checkpoint(network, start.params, start.epoch))
     (out / folder.RESUME).unlink(missing_ok=True)
     return outcome(study, network, data, out=out, seconds=time.perf_counter() - began)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from neuro_eqprop.analysis.compare import update
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.files.tracefile import TraceError, read
@@ -99,6 +100,24 @@ def test_more_is_recorded_when_asked(run: Run, tmp_path: Path) -> None:
     assert trace.signals["output", "drive"].shape == (5 * 120, 10)
 
 
+@pytest.mark.parametrize("on", ["rate", "reference"])
+def test_the_story_of_synapses_is_told_on_the_way(run: Run, tmp_path: Path, on: str) -> None:
+    words = ("hidden->output[3,5;9,0]:hebbian", "input->hidden:hebbian")
+    asked = replace(ASKED, on=on, steps=400, record=words)
+    told = record(run, tmp_path / "t.h5", asked)
+    trace = read(tmp_path / "t.h5")
+    assert "hidden->output[3,5;9,0]:hebbian" in told["recorded"]
+    assert told["most_bytes"] > told["bytes"]
+    story = trace.hebbian["hidden->output"]
+    weight = trace.weights["hidden->output"].before
+    np.testing.assert_array_equal(story.weight, np.tile(weight[[3, 9], [5, 0]], (5 * 1200, 1)))
+    asked_for = update(trace, "hidden->output")[[3, 9], [5, 0]]
+    last = story.tag.reshape(5, 1200, 2)[:, -1].sum(axis=0)
+    np.testing.assert_allclose(last, asked_for, atol=0.004)
+    assert np.abs(asked_for).min() > 0.02
+    assert len(trace.hebbian["input->hidden"].synapses) == 8
+
+
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
@@ -106,6 +125,7 @@ def test_more_is_recorded_when_asked(run: Run, tmp_path: Path) -> None:
         (replace(ASKED, record=("hiden:voltage",)), "'hiden:voltage'; known: hidden"),
         (replace(ASKED, record=("hidden:volts",)), "'volts'; known: "),
         (replace(ASKED, on="rate", record=("hidden:voltage",)), "'voltage'; known: "),
+        (replace(ASKED, record=("hidden->out:hebbian",)), "'hidden->out'; known: hidden->output"),
     ],
 )
 def test_unknown_names_leave_no_file(

@@ -1,0 +1,62 @@
+"""Weights and watched synapses in a trace file, checked before they are believed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuro_eqprop.synapses import COLUMNS, Story, Synapse, Weights
+
+if TYPE_CHECKING:
+    from neuro_eqprop.files.tracereading import Source
+
+
+def weights_of(source: Source) -> dict[str, Weights]:
+    """By connection, the weights before the run and, once they are known, after it."""
+    return {name: weights(source, name) for name in source.names("weights")}
+
+
+def weights(source: Source, name: str) -> Weights:
+    """Those of one connection."""
+    before = source.floats(f"weights/{name}/before", ndim=None)
+    if before.ndim < 1 or not np.isfinite(before).all():
+        raise source.refuse(f"the weights of {name!r} are not finite numbers")
+    if "after" not in source.names(f"weights/{name}"):
+        return Weights(before)
+    after = source.floats(f"weights/{name}/after", ndim=None)
+    if after.shape != before.shape:
+        raise source.refuse(f"the weights of {name!r} have another shape after the run")
+    # A run that did not come to its end leaves the room for them as it was made.
+    return Weights(before, after if np.isfinite(after).all() else None)
+
+
+def synapses(source: Source, name: str) -> tuple[Synapse, ...]:
+    """Which synapses of a connection are watched."""
+    target, origin = (source.ints(f"hebbian/{name}/{end}") for end in ("target", "source"))
+    if not len(target) == len(origin) > 0 or min(target.min(), origin.min()) < 0:
+        raise source.refuse(f"the watched synapses of {name!r} are no pairs of units")
+    return tuple((int(a), int(b)) for a, b in zip(target, origin, strict=True))
+
+
+def watched(source: Source) -> list[int]:
+    """Rows of every column of every story."""
+    return [
+        len(source.data(f"hebbian/{name}/{column}", kind="f", ndim=2))
+        for name in source.names("hebbian")
+        for column in COLUMNS
+    ]
+
+
+def stories(source: Source, rows: slice) -> dict[str, Story]:
+    """By connection, some steps of what became of the watched synapses."""
+    return {name: story(source, name, rows) for name in source.names("hebbian")}
+
+
+def story(source: Source, name: str, rows: slice) -> Story:
+    """That of one connection."""
+    ends = synapses(source, name)
+    columns = [source.floats(f"hebbian/{name}/{c}", rows, ndim=2) for c in COLUMNS]
+    if any(column.shape[1] != len(ends) for column in columns):
+        raise source.refuse(f"the story of {name!r} is not of its {len(ends)} watched synapses")
+    return Story(ends, *columns)

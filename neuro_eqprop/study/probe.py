@@ -1,0 +1,117 @@
+"""A few samples that settle after each epoch of a training, recorded while it goes on.
+
+Steps and samples run on over the epochs; the weights after the run are those of the last epoch so
+far, and the weight in the story of a synapse is that of its epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from neuro_eqprop.analysis.story import Telling
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.data import Dataset, one_hot
+from neuro_eqprop.files.tracefile import Writer
+from neuro_eqprop.learn.train import Snapshot
+from neuro_eqprop.networks import Network
+from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.numpy_ops import NumpyOps
+from neuro_eqprop.schedules import Schedule, three_phase, two_phase
+from neuro_eqprop.study.settings import Study
+from neuro_eqprop.study.simulation import origin_of, settle, strengths
+from neuro_eqprop.synapses import HEBBIAN
+from neuro_eqprop.traces import Kind, Plan, choose
+
+SAMPLES, STEPS = 2, 24
+"""How many samples settle for how many steps in each phase."""
+MOST = 2**22
+"""Bytes of an epoch, above which fewer samples settle."""
+
+Look: TypeAlias = Callable[[Snapshot, Mapping[str, Any]], None]
+"""Given the state and the line of metrics after an epoch."""
+
+
+@contextmanager
+def probing(
+    path: Path | None,
+    study: Study,
+    network: Network,
+    data: Dataset,
+    *,
+    start: Snapshot,
+    overwrite: bool,
+) -> Iterator[Look]:
+    """What to call after each epoch; it does nothing without a path."""
+    if path is None:
+        yield lambda *_: None
+        return
+    plan = plan_of(study, network, data, start)
+    count = len(plan.index) // max(1, study.epochs - start.epoch)
+    x, target = plan.inputs[:count], one_hot(plan.label[:count], data.classes)
+    with Writer(path, plan, overwrite=overwrite) as writer:
+
+        def look(snapshot: Snapshot, line: Mapping[str, Any]) -> None:
+            params = exact(snapshot.params)
+            free, sink = field(NumpyOps(), network, params, x), Telling(writer, plan, params)
+            recordings = settle(free, target, plan.schedule, plan.record)
+            for k, recording in enumerate(recordings, start=writer.taken):
+                sink.sample(k, recording)
+            writer.epoch(numbers(line))
+            writer.weights({name: params[name] for name in plan.weights})
+
+        yield look
+
+
+def exact(params: Mapping[str, Array]) -> dict[str, Array]:
+    """Parameters in float64."""
+    return {name: value.astype(np.float64) for name, value in params.items()}
+
+
+def schedule_of(study: Study) -> Schedule:
+    """The phases of the training, each long enough to be looked at."""
+    make = two_phase if study.nudging == "positive" else three_phase
+    return make(beta=study.beta, free=STEPS, nudged=STEPS)
+
+
+def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> Plan:
+    """What the trace of a training is going to hold."""
+    schedule, params = schedule_of(study), exact(start.params)
+    kinds = {layer.name: Kind.RATE for layer in network.moving}
+    weights = {connection.name: params[connection.name] for connection in network.connections}
+    dense = [f"{name}:{HEBBIAN}" for name, weight in weights.items() if weight.ndim == 2]
+    sizes = {layer.name: layer.size for layer in network.moving}
+    each = 8 * sum(sizes.values()) * sum(phase.steps for phase in schedule)
+    count = max(1, min(SAMPLES, MOST // each, len(data.test)))
+    rows = np.tile(np.arange(count), study.epochs - start.epoch)
+    return Plan(
+        origin_of("rate", seed=study.seed, digest=""),
+        schedule,
+        kinds,
+        sizes,
+        tuple(weights),
+        rows,
+        data.test.y[rows],
+        data.test.x[rows],
+        choose(dense, kinds, strengths(network, weights, data.train.x)),
+        weights,
+        learns=True,
+        epochs=units(network),
+    )
+
+
+def units(network: Network) -> dict[str, str]:
+    """The numbers of an epoch, and their units."""
+    plain = {"epoch": "epoch", "train_accuracy": "1", "test_accuracy": "1", "seconds": "s"}
+    return plain | {f"norm of {connection.name}": "1" for connection in network.connections}
+
+
+def numbers(line: Mapping[str, Any]) -> dict[str, float]:
+    """The same from a line of metrics."""
+    plain = ("epoch", "train_accuracy", "test_accuracy", "seconds")
+    norms = {f"norm of {name}": float(norm) for name, norm in line["spectral"].items()}
+    return {name: float(line[name]) for name in plain} | norms
