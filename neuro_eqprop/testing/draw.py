@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import count, product
 
 import numpy as np
@@ -21,7 +22,8 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.testing.build import Case, Run, everything, run_case
+from neuro_eqprop.spiking.rounding import Rounding, Scaling
+from neuro_eqprop.testing.build import Case, Run, everything, run_case, whole
 
 GRID = 2.0**-12
 SAMPLES = 2
@@ -153,3 +155,20 @@ def draw_case(seed: int, number: int) -> Case:
         if lively(case, run_case(load("reference"), case)):
             return case
     raise AssertionError("an endless count has ended")
+
+
+BITS = (8, 4, 12, 9, 3, 16)
+
+
+def draw_whole_case(seed: int, number: int) -> Case:
+    """Random network `number` of `seed` in fixed point; every way to round weights comes up."""
+    rounding = Rounding(BITS[number % 6], tuple(Scaling)[number % 2], even=number % 3 == 0)
+    return whole(draw_case(seed, number), rounding)
+
+
+def draw_cases(seed: int, networks: int) -> Iterator[Case]:
+    """So many random networks, and every fifth of them in fixed point too."""
+    for number in range(networks):
+        yield draw_case(seed, number)
+        if number % 5 == 0:
+            yield draw_whole_case(seed, number)
