@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count, product
 
 import numpy as np
@@ -155,6 +156,14 @@ def draw_case(seed: int, number: int) -> Case:
         if lively(case, run_case(load("reference"), case)):
             return case
     raise AssertionError("an endless count has ended")
+
+
+def lengthened(case: Case, steps: int) -> Case:
+    """The first sample of a case over `steps` steps: free, pulled away, pulled towards."""
+    nudged = steps // 3
+    beta = max(phase.beta for phase in case.schedule)
+    schedule = three_phase(beta=beta, free=steps - 2 * nudged, nudged=nudged)
+    return replace(case, schedule=schedule, stimulus=case.stimulus.take(0, 1))
 
 
 BITS = (8, 4, 12, 9, 3, 16)
