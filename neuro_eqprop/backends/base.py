@@ -29,6 +29,8 @@ class Feature(Enum):
     GATED_GAIN = "gains switched between phases"
     GRADED = "graded messages"
     TANH = "graded tanh"
+    FOLLOW = "spikes that follow a rate"
+    FIXED_POINT = "whole numbers of 24 bits"
     EXACT = "the same spikes as the reference"
 
 
@@ -43,6 +45,12 @@ class Support:
 
 
 EVERYTHING = Support({})
+FLOAT_ONLY = Support(
+    {
+        Feature.FOLLOW: "its spikes follow no rate; use the reference or the emulator",
+        Feature.FIXED_POINT: "it runs in floating point; use the reference, the emulator or lava",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from typing import Any
 
 from neuro_eqprop.backends.child import guard, progress, report
 from neuro_eqprop.backends.lava_job import Job, Part, load
-from neuro_eqprop.spiking.ir import Gain, Graded, SpikingNetwork
+from neuro_eqprop.spiking.integers import weights
+from neuro_eqprop.spiking.ir import Gain, Graded, Projection, SpikingNetwork
 
 DONE = "done.json"
 
@@ -19,17 +20,17 @@ def main(folder: str) -> None:
     place = Path(folder)
     guard(place)
     try:
-        counters = work(load(place), place)
+        done = work(load(place), place)
         draft = place / f"{DONE}.draft"
-        draft.write_text(json.dumps({"counters": counters}))
+        draft.write_text(json.dumps(done))
         draft.replace(place / DONE)
     except BaseException:
         report(place, traceback.format_exc())
         raise
 
 
-def work(job: Job, folder: Path) -> list[int]:
-    """Run the graph; for each population the steps that its process counted."""
+def work(job: Job, folder: Path) -> dict[str, list[Any]]:
+    """Run the graph; for each population its steps and overflows, as its process counted them."""
     life = progress(folder)
     life[0] += 1
     from lava.magma.core.run_conditions import RunSteps
@@ -37,28 +38,29 @@ def work(job: Job, folder: Path) -> list[int]:
 
     life[0] += 1
     processes = build(job, folder)
-    counters = [0] * len(processes)
+    counters: list[Any] = [0] * len(processes)
+    overflows: list[Any] = [[0, 0]] * len(processes)
+    numbers = "floating_pt" if job.network.fixed is None else "fixed_pt"
     life[0] += 1
     for island in islands(job.network):
         first = processes[island[0]]
-        first.create_runtime(Loihi2SimCfg(select_tag="floating_pt"))
+        first.create_runtime(Loihi2SimCfg(select_tag=numbers))
         life[0] += 1
         first.run(RunSteps(num_steps=job.stimulus.samples * job.steps))
         for index in island:
             counters[index] = int(processes[index].steps_run.get()[0])
+            overflows[index] = [int(count) for count in processes[index].overflows.get()]
         first.stop()
         life[0] += 1
-    return counters
+    return {"counters": counters, "overflows": overflows}
 
 
 def build(job: Job, folder: Path) -> list[Any]:
-    """A process for each population, wired through one Dense for each projection.
+    """A process for each population, wired through one of synapses for each projection.
 
-    A Dense takes one step; what a delay asks for beyond it is spent in a line that projections of
+    These take one step; what a delay asks for beyond it is spent in a line that projections of
     the same source and delay share.
     """
-    from lava.proc.dense.process import Dense
-
     from neuro_eqprop.backends.lava_processes.delay import DelayLine
     from neuro_eqprop.backends.lava_processes.graded import GradedPopulation
     from neuro_eqprop.backends.lava_processes.spiking import SpikingPopulation
@@ -73,12 +75,24 @@ def build(job: Job, folder: Path) -> list[Any]:
         if late and (source, late) not in lines:
             lines[source, late] = DelayLine(parts[source], steps=late)
             cells[source].s_out.connect(lines[source, late].s_in)
-        # Any number of message bits above zero means that Dense multiplies instead of selecting.
-        dense = Dense(weights=projection.weight, num_message_bits=8 if graded[source] else 0)
-        (lines[source, late] if late else cells[source]).s_out.connect(dense.s_in)
+        between = synapses(parts[source], projection)
+        (lines[source, late] if late else cells[source]).s_out.connect(between.s_in)
         target = cells[projection.target]
-        dense.a_out.connect(target.a_one if projection.gain is Gain.ONE else target.a_beta)
+        between.a_out.connect(target.a_one if projection.gain is Gain.ONE else target.a_beta)
     return [cells[name] for name in names]
+
+
+def synapses(part: Part, projection: Projection) -> Any:  # noqa: ANN401
+    """The process of a projection whose source is the part: Lava's own Dense, if in float64."""
+    from lava.proc.dense.process import Dense
+
+    from neuro_eqprop.backends.lava_processes.synapses import WholeSynapses
+
+    if part.job.network.fixed is not None:
+        return WholeSynapses(part, weight=weights(part.job.network, projection))
+    # Any number of message bits above zero means that Dense multiplies instead of selecting.
+    graded = isinstance(part.population.neuron, Graded)
+    return Dense(weights=projection.weight, num_message_bits=8 if graded else 0)
 
 
 def islands(network: SpikingNetwork) -> list[list[int]]:

@@ -13,6 +13,7 @@ import numpy as np
 from neuro_eqprop.activations import Activation, Curve
 from neuro_eqprop.schedules import Phase, Schedule
 from neuro_eqprop.spiking.ir import (
+    FixedPoint,
     Gain,
     Graded,
     Neuron,
@@ -86,6 +87,7 @@ def save(job: Job, folder: Path) -> None:
     description = {
         "dt": network.dt,
         "output": network.output,
+        "units": None if network.fixed is None else dict(network.fixed.units),
         "populations": [{"name": p.name, "neuron": asdict(p.neuron)} for p in network.populations],
         "projections": [
             {"source": p.source, "target": p.target, "delay": p.delay, "gain": p.gain}
@@ -118,14 +120,15 @@ def load(folder: Path) -> Job:
         Projection(p["source"], p["target"], arrays[f"weight{i}"], p["delay"], Gain(p["gain"]))
         for i, p in enumerate(described["projections"])
     )
-    network = SpikingNetwork(described["dt"], populations, projections, described["output"])
+    fixed = None if described["units"] is None else FixedPoint(described["units"])
+    network = SpikingNetwork(described["dt"], populations, projections, described["output"], fixed)
     numbered = list(enumerate(p.name for p in populations))
     stimulus = Stimulus(
         described["samples"],
         {name: arrays[f"current{i}"] for i, name in numbered if f"current{i}" in arrays},
         {name: arrays[f"pull{i}"] for i, name in numbered if f"pull{i}" in arrays},
     )
-    stimulus.check(network)
+    stimulus.check(network, fixed=True)
     schedule = tuple(
         Phase(p["name"], p["beta"], p["steps"], p["window"]) for p in described["schedule"]
     )

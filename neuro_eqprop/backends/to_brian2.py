@@ -14,7 +14,7 @@ from types import ModuleType
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.base import EVERYTHING, Result, Support
+from neuro_eqprop.backends.base import FLOAT_ONLY, Result, Support
 from neuro_eqprop.backends.brian2_door import settings, simulator
 from neuro_eqprop.backends.brian2_step import Handle, constants, step, tables
 from neuro_eqprop.schedules import Schedule
@@ -40,7 +40,7 @@ class Brian2:
     """All samples as copies side by side, as many at a time as `values` allows."""
 
     name: str = "brian2"
-    support: Support = EVERYTHING
+    support: Support = FLOAT_ONLY
     values: int = VALUES
 
     def run(

@@ -17,7 +17,7 @@ import numpy as np
 import neuro_eqprop
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.backends import child
-from neuro_eqprop.backends.base import EVERYTHING, BackendError, Result, Support, kinds
+from neuro_eqprop.backends.base import BackendError, Feature, Overflow, Result, Support, kinds
 from neuro_eqprop.backends.lava_graph import DONE
 from neuro_eqprop.backends.lava_job import Job, Part, save
 from neuro_eqprop.backends.lava_tables import layouts, signal
@@ -51,6 +51,11 @@ main(folder)
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
+SUPPORT = Support(
+    {Feature.FOLLOW: "it has no process for spikes that follow a rate; use code rate or graded"}
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A run on Lava: what it measured, and the steps that each population's process counted."""
@@ -61,11 +66,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Lava:
-    """One sample after the other, in float64; `deadline` is in seconds without a step."""
+    """One sample after the other, in float64 or in whole numbers of 24 bits.
+
+    `deadline` is in seconds without a step.
+    """
 
     deadline: float = 60.0
     name: str = "lava"
-    support: Support = EVERYTHING
+    support: Support = SUPPORT
 
     def __post_init__(self) -> None:
         if not self.deadline > 0:
@@ -99,7 +107,7 @@ def measure(job: Job, sink: Sink, *, deadline: float) -> Outcome:
 
 def check(job: Job) -> None:
     """Refuse what cannot be run or recorded."""
-    job.stimulus.check(job.network)
+    job.stimulus.check(job.network, fixed=True)
     if not job.schedule:
         raise BackendError("lava: there is nothing to run; a schedule needs a phase")
     known = kinds(job.network)
@@ -162,7 +170,8 @@ def interpreter(environ: Mapping[str, str], version: tuple[int, int]) -> str:
 def read(job: Job, folder: Path, sink: Sink) -> Outcome:
     """Read what the processes wrote, check that every step was run, and pass recordings on."""
     names = [population.name for population in job.network.populations]
-    steps = dict(zip(names, json.loads((folder / DONE).read_text())["counters"], strict=True))
+    done = json.loads((folder / DONE).read_text())
+    steps = dict(zip(names, done["counters"], strict=True))
     expected = job.stimulus.samples * job.steps
     for name, count in steps.items():
         if count != expected:
@@ -181,4 +190,6 @@ def read(job: Job, folder: Path, sink: Sink) -> Outcome:
     messages = {name: np.array(tables[name]["messages"], dtype=np.int64) for name in names}
     firing = {name: np.array(tables[name]["firing"], dtype=np.float64) for name in names}
     drive = {name: np.array(tables[name]["drive"], dtype=np.float64) for name in names}
-    return Outcome(Result(messages, firing, drive), steps)
+    overflows = {n: Overflow(*o) for n, o in zip(names, done["overflows"], strict=True)}
+    missed = {} if job.network.fixed is None else overflows
+    return Outcome(Result(messages, firing, drive, missed), steps)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.base import EVERYTHING, BackendError, Result, Support
+from neuro_eqprop.backends.base import FLOAT_ONLY, BackendError, Result, Support
 from neuro_eqprop.schedules import Phase, Schedule
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 from neuro_eqprop.traces import Record, Recording, Sink
@@ -29,7 +29,7 @@ class SnnTorch:
     """
 
     name: str = "snntorch"
-    support: Support = EVERYTHING
+    support: Support = FLOAT_ONLY
     batch: int = BATCH
     """How many samples run side by side."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
+from neuro_eqprop.spiking.quantise import quantise
+from neuro_eqprop.spiking.rounding import Rounding
 from neuro_eqprop.traces import Memory, Record, Recording
 
 EPISODE = three_phase(beta=0.5, free=12, nudged=10)
@@ -52,6 +54,8 @@ class Case:
             Feature.GATED_GAIN: gated or bool(self.stimulus.pull),
             Feature.GRADED: bool(graded),
             Feature.TANH: any(neuron.activation.curve is Curve.TANH for neuron in graded),
+            Feature.FOLLOW: any(neuron.follow is not None for neuron in spiking),
+            Feature.FIXED_POINT: network.fixed is not None,
         }
         return frozenset(feature for feature, needed in asked.items() if needed)
 
@@ -78,6 +82,12 @@ def build(
     network = SpikingNetwork(1e-3, tuple(populations), tuple(projections), populations[-1].name)
     stimulus = Stimulus(samples, current or {}, pull or {})
     return Case(name, network, stimulus, schedule, everything(network))
+
+
+def whole(case: Case, rounding: Rounding) -> Case:
+    """The case in fixed point."""
+    network, _ = quantise(case.network, rounding)
+    return replace(case, name=f"{case.name}, in whole numbers", network=network)
 
 
 def group(name: str, neuron: Neuron, *bias: float) -> Population:

@@ -9,8 +9,18 @@ import numpy as np
 
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH
 from neuro_eqprop.schedules import Phase, free_only
-from neuro_eqprop.spiking.ir import Gain, Graded, Neuron, Reset, Spiking
-from neuro_eqprop.testing.build import Case, build, group, link, rows
+from neuro_eqprop.spiking.ir import (
+    Falling,
+    FixedPoint,
+    Follow,
+    Gain,
+    Graded,
+    Neuron,
+    Reset,
+    Spiking,
+)
+from neuro_eqprop.spiking.rounding import Rounding, Scaling
+from neuro_eqprop.testing.build import Case, build, group, link, rows, whole
 from neuro_eqprop.traces import NOTHING
 
 PLAIN = Spiking(
@@ -167,5 +177,67 @@ def graded() -> list[Case]:
     ]
 
 
-CASES: tuple[Case, ...] = (*resets(), *limits(), *sizes(), *paths(), *sums(), *graded())
+def following() -> list[Case]:
+    """Spikes that tell a rate."""
+    slow, fast = Falling(0.5, 0.0), Falling(1.0, 0.5)
+    told = replace(PLAIN, follow=Follow(HARD_SIGMOID, gain=fast, step=slow))
+    drawn = replace(PLAIN, follow=Follow(HARD_SIGMOID, Falling(1.0, 0.0), Falling(1.0, 0.75), 7))
+    loop = [link("a", "b", ACROSS / 2), link("b", "a", BACK / 4, delay=2)]
+    return [
+        build(
+            name,
+            [replace(A, neuron=neuron), replace(B, neuron=neuron)],
+            [*loop, link("b", "b", -np.eye(3), gain=Gain.BETA)],
+            pull=PULL,
+        )
+        for name, neuron in {"spikes that predict": told, "spikes by chance": drawn}.items()
+    ]
+
+
+def overflowing() -> list[Case]:
+    """Numbers beyond 24 bits: a slow current wraps, a voltage and a state without limits saturate.
+
+    All are whole at a unit of 2^-14, and of 2^-18 for messages.
+    """
+    free = replace(PLAIN, floor=-inf, ceiling=inf)
+    slow = replace(free, current_decay=1 / 64)
+    spikes = [group("a", slow, 1.5, 0.75), group("b", free, 1.5, -1.5, 0.75)]
+    busy = [link("a", "b", 2 * ACROSS), link("a", "a", rows([1.5, 0.5], [1.0, 0.75]))]
+    sums = [group("a", SIGMA_DELTA, 0.25, 0.8125), group("b", Graded(RELU, 1 / 16, 0.25), 30, 20)]
+    heavy = [link("a", "b", rows([24.0, 31.0], [-40.0, 17.0])), link("b", "b", np.eye(2) / 2)]
+    long = (Phase("free", 0.0, 40, 8), Phase("nudged", 0.5, 40, 8))
+    cases = {
+        2.0**-14: build("overflow of spikes", spikes, busy, schedule=long),
+        2.0**-18: build("overflow of messages", sums, heavy, schedule=long),
+    }
+    return [
+        replace(case, network=replace(case.network, fixed=FixedPoint({"a": unit, "b": unit})))
+        for unit, case in cases.items()
+    ]
+
+
+EIGHT, FOUR = Rounding(8), Rounding(4, Scaling.NEURON, even=True)
+WHOLE = {
+    "reset by subtraction": EIGHT,
+    "reset to zero": EIGHT,
+    "tie at the threshold": EIGHT,
+    "leaky decays": FOUR,
+    "floor above the reset": EIGHT,
+    "no limits": EIGHT,
+    "two delays into one target": FOUR,
+    "nudge": EIGHT,
+    "graded hard sigmoid": EIGHT,
+    "graded tanh": FOUR,
+    "graded gain and delay": EIGHT,
+    "ties in round": EIGHT,
+    "spikes and messages": FOUR,
+}
+"""Cases that are also run in fixed point, and the weights they have there."""
+
+REAL = (*resets(), *limits(), *sizes(), *paths(), *sums(), *graded(), *following())
+CASES: tuple[Case, ...] = (
+    *REAL,
+    *(whole(case, WHOLE[case.name]) for case in REAL if case.name in WHOLE),
+    *overflowing(),
+)
 """The named cases, each a short run of few samples."""

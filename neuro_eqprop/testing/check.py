@@ -11,7 +11,7 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import Backend, Feature, load
 from neuro_eqprop.testing.build import Case, Run, run_case
 from neuro_eqprop.testing.cases import CASES
-from neuro_eqprop.testing.draw import draw_case
+from neuro_eqprop.testing.draw import draw_cases
 from neuro_eqprop.traces import Recording
 
 TOLERANCE = 1e-12
@@ -100,6 +100,14 @@ def compare_results(got: Run, want: Run, case: Case) -> None:
                 )
 
 
+def compare_overflows(got: Run, want: Run) -> None:
+    """Refuse a count of what did not fit that is not the reference's."""
+    for name in {*got.result.overflows, *want.result.overflows}:
+        mine, right = got.result.overflows.get(name), want.result.overflows.get(name)
+        if mine != right:
+            raise AssertionError(f"population {name!r}: {mine}, in the reference {right}")
+
+
 def check_case(backend: Backend, case: Case) -> None:
     """Raise an AssertionError that names the first difference to the reference, if there is one."""
     digest = case.network.digest
@@ -108,6 +116,7 @@ def check_case(backend: Backend, case: Case) -> None:
     try:
         compare_recordings(got.recordings, want.recordings)
         compare_results(got, want, case)
+        compare_overflows(got, want)
         if case.network.digest != digest:
             raise AssertionError("the network itself was changed by the run")
     except AssertionError as error:
@@ -117,6 +126,8 @@ def check_case(backend: Backend, case: Case) -> None:
 def check_backend(backend: Backend, *, seed: int, networks: int = 20) -> Report:
     """Compare a backend with the reference on `CASES` and on that many random networks.
 
+    Some of them are also run in fixed point.
+
     A case that needs what the backend says it lacks is skipped with the reason it gives. A backend
     that does not claim to be exact cannot be compared spike for spike.
     """
@@ -124,7 +135,7 @@ def check_backend(backend: Backend, *, seed: int, networks: int = 20) -> Report:
         raise ValueError(f"{backend.name}: {backend.support.reasons[Feature.EXACT]}")
     passed: list[str] = []
     skipped: dict[str, str] = {}
-    for case in (*CASES, *(draw_case(seed, number) for number in range(networks))):
+    for case in (*CASES, *draw_cases(seed, networks)):
         lacking = [f for f in Feature if f in case.needs and f not in backend.support]
         if lacking:
             skipped[case.name] = backend.support.reasons[lacking[0]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count, product
 
 import numpy as np
@@ -21,7 +23,8 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.testing.build import Case, Run, everything, run_case
+from neuro_eqprop.spiking.rounding import Rounding, Scaling
+from neuro_eqprop.testing.build import Case, Run, everything, run_case, whole
 
 GRID = 2.0**-12
 SAMPLES = 2
@@ -153,3 +156,28 @@ def draw_case(seed: int, number: int) -> Case:
         if lively(case, run_case(load("reference"), case)):
             return case
     raise AssertionError("an endless count has ended")
+
+
+def lengthened(case: Case, steps: int) -> Case:
+    """The first sample of a case over `steps` steps: free, pulled away, pulled towards."""
+    nudged = steps // 3
+    beta = max(phase.beta for phase in case.schedule)
+    schedule = three_phase(beta=beta, free=steps - 2 * nudged, nudged=nudged)
+    return replace(case, schedule=schedule, stimulus=case.stimulus.take(0, 1))
+
+
+BITS = (8, 4, 12, 9, 3, 16)
+
+
+def draw_whole_case(seed: int, number: int) -> Case:
+    """Random network `number` of `seed` in fixed point; every way to round weights comes up."""
+    rounding = Rounding(BITS[number % 6], tuple(Scaling)[number % 2], even=number % 3 == 0)
+    return whole(draw_case(seed, number), rounding)
+
+
+def draw_cases(seed: int, networks: int) -> Iterator[Case]:
+    """So many random networks, and every fifth of them in fixed point too."""
+    for number in range(networks):
+        yield draw_case(seed, number)
+        if number % 5 == 0:
+            yield draw_whole_case(seed, number)

@@ -38,6 +38,9 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
+from neuro_eqprop.testing import CASES
+from neuro_eqprop.testing.build import Case
+from neuro_eqprop.testing.draw import draw_whole_case
 from neuro_eqprop.traces import NOTHING, Memory, Record
 
 pytestmark = pytest.mark.lava
@@ -182,6 +185,7 @@ def agree(job: Job) -> int:
     outcome = measure(job, seen, deadline=60.0)
     want = Reference().run(job.network, job.stimulus, job.schedule, record=job.record, sink=right)
     got, total = outcome.result, job.stimulus.samples * job.steps
+    assert got.overflows == want.overflows
     assert outcome.steps == {p.name: total for p in job.network.populations}
     for name in want.messages:
         np.testing.assert_array_equal(got.messages[name], want.messages[name])
@@ -214,6 +218,17 @@ def test_a_random_recurrent_network_does_what_it_does_in_the_reference(
     neurons: tuple[Spiking | Graded, ...],
 ) -> None:
     assert agree(draw(len(neurons), neurons)) > 50
+
+
+@pytest.mark.parametrize(
+    "case",
+    [draw_whole_case(6, 3), *(case for case in CASES if case.name.startswith("overflow"))],
+    ids=lambda case: case.name,
+)
+def test_in_fixed_point_everything_is_equal_bit_for_bit(case: Case) -> None:
+    """Spikes, messages, voltages, states and drives, and what did not fit 24 bits."""
+    job = Job(case.network, case.stimulus, case.schedule, case.record)
+    assert agree(job) > 50
 
 
 def lone(neuron: Spiking | Graded, *, schedule: Schedule, samples: int) -> Job:

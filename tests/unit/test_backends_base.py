@@ -32,11 +32,12 @@ def test_an_unknown_backend_lists_the_known_ones_closest_first() -> None:
         load("snn_torch")
 
 
-@pytest.mark.parametrize("name", ["reference", "brian2", "snntorch"])
+@pytest.mark.parametrize("name", ["reference", "emulator", "brian2", "snntorch", "lava"])
 def test_a_known_backend_is_loaded(name: str) -> None:
     backend = load(name)
     assert backend.name == name
-    assert backend.support is EVERYTHING
+    assert (backend.support is EVERYTHING) == (name in ("reference", "emulator"))
+    assert (Feature.FIXED_POINT in backend.support) == (name in ("reference", "emulator", "lava"))
 
 
 def test_support_holds_what_has_no_reason_against_it() -> None:

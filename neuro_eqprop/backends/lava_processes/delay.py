@@ -12,7 +12,7 @@ from lava.magma.core.resources import CPU
 from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 
 from neuro_eqprop.backends.lava_job import Part
-from neuro_eqprop.backends.lava_processes.population import Reporting
+from neuro_eqprop.backends.lava_processes.population import Numbers, Reporting
 
 
 class DelayLine(AbstractProcess):  # type: ignore[misc]
@@ -25,23 +25,42 @@ class DelayLine(AbstractProcess):  # type: ignore[misc]
         self.s_out = OutPort(shape=shape)
 
 
-@implements(proc=DelayLine, protocol=LoihiProtocol)
-@requires(CPU)
-@tag("floating_pt")
-class DelayLineModel(Reporting):
+class DelayModel(Reporting):
     """A ring of messages under way, emptied at the start of each sample."""
 
-    s_in = LavaPyType(PyInPort.VEC_DENSE, float)
-    s_out = LavaPyType(PyOutPort.VEC_DENSE, float)
+    kind: type
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
-        self.ring = np.zeros((proc_params["steps"], self.part.population.size))
+        shape = (proc_params["steps"], self.part.population.size)
+        self.ring: Numbers = np.zeros(shape, self.kind)
 
     def step(self, sample: int, step: int) -> None:
         """Send the oldest, then keep the newest in its place."""
         if step == 0:
-            self.ring[...] = 0.0
+            self.ring[...] = 0
         place = step % len(self.ring)
         self.s_out.send(self.ring[place])
         self.ring[place] = self.s_in.recv()
+
+
+@implements(proc=DelayLine, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("floating_pt")
+class RealDelayModel(DelayModel):
+    """Messages in real numbers."""
+
+    s_in = LavaPyType(PyInPort.VEC_DENSE, float)
+    s_out = LavaPyType(PyOutPort.VEC_DENSE, float)
+    kind = float
+
+
+@implements(proc=DelayLine, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("fixed_pt")
+class WholeDelayModel(DelayModel):
+    """Messages in whole numbers."""
+
+    s_in = LavaPyType(PyInPort.VEC_DENSE, np.int64)
+    s_out = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
+    kind = np.int64

@@ -13,7 +13,7 @@ from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 
 from neuro_eqprop.activations import activate
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.lava_processes.population import PopulationModel, PopulationProcess
+from neuro_eqprop.backends.lava_processes.population import PopulationProcess, RealModel
 from neuro_eqprop.spiking.ir import Graded
 
 
@@ -24,7 +24,7 @@ class GradedPopulation(PopulationProcess):
 @implements(proc=GradedPopulation, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("floating_pt")
-class GradedPopulationModel(PopulationModel):
+class GradedPopulationModel(RealModel):
     """The step of `Graded` in float64."""
 
     s_out = LavaPyType(PyOutPort.VEC_DENSE, float)

@@ -12,7 +12,7 @@ from lava.magma.core.resources import CPU
 from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 
 from neuro_eqprop.arrays import Array, Bits
-from neuro_eqprop.backends.lava_processes.population import PopulationModel, PopulationProcess
+from neuro_eqprop.backends.lava_processes.population import PopulationProcess, RealModel
 from neuro_eqprop.spiking.ir import Reset, Spiking
 
 
@@ -23,7 +23,7 @@ class SpikingPopulation(PopulationProcess):
 @implements(proc=SpikingPopulation, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("floating_pt")
-class SpikingPopulationModel(PopulationModel):
+class SpikingPopulationModel(RealModel):
     """The step of `Spiking` in float64."""
 
     s_out = LavaPyType(PyOutPort.VEC_DENSE, bool)
