@@ -29,3 +29,15 @@ def uniform(seed: int, t: int, shape: tuple[int, int]) -> Array:
     row = mix(mix(start + stride * (samples + np.uint64(1))) + stride * np.array([t], np.uint64))
     drawn = mix(row[:, None] + stride * units)
     return np.asarray((drawn >> np.uint64(11)) * 2.0**-53)
+
+
+def chances(seed: int, group: int, t: int, shape: tuple[int, ...]) -> Array:
+    """For each place of `shape`, counted on to the right, a number from 0 up to 1.
+
+    The same numbers as `uniform` has for sample `group` at step t.
+    """
+    stride, places = np.uint64(STRIDE), np.arange(int(np.prod(shape)), dtype=np.uint64)
+    start = mix(np.array([seed], dtype=np.uint64))
+    there = start + stride * np.array([group + 1], dtype=np.uint64)
+    drawn = mix(mix(mix(there) + stride * np.array([t], np.uint64)) + stride * places)
+    return np.asarray(((drawn >> np.uint64(11)) * 2.0**-53).reshape(shape))

@@ -1,0 +1,599 @@
+"""The compiled loops of learning: the rule of `neuro_eqprop.spiking.plasticity`, event by event.
+
+Units, weights and tags lie in flat arrays; the synapses of a source unit lie together. Synapses
+whose source has no trace are left out, which changes nothing. No operation on a unit or synapse is
+reordered, so that bits are those of the reference. All loops become one compiled function that is
+kept on disk and made anew when this file changes; what it calls must therefore be in this file.
+"""
+
+# ruff: noqa: PLR0913, PLR0917 - compiled loops take flat arrays; objects cost more than the step
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numpy import uint64
+
+from neuro_eqprop.arrays import Array, Ints
+
+Places: TypeAlias = npt.NDArray[np.uint64]
+Marks: TypeAlias = npt.NDArray[np.uint8]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+REAL, WHOLE, ENGINE = range(3)
+"""Kinds of numbers."""
+START, STOP, GRADED = range(3)
+"""Columns of the table of populations."""
+SOURCE, TARGET, BY_BETA, OFFSET = range(4)
+"""Columns of the table of projections; OFFSET is where its weights begin."""
+PROJECTION, MIRROR, TAGS = range(3)
+"""Columns of the table of what learns; TAGS is where its tags begin, MIRROR -1 if it has none."""
+LEAST_WEIGHT, MOST_WEIGHT, MIRRORED = range(3)
+"""Columns of the numbers of what learns."""
+LOW, HIGH, BENT = range(3)
+"""Constants of a population: the activation; of tanh, only BENT."""
+KEEP_CURRENT, KEEP_VOLTAGE, THRESHOLD, SUBTRACT, FLOOR, CEILING = range(3, 9)
+"""More of spiking units."""
+THETA, INVERSE, DAMPING, UNIT = range(3, 7)
+"""More of graded units; INVERSE is 1 / theta if that is exact, else 0."""
+KEEP, IMPULSE, LARGEST, SCALED = range(4)
+"""Numbers of the rule: of traces, their largest, and what the engine multiplies tags by."""
+BATCH, FRESH, MODE, FIRST, BEGUN = range(5)
+"""Whole numbers of the rule."""
+TRACED, TAGGED, CHANGED = range(3)
+"""What is counted by phase and population."""
+CLIPPED, OVERFLOWS = range(2)
+"""What is counted in all."""
+
+LEAST, TAIL, PULSE = 2.0**-60, float(np.exp(-1.0 / 65535)), 32.0
+TOP, ROUND, FRACTION = 2.0**23, 2.0**24, 2.0**6
+BOTTOM16, TOP16 = -(2.0**15) - 1.0, 2.0**15 - 1.0
+POWERS = 2.0 ** np.arange(59)
+STRIDE = uint64(0x9E3779B97F4A7C15)
+
+
+def inner(function: Function) -> Function:
+    """Compile as a part of what calls it."""
+    return cast(Function, numba.njit(error_model="numpy")(function))
+
+
+def outer(function: Function) -> Function:
+    """Compile when first called, and keep the machine code on disk where there is a place."""
+    try:
+        return cast(Function, numba.njit(error_model="numpy", cache=True)(function))
+    except RuntimeError:
+        return cast(Function, numba.njit(error_model="numpy")(function))
+
+
+@inner
+def mixed(z: np.uint64) -> np.uint64:
+    """`neuro_eqprop.spiking.chance.mix` of one number."""
+    z = (z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> uint64(27))) * uint64(0x94D049BB133111EB)
+    return z ^ (z >> uint64(31))
+
+
+@inner
+def row_of(start: np.uint64, group: int, t: int) -> np.uint64:
+    """Where the draws of a group begin at step t."""
+    return mixed(mixed(start + STRIDE * uint64(group + 1)) + STRIDE * uint64(t))
+
+
+@inner
+def drawn(row: np.uint64, place: int) -> float:
+    """One of the draws: a number from 0 up to 1."""
+    return float(mixed(row + STRIDE * uint64(place)) >> uint64(11)) * 2.0**-53
+
+
+@inner
+def rounded(x: float, p: float) -> float:
+    """The whole number above x if p is below its fraction, else the one below it."""
+    floor = float(np.floor(x))
+    return floor + 1.0 if p < x - floor else floor
+
+
+@inner
+def within(x: float) -> float:
+    """Cut to 16 bits."""
+    return min(max(x, BOTTOM16), TOP16)
+
+
+@inner
+def tanh(u: float) -> float:
+    """`neuro_eqprop.activations.tanh`, with the same bits."""
+    size = abs(u)
+    doubled = 2.0 * (size if size < 20.0 else 20.0)
+    k = np.rint(doubled * 1.4426950408889634)
+    rest = (doubled - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10
+    total = 1.0
+    for n in range(14, 0, -1):
+        total = 1.0 + rest * total / n
+    positive = 1.0 - 2.0 / (total * POWERS[int(k)] + 1.0)
+    return positive if u > 0.0 else (-positive if u < 0.0 else 0.0)
+
+
+@inner
+def deliver(
+    passed: Array, offset: int, senders: Ints, a: int, stop: int, message: Array, into: Array
+) -> None:
+    """Add what the senders of a population pass on, one after the other; `into` is the target's."""
+    size = uint64(into.size)
+    for k in range(stop):
+        s, q = senders[a + k], message[senders[a + k]]
+        column = uint64(offset) + uint64(s - a) * size
+        for i in range(size):
+            into[i] += passed[column + i] * q
+
+
+@inner
+def fire(
+    c: Array, beta: float, whole: bool, a: int, z: int, state: Array, sends: Marks, counts: Ints
+) -> None:
+    """One step of spiking units; what arrived is taken away."""
+    one, by_beta, u, held, drive, outside, message = (
+        state[0],
+        state[1],
+        state[2],
+        state[3],
+        state[6],
+        state[7],
+        state[8],
+    )
+    keep, kept, threshold = c[KEEP_CURRENT], c[KEEP_VOLTAGE], c[THRESHOLD]
+    for i in range(a, z):
+        if whole:
+            current = np.trunc(keep * u[i]) + FRACTION * (one[i] + np.trunc(beta * by_beta[i]))
+            fits = current - ROUND * np.floor((current + (TOP - 1.0)) / ROUND)
+            counts[OVERFLOWS] += fits != current
+            u[i] = fits
+            drive[i] = fits + FRACTION * outside[i]
+            voltage = np.trunc(kept * held[i]) + drive[i]
+            v = min(max(voltage, 1.0 - TOP), TOP - 1.0)
+            counts[OVERFLOWS] += v != voltage
+        else:
+            u[i] = keep * u[i] + (one[i] + beta * by_beta[i])
+            drive[i] = u[i] + outside[i]
+            v = kept * held[i] + drive[i]
+        one[i] = 0.0
+        by_beta[i] = 0.0
+        spike = v >= threshold
+        if spike:
+            v = v - threshold if c[SUBTRACT] != 0.0 else 0.0
+        held[i] = min(max(v, c[FLOOR]), c[CEILING])
+        sends[i] = spike
+        message[i] = 1.0 if spike else 0.0
+
+
+@inner
+def speak(
+    c: Array, beta: float, whole: bool, a: int, z: int, state: Array, sends: Marks, counts: Ints
+) -> None:
+    """One step of graded units; what arrived is taken away."""
+    one, by_beta, g_one, held, g_beta, sent, drive, outside, message = (
+        state[0],
+        state[1],
+        state[2],
+        state[3],
+        state[4],
+        state[5],
+        state[6],
+        state[7],
+        state[8],
+    )
+    theta, inverse, damping = c[THETA], c[INVERSE], c[DAMPING]
+    for i in range(a, z):
+        first, second = g_one[i] + one[i], g_beta[i] + by_beta[i]
+        one[i] = 0.0
+        by_beta[i] = 0.0
+        if whole:
+            g_one[i] = first - ROUND * np.floor((first + (TOP - 1.0)) / ROUND)
+            g_beta[i] = second - ROUND * np.floor((second + (TOP - 1.0)) / ROUND)
+            counts[OVERFLOWS] += int(g_one[i] != first) + int(g_beta[i] != second)
+            d = (g_one[i] + np.trunc(beta * g_beta[i])) + outside[i]
+        else:
+            g_one[i], g_beta[i] = first, second
+            d = (first + beta * second) + outside[i]
+        drive[i] = d
+        if c[BENT] == 0.0:
+            rho = min(max(d, c[LOW]), c[HIGH])
+        else:
+            rho = np.rint(tanh(d * c[UNIT]) / c[UNIT]) if whole else tanh(d)
+        if whole:
+            x = held[i] + np.trunc(damping * (rho - held[i]))
+            fits = min(max(x, 1.0 - TOP), TOP - 1.0)
+            counts[OVERFLOWS] += fits != x
+            held[i] = fits
+            q = np.rint((fits - sent[i]) * inverse)
+            sent[i] += theta * q
+        else:
+            held[i] += damping * (rho - held[i])
+            apart = held[i] - sent[i]
+            q = theta * np.rint(apart * inverse if inverse != 0.0 else apart / theta)
+            sent[i] += q
+        message[i] = q
+        sends[i] = q != 0.0
+
+
+@inner
+def decay(
+    numbers: Array,
+    mode: int,
+    a: int,
+    z: int,
+    sends: Marks,
+    row: np.uint64,
+    p: float,
+    traces: Array,
+) -> int:
+    """The traces of spiking units; how many changed."""
+    changed, keep, impulse, largest = 0, numbers[KEEP], numbers[IMPULSE], numbers[LARGEST]
+    for i in range(a, z):
+        old = traces[i]
+        if old == 0.0 and not sends[i]:
+            continue
+        new = keep * old
+        if mode == REAL:
+            new = new + impulse if sends[i] else new
+            new = 0.0 if new < LEAST else new
+        else:
+            new = rounded(new, drawn(row, i) if mode == WHOLE else p)
+            new = min(new + impulse, largest) if sends[i] else new
+        changed += new != old
+        traces[i] = new
+    return changed
+
+
+@inner
+def follow(
+    c: Array, numbers: Array, mode: int, a: int, z: int, sent: Array, row: np.uint64, traces: Array
+) -> int:
+    """The traces of graded units; how many changed."""
+    changed, largest = 0, numbers[LARGEST]
+    for i in range(a, z):
+        new = sent[i]
+        if mode != REAL and new != 0.0:
+            new = np.floor(largest * (new * c[UNIT]) + drawn(row, i))
+            new = min(max(new, 0.0), largest)
+        changed += new != traces[i]
+        traces[i] = new
+    return changed
+
+
+@inner
+def gather(gate: float, pre: Array, post: Array, begin: int, tags: Array, touched: Marks) -> int:
+    """Let the tags of a projection grow by both traces; how many did."""
+    size, sources = uint64(post.size), 0
+    for s in range(pre.size):
+        if pre[s] == 0.0:
+            continue
+        sources += 1
+        touched[s] = 1
+        by, column = gate * pre[s], uint64(begin) + uint64(s) * size
+        for i in range(size):
+            tags[column + i] += by * post[i]
+    targets = 0
+    for i in range(post.size):
+        targets += post[i] != 0.0
+    return sources * targets
+
+
+@inner
+def gather_engine(
+    third: float, pre: Array, post: Array, begin: int, tags: Array, p: float, own: float
+) -> int:
+    """The same as Lava's engine does it; how many tags changed."""
+    changed = 0
+    for s in range(pre.size):
+        for i in range(post.size):
+            m = tags[begin + s * post.size + i]
+            y = rounded(TAIL * post[i], p)
+            grown = within(np.floor(pre[s] * y * third / 1024.0))
+            new = rounded(within(128.0 * m + grown) / 128.0, own)
+            new = min(max(new, -257.0), 255.0)
+            changed += new != m
+            tags[begin + s * post.size + i] = new
+    return changed
+
+
+@inner
+def change(
+    eta: float,
+    mode: int,
+    row: np.uint64,
+    ends: Array,
+    places: Ints,
+    sizes: Ints,
+    touched: Marks,
+    tags: Array,
+    kept: Array,
+    weights: Array,
+    gains: Array,
+    passed: Array,
+    counts: Ints,
+) -> int:
+    """Commit the tags of a projection; how many weights changed.
+
+    `places` are where its tags, its weights and the mirror's weights begin, `sizes` its sources and
+    targets.
+    """
+    changed, size = 0, sizes[1]
+    for s in range(sizes[0]):
+        column = places[0] + s * size
+        if not touched[s]:
+            for i in range(size):
+                kept[column + i] = 0.0
+            continue
+        touched[s] = 0
+        for i in range(size):
+            m = tags[column + i]
+            kept[column + i] = m
+            tags[column + i] = 0.0
+            if m == 0.0:
+                continue
+            at = places[1] + s * size + i
+            asked = eta * m if mode == REAL else np.floor(eta * m + drawn(row, s * size + i))
+            wanted = weights[at] + asked
+            new = min(max(wanted, ends[LEAST_WEIGHT]), ends[MOST_WEIGHT])
+            counts[CLIPPED] += new != wanted
+            changed += new != weights[at]
+            weights[at] = new
+            passed[at] = new * gains[at]
+            if places[2] >= 0:
+                back = places[2] + i * sizes[0] + s
+                weights[back] = ends[MIRRORED] * new
+                passed[back] = weights[back] * gains[back]
+    return changed
+
+
+@inner
+def change_engine(
+    scaled: float,
+    pulse: float,
+    own: float,
+    begin: int,
+    offset: int,
+    size: int,
+    tags: Array,
+    kept: Array,
+    weights: Array,
+    gains: Array,
+    passed: Array,
+    counts: Ints,
+) -> int:
+    """The same as Lava's engine does it."""
+    changed = 0
+    for k in range(size):
+        m, w = tags[begin + k], weights[offset + k]
+        kept[begin + k] = m
+        left = within(np.floor(-m * pulse / 32.0) * 128.0)
+        after = rounded(within(128.0 * m + left) / 128.0, own)
+        tags[begin + k] = min(max(after, -257.0), 255.0)
+        asked = within(np.floor(m * pulse / 32.0) * scaled)
+        wanted = rounded(within(128.0 * w + asked) / 128.0, own)
+        new = min(max(wanted, -256.0), 255.0)
+        counts[CLIPPED] += new != wanted
+        changed += new != w
+        weights[offset + k] = new
+        passed[offset + k] = new * gains[offset + k]
+    return changed
+
+
+@inner
+def rest(populations: Ints, constants: Array, state: Array) -> None:
+    """Put every unit at rest."""
+    for row in range(6):
+        for i in range(state.shape[1]):
+            state[row, i] = 0.0
+    for p in range(populations.shape[0]):
+        if not populations[p, GRADED]:
+            for i in range(populations[p, START], populations[p, STOP]):
+                state[3, i] = constants[p, THRESHOLD] / 2.0
+
+
+@inner
+def tell(
+    chosen: Ints, sizes: Array, traces: Array, tags: Array, weights: Array, log: Array
+) -> None:
+    """Note the story of the chosen synapses: places of source, target, tag and weight."""
+    for k in range(chosen.shape[0]):
+        log[k, 0] = traces[chosen[k, 0]]
+        log[k, 1] = traces[chosen[k, 1]]
+        log[k, 2] = tags[chosen[k, 2]]
+        log[k, 3] = weights[chosen[k, 3]] * sizes[k]
+
+
+@outer
+def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the speed
+    populations: Ints,
+    constants: Array,
+    projections: Ints,
+    parts: Ints,
+    ends: Array,
+    lengths: Ints,
+    betas: Array,
+    gates: Array,
+    numbers: Array,
+    settings: Ints,
+    start: np.uint64,
+    given: Array,
+    pull: Array,
+    etas: Array,
+    thirds: Array,
+    draws: Array,
+    output: int,
+    weights: Array,
+    gains: Array,
+    passed: Array,
+    state: Array,
+    traces: Array,
+    tags: Array,
+    kept: Array,
+    drives: Array,
+    sent_counts: Ints,
+    counted: Ints,
+    totals: Ints,
+    chosen: Ints,
+    sizes: Array,
+    story: Array,
+) -> None:
+    """Learn from all lessons.
+
+    `given` is bias + current and `pull` the pull (lessons, units); `etas` is (lessons, parts) and
+    `thirds` the engine's y2 (lessons); `draws` has the engine's numbers of all steps (3, steps).
+    Written are weights, what they pass on, the state of the units, traces, tags, tags as they were
+    committed, drives of the output (lessons, units), messages (phases, units), counts (3, phases,
+    populations), totals and the story (lessons, steps, synapses, 4).
+    """
+    units, batch, mode = given.shape[1], settings[BATCH], settings[MODE]
+    whole, phases = mode != REAL, betas.size
+    sends = np.zeros(units, dtype=np.uint8)
+    one, by_beta, sent, drive = state[0], state[1], state[5], state[6]
+    outside, message = state[7], state[8]
+    senders, ending = (
+        np.zeros(units, dtype=np.int64),
+        np.zeros(populations.shape[0], dtype=np.int64),
+    )
+    touched = np.zeros((parts.shape[0], units), dtype=np.uint8)
+    length = 1
+    for k in range(phases):
+        length += lengths[k, 0]
+    p_post = p_own = p_pre = 0.0
+    since = 0
+    for lesson in range(given.shape[0]):
+        if settings[FRESH] or not (lesson or settings[BEGUN]):
+            rest(populations, constants, state)
+        ending[:] = 0
+        t, number = 0, settings[FIRST] + lesson
+        since += 1
+        for k in range(phases + 1):
+            last = k == phases
+            beta = 0.0 if last else betas[k]
+            steps = 1 if last else lengths[k, 0]
+            for i in range(units):
+                pulled = beta * pull[lesson, i]
+                outside[i] = given[lesson, i] + (np.trunc(pulled) if whole else pulled)
+            for tick in range(steps):
+                clock = number * length + t
+                inside = not last and tick >= steps - lengths[k, 1]
+                row = row_of(start, 0, clock)
+                if mode == ENGINE:
+                    here = lesson * length + t
+                    p_pre, p_post, p_own = draws[0, here], draws[1, here], draws[2, here]
+                if last:
+                    sends[:] = 0
+                else:
+                    for j in range(projections.shape[0]):
+                        p, target = projections[j, SOURCE], projections[j, TARGET]
+                        gated = projections[j, BY_BETA]
+                        if ending[p] == 0 or (
+                            gated and beta == 0.0 and not populations[target, GRADED]
+                        ):
+                            continue
+                        into = by_beta if gated else one
+                        deliver(
+                            passed,
+                            projections[j, OFFSET],
+                            senders,
+                            populations[p, START],
+                            ending[p],
+                            message,
+                            into[populations[target, START] : populations[target, STOP]],
+                        )
+                    for p in range(populations.shape[0]):
+                        a, z, c = populations[p, START], populations[p, STOP], constants[p]
+                        if populations[p, GRADED]:
+                            speak(c, beta, whole, a, z, state, sends, totals)
+                        else:
+                            fire(c, beta, whole, a, z, state, sends, totals)
+                        count = 0
+                        for i in range(a, z):
+                            if sends[i]:
+                                senders[a + count] = i
+                                count += 1
+                                sent_counts[k, i] += 1
+                        ending[p] = count
+                    if k == 0 and inside:
+                        a, z = populations[output, START], populations[output, STOP]
+                        for i in range(a, z):
+                            drives[lesson, i - a] += drive[i]
+                for p in range(populations.shape[0]):
+                    a, z = populations[p, START], populations[p, STOP]
+                    if not populations[p, GRADED]:
+                        changed = decay(numbers, mode, a, z, sends, row, p_pre, traces)
+                        counted[TRACED, k, p] += changed
+                    elif not last:
+                        changed = follow(constants[p], numbers, mode, a, z, sent, row, traces)
+                        counted[TRACED, k, p] += changed
+                gate = gates[k] if inside else 0.0
+                full = last and (since == batch or lesson == given.shape[0] - 1)
+                if gate != 0.0 or full:
+                    for part in range(parts.shape[0]):
+                        j, begin, mirror = (
+                            parts[part, PROJECTION],
+                            parts[part, TAGS],
+                            parts[part, MIRROR],
+                        )
+                        p, target = projections[j, SOURCE], projections[j, TARGET]
+                        pre = traces[populations[p, START] : populations[p, STOP]]
+                        post = traces[populations[target, START] : populations[target, STOP]]
+                        if mode == ENGINE:
+                            if full:
+                                done = change_engine(
+                                    numbers[SCALED],
+                                    rounded(TAIL * PULSE, p_post),
+                                    p_own,
+                                    begin,
+                                    projections[j, OFFSET],
+                                    pre.size * post.size,
+                                    tags,
+                                    kept,
+                                    weights,
+                                    gains,
+                                    passed,
+                                    totals,
+                                )
+                            else:
+                                third = rounded(TAIL * (gate * thirds[lesson]), p_post)
+                                done = gather_engine(third, pre, post, begin, tags, p_post, p_own)
+                        elif full:
+                            places = np.array(
+                                [
+                                    begin,
+                                    projections[j, OFFSET],
+                                    projections[mirror, OFFSET] if mirror >= 0 else -1,
+                                ]
+                            )
+                            done = change(
+                                etas[lesson, part],
+                                mode,
+                                row_of(start, 1 + j, number),
+                                ends[part],
+                                places,
+                                np.array([pre.size, post.size]),
+                                touched[part],
+                                tags,
+                                kept,
+                                weights,
+                                gains,
+                                passed,
+                                totals,
+                            )
+                        else:
+                            done = gather(gate, pre, post, begin, tags, touched[part])
+                        what = CHANGED if full else TAGGED
+                        counted[what, k, target] += done
+                        if mirror >= 0:
+                            counted[what, k, p] += done
+                    if full:
+                        since = 0
+                if last and settings[FRESH]:
+                    for p in range(populations.shape[0]):
+                        if populations[p, GRADED]:
+                            traces[populations[p, START] : populations[p, STOP]] = 0.0
+                if chosen.shape[0]:
+                    tell(chosen, sizes, traces, tags, weights, story[lesson, t])
+                t += 1

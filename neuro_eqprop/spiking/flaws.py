@@ -1,0 +1,65 @@
+"""What is not ideal about a chip: noisy weights, dead neurons, thresholds that differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.spiking.ir import Gain, SpikingNetwork
+from neuro_eqprop.spiking.plasticity import PlasticityError
+
+DEAD = -64.0
+"""The bias of a neuron that never fires."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flaws:
+    """What is not ideal about the chip; each neuron and synapse has its own, drawn by the seed."""
+
+    weight_noise: float = 0.0
+    """A synapse passes on w (1 + weight_noise n), n normal."""
+    dead: float = 0.0
+    """The part of hidden neurons that never fire."""
+    mismatch: float = 0.0
+    """Thresholds are 1 + mismatch n: what arrives counts so much less."""
+    asymmetric: bool = False
+    """Whether the two directions of a connection are rounded each on its own."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (0.0 <= self.dead < 1.0 and 0.0 <= self.mismatch <= 0.3):
+            raise PlasticityError("dead neurons are a part below 1, mismatch is from 0 to 0.3")
+        if not 0.0 <= self.weight_noise <= 1.0:
+            raise PlasticityError("weight noise is from 0 to 1")
+
+    @property
+    def spread(self) -> bool:
+        """Whether synapses differ in what they pass on."""
+        return self.weight_noise > 0.0 or self.mismatch > 0.0
+
+
+PERFECT = Flaws()
+
+
+def gains(network: SpikingNetwork, flaws: Flaws) -> dict[str, Array]:
+    """What each synapse passes on of its weight."""
+    if not flaws.spread:
+        return {}
+    if network.fixed is not None:
+        raise PlasticityError(
+            "weight noise and threshold mismatch make weights that are no whole numbers; "
+            "leave out --bits"
+        )
+    rng = np.random.default_rng([flaws.seed, 2])
+    thresholds = {
+        p.name: np.maximum(1.0 + flaws.mismatch * rng.standard_normal(p.size), 0.1)
+        for p in network.populations
+    }
+    return {
+        p.name: (1.0 + flaws.weight_noise * rng.standard_normal(p.weight.shape))
+        / thresholds[p.target][:, None]
+        for p in network.projections
+        if p.gain is Gain.ONE
+    }

@@ -1,0 +1,363 @@
+"""Learning on the chip: what is plastic in a spiking network, and the meaning of its rule.
+
+A lesson is one sample that goes through the phases of the schedule by the step of
+`neuro_eqprop.spiking.ir`, followed by one more step, the commit. Every plastic projection has
+delay one and gain one. With s what a unit sent in step t, w, m the weight and the tag of a synapse,
+r_pre, r_post the traces of the units at its two ends, in this order in every step of a phase:
+
+    neurons   the step of the description; arriving is gain w s[t - 1], the sources in their order
+    trace     r = keep r, then r = r + (1 - keep) where s, keep = exp(-1 / tau), and zero where it
+              is below 2^-60                                                       (spiking)
+              r = sent                                                             (graded)
+    tag       m = m + (f r_pre) r_post                  in the last M steps of a phase, its window
+
+    f = gap c, c the contrast of the phase (`neuro_eqprop.schedules.contrast`), gap the highest beta
+    minus the lowest: +1 where it is highest, -1 where it is lowest, 0 between.
+
+    commit    all neurons are silent and keep their state, what is under way to them is lost;
+              r = keep r (spiking); then, if the batch is full or the lessons end,
+              w = min(max(w + eta m, -limit), limit), m = 0
+              eta = share rate / (gap M n), n the lessons since the last commit
+
+The rate is that of the lesson with the commit: a third factor that the clock delivers. Traces of
+both ends are of the same step. A mirror, the projection that goes backwards, is mirrored w^T and
+changes as one with it. Then, if lessons are `fresh`, every neuron is at rest again; else spiking
+ones go on where they were. Traces are zero before the first lesson and are never reset, save that
+those of graded units, which always start afresh, are zero with what they have sent.
+
+In whole numbers (`Whole`), the network being in fixed point, with Q = 2^trace_bits - 1:
+
+    trace     q = keep r, r = floor(q) + (p < q - floor(q)), then r + round(Q (1 - keep)) where s,
+              at most Q; graded r = min(max(floor(Q sent + p), 0), Q)
+    weight    W = w / scale, a whole number of so many bits:
+              W = min(max(W + floor(eta m / (scale Q^2) + p'), -2^(bits-1)), 2^(bits-1) - 1)
+
+    p, p'     numbers from 0 up to 1 (`neuro_eqprop.spiking.chance.chances`, by the seed):
+              p = chances(0, step)[unit], steps since the first lesson with commits counted, units
+              of all populations in their order; p' = chances(1 + j, lesson)[source, target],
+              j the projection's place, lessons since the first one: a pair has one draw
+
+As Lava's engine does it (`Engine`), for binary spikes and batch one, a projection at a time:
+d(x, p) = floor(x) + (p < x - floor(x)), e = exp(-1 / 65535), `>>` rounding down, [x] cut to
+16 bits, -2^15 - 1 .. 2^15 - 1. Even weights are what it starts with (floor(W / 2) 2).
+
+    trace     x = d(keep x, p_x), then min(x + round(127 (1 - keep)), 127) where s; of every unit
+    third     y2 = f round(factor rate / first rate) in a window, else 0; y3 = 32 in the commit
+    post      y1 = d(e x_post, p_y), y2 = d(e y2, p_y), y3 = d(e y3, p_y)
+    tag       a = [[128 m + [x_pre y1 y2 >> 10]] - [(m y3 >> 5) 128]], the last by -m y3 >> 5
+              new m = min(max(d(a / 128, p_w), -257), 255)
+    weight    a = [128 W + [(m y3 >> 5) 2^(7 + exponent)]], with m the tag before
+              new W = min(max(d(a / 128, p_w), -256), 255)
+
+    In step n = 0, 1, ... (commits counted) p_x is number 2 n + 2 of default_rng(seed).random, p_y
+    of seed + 2, and p_w number n + 1 of default_rng(2), all counted from zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import exp, isfinite
+from typing import TypeAlias
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.schedules import Phase, Schedule, contrast
+from neuro_eqprop.spiking.ir import (
+    Gain,
+    Graded,
+    Projection,
+    SpikingNetwork,
+    Stimulus,
+    follow_of,
+)
+
+LEAST = 2.0**-60
+"""Real traces below this are zero: they would only slow down what multiplies them."""
+COMMIT = "commit"
+"""The name of the step that ends a lesson, among the phases that events are counted in."""
+
+
+class PlasticityError(ValueError):
+    """A network or a rule cannot learn as it is; the message says why and the way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """That weights and traces are whole numbers, rounded at random by the seed."""
+
+    seed: int
+    bits: int = 8
+    trace_bits: int = 7
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.bits <= 16 or not 2 <= self.trace_bits <= 16:
+            raise PlasticityError(
+                f"weights of {self.bits} bits and traces of {self.trace_bits} cannot learn; "
+                "each has 2 to 16"
+            )
+
+    @property
+    def top(self) -> int:
+        """The trace of a unit that fires in every step: Q."""
+        return (1 << self.trace_bits) - 1
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The least and the greatest weight."""
+        return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """That learning follows Lava's engine in fixed point; the last two make up the rate."""
+
+    seed: int
+    factor: int
+    """The size of y2 at the first rate: at most 127."""
+    exponent: int
+    """A commit moves a weight by the tag times two to this power."""
+    first: float
+    """The rate that the factor stands for."""
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.factor <= 127 and -7 <= self.exponent <= 0 and self.first > 0):
+            raise PlasticityError(
+                f"Lava's engine has no rate {self.first} with a factor {self.factor} of 1..127 "
+                f"and an exponent {self.exponent} of -7..0; use another learning rate"
+            )
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The least and the greatest weight."""
+        return -256, 255
+
+    @property
+    def top(self) -> int:
+        """The greatest trace."""
+        return 127
+
+
+Arithmetic: TypeAlias = Whole | Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How a network learns: phases, traces, how often it commits, and in which numbers."""
+
+    schedule: Schedule
+    tau: float
+    """Steps in which the trace of a spiking unit falls to 1/e."""
+    batch: int = 1
+    """Lessons that share a commit: one on a chip that learns from what it has just seen."""
+    fresh: bool = True
+    """Whether every lesson starts at rest."""
+    numbers: Arithmetic | None = None
+    """Whole ones, or None for real ones."""
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.tau) and self.tau > 0):
+            raise PlasticityError(f"a trace cannot decay in {self.tau} steps; tau is above zero")
+        if self.batch < 1:
+            raise PlasticityError(f"a batch of {self.batch} lessons never commits; use 1 or more")
+        windows = {phase.window for phase, f in zip(self.schedule, self.gates, strict=True) if f}
+        if len(windows) != 1:
+            raise PlasticityError(f"the phases to be compared have windows {sorted(windows)}")
+        if any(phase.name == COMMIT for phase in self.schedule):
+            raise PlasticityError(f"no phase may be called {COMMIT!r}: that is the step after them")
+        if isinstance(self.numbers, Engine) and self.batch != 1:
+            raise PlasticityError("Lava's engine commits after every lesson: use a batch of 1")
+
+    @property
+    def gap(self) -> float:
+        """The highest beta minus the lowest."""
+        betas = [phase.beta for phase in self.schedule]
+        return max(betas) - min(betas)
+
+    @property
+    def gates(self) -> tuple[float, ...]:
+        """The third factor f of each phase."""
+        parts = contrast(self.schedule)
+        return tuple(float(np.sign(c)) * abs(c * self.gap) for c in parts.values())
+
+    @property
+    def window(self) -> int:
+        """M: the steps of a phase in which tags gather."""
+        return next(p.window for p, f in zip(self.schedule, self.gates, strict=True) if f)
+
+    @property
+    def steps(self) -> int:
+        """Steps of a lesson, the commit included."""
+        return sum(phase.steps for phase in self.schedule) + 1
+
+    @property
+    def keep(self) -> float:
+        """What is left of a trace after a step."""
+        return float(np.exp(-1.0 / self.tau))
+
+    @property
+    def impulse(self) -> int:
+        """What a spike adds to a trace in whole numbers."""
+        if self.numbers is None:
+            raise PlasticityError("traces of real numbers have no whole impulse")
+        return round(self.numbers.top * (1.0 - self.keep))
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether the phases are compared while traces still rise.
+
+        A free window comes first, so that what is missing in its traces is missing there only.
+        """
+        if self.gates[0] == 0:
+            return False
+        start = self.schedule[0].steps - self.schedule[0].window
+        return exp(-start / self.tau) > 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Plastic:
+    """A projection that learns, and its mirror that changes with it."""
+
+    name: str
+    limit: float
+    """The largest size of a weight, in real numbers."""
+    mirror: str | None = None
+    mirrored: float = 1.0
+    """What the mirror's weights are multiplied by."""
+    share: float = 1.0
+    """Of the rate."""
+    scale: float = 1.0
+    """What a weight of one stands for, in whole numbers: a power of two."""
+
+    def __post_init__(self) -> None:
+        if not self.limit > 0:
+            raise PlasticityError(f"weights of {self.name!r} with limit {self.limit} cannot learn")
+
+
+@dataclass(frozen=True, slots=True)
+class PlasticNetwork:
+    """A spiking network that learns. `gains` by projection is what a synapse passes on of w."""
+
+    network: SpikingNetwork
+    plastic: tuple[Plastic, ...]
+    rule: Rule
+    gains: Mapping[str, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for part in self.plastic:
+            for name in (part.name, *([part.mirror] if part.mirror else [])):
+                found = self.projection(name)
+                if found.delay != 1:
+                    raise PlasticityError(f"{name!r} has a delay of {found.delay}; learning is 1")
+            if np.abs(self.projection(part.name).weight).max(initial=0.0) > part.limit:
+                raise PlasticityError(f"weights of {part.name!r} start beyond {part.limit:g}")
+            if part.mirror is not None:
+                there, back = self.projection(part.name).weight, self.projection(part.mirror).weight
+                if not np.array_equal(part.mirrored * there.T, back):
+                    raise PlasticityError(f"{part.mirror!r} does not mirror {part.name!r}")
+        self._check_kinds()
+        for name, gain in self.gains.items():
+            if gain.shape != self.projection(name).weight.shape or self.network.fixed is not None:
+                raise PlasticityError(f"gains of {name!r} fit no weights of real numbers")
+
+    def _check_kinds(self) -> None:
+        whole = self.rule.numbers
+        if (whole is None) != (self.network.fixed is None):
+            raise PlasticityError("a rule in whole numbers needs a network in fixed point")
+        for population in self.network.populations:
+            neuron = population.neuron
+            if follow_of(neuron) is not None:
+                raise PlasticityError(
+                    f"population {population.name!r} follows a rate, of which no synapse has a "
+                    "trace; learn with code rate or graded"
+                )
+            if not isinstance(neuron, Graded):
+                continue
+            if not self.rule.fresh:
+                raise PlasticityError(
+                    f"graded units of {population.name!r} hold sums made with the weights before a "
+                    "commit; start every lesson at rest, or learn with code rate"
+                )
+            if isinstance(whole, Engine):
+                raise PlasticityError(
+                    "Lava's engine in fixed point takes payloads for bytes without a sign, so "
+                    "graded changes are lost; learn with code rate, or in real numbers"
+                )
+            if whole is not None and not 0.0 <= neuron.activation.low < neuron.activation.high <= 1:
+                raise PlasticityError(
+                    f"rates of {population.name!r} leave 0..1, which whole traces stand for; "
+                    "train with --activation hard_sigmoid"
+                )
+
+    def projection(self, name: str) -> Projection:
+        """The projection of gain one of that name."""
+        for projection in self.network.projections:
+            if projection.name == name and projection.gain is Gain.ONE:
+                return projection
+        raise KeyError(name)
+
+    @property
+    def learns(self) -> frozenset[str]:
+        """All projections whose weights change."""
+        names = [name for p in self.plastic for name in (p.name, p.mirror) if name]
+        return frozenset(names)
+
+    def eta(self, part: Plastic, rate: float, lessons: int) -> float:
+        """What a tag counts in a commit after so many lessons."""
+        return part.share * rate / (self.rule.gap * self.rule.window * lessons)
+
+
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """Samples with their targets to learn from, in this order, and the rate of each."""
+
+    stimulus: Stimulus
+    rates: Array
+    first: int = 0
+    """How many lessons were learned before: random draws go on from there."""
+
+    def __post_init__(self) -> None:
+        if self.rates.shape != (self.stimulus.samples,):
+            raise PlasticityError(f"{self.stimulus.samples} lessons need as many rates")
+        if not (np.isfinite(self.rates).all() and (self.rates >= 0).all()):
+            raise PlasticityError("a learning rate must be finite and not below zero")
+
+
+def third_factors(engine: Engine, rates: Array) -> Ints:
+    """Of each lesson the size of y2."""
+    found = np.rint(engine.factor * rates / engine.first).astype(np.int64)
+    return np.asarray(np.minimum(found, 127))
+
+
+def engine_for(rate: float, *, gap: float, window: int, scale: float, seed: int) -> Engine:
+    """The engine whose tags and weights come nearest to a rate, with tags as full as they may be.
+
+    Of a mean product of traces one, a window leaves 127^2 y2 M / 2^17 in the tag.
+    """
+    largest = min(127, 2032 // window)
+    full = 127.0**2 * window / 2**17
+    wanted = rate / (gap * scale * full)
+    exponent = int(np.ceil(np.log2(wanted / largest)))
+    exponent = min(max(exponent, -7), 0)
+    factor = int(np.rint(wanted / 2.0**exponent))
+    return Engine(seed, min(max(factor, 1), largest), exponent, rate)
+
+
+def episode(*, beta: float, centered: bool, free: int, settle: int, window: int) -> Schedule:
+    """The phases of a lesson.
+
+    Centered: `free` steps, then twice (away from the target, towards it) `settle` steps and a
+    window. One-sided: `free` steps and a window, then towards the target `settle` and a window.
+    """
+    nudged = settle + window
+    if centered:
+        return (
+            Phase("free", 0.0, free, min(window, free)),
+            Phase("negative", -beta, nudged, window),
+            Phase("positive", beta, nudged, window),
+        )
+    return (
+        Phase("free", 0.0, free + window, window),
+        Phase("nudged", beta, nudged, window),
+    )

@@ -1,0 +1,218 @@
+"""From a rate network to a spiking one that learns, and back: a network with its synapses plastic.
+
+The input is a population of its own, so that its weights can learn, and biases are the weights of
+a unit that is always on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from neuro_eqprop.activations import HARD_SIGMOID, LINEAR
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.networks import Layer, Network, Role, check_parameters
+from neuro_eqprop.spiking.flaws import DEAD, PERFECT, Flaws, gains
+from neuro_eqprop.spiking.ir import (
+    FixedPoint,
+    Gain,
+    Graded,
+    Population,
+    Projection,
+    SpikingNetwork,
+    Stimulus,
+)
+from neuro_eqprop.spiking.lower import Code, Coding, matrix, neuron, snap
+from neuro_eqprop.spiking.plasticity import (
+    Engine,
+    Plastic,
+    PlasticityError,
+    PlasticNetwork,
+    Rule,
+)
+from neuro_eqprop.spiking.quantise import check_single, fit, unit
+from neuro_eqprop.spiking.rounding import Rounded, power_above
+
+ALWAYS = "always"
+"""The population of the one unit that is always on."""
+LEARNING_CODES = (Code.RATE, Code.GRADED)
+
+
+@dataclass(frozen=True, slots=True)
+class Sprout:
+    """How a network becomes plastic."""
+
+    coding: Coding
+    rule: Rule
+    limit: float
+    """The largest size of a weight; in whole numbers a power of two."""
+    dt: float
+    flaws: Flaws = field(default=PERFECT)
+
+
+def input_neuron(coding: Coding, layer: Layer) -> Population:
+    """The input as a population: it sends its values at once, or fires at them."""
+    nothing = np.zeros(layer.size)
+    if coding.code is Code.GRADED:
+        return Population(layer.name, Graded(LINEAR, coding.theta, 1.0), nothing)
+    return Population(layer.name, neuron(replace(layer, activation=HARD_SIGMOID), coding), nothing)
+
+
+def always(coding: Coding) -> Population:
+    """The unit that is always on."""
+    if coding.code is Code.GRADED:
+        return Population(ALWAYS, Graded(HARD_SIGMOID, coding.theta, 1.0), np.ones(1))
+    layer = Layer(ALWAYS, (1,), HARD_SIGMOID)
+    return Population(ALWAYS, neuron(layer, coding), np.ones(1))
+
+
+def check_code(network: Network, coding: Coding) -> None:
+    """Refuse what has no rule."""
+    if coding.code not in LEARNING_CODES:
+        known = " or ".join(code.value for code in LEARNING_CODES)
+        raise PlasticityError(
+            f"code {coding.code.value!r} cannot learn: no synapse has a trace of its rates; "
+            f"use code {known}"
+        )
+    if any(layer.name == ALWAYS for layer in network.layers):
+        raise PlasticityError(f"a layer is called {ALWAYS!r}, as the unit that is always on is")
+
+
+def sprout(network: Network, params: Mapping[str, Array], how: Sprout) -> PlasticNetwork:
+    """The spiking network that learns as the rate network would."""
+    coding, rule = how.coding, how.rule
+    check_parameters(network, params)
+    check_code(network, coding)
+    bounded = next((c for c in network.connections if c.bound is not None), None)
+    if bounded is not None:
+        raise PlasticityError(
+            f"connection {bounded.name!r} has a spectral bound, which no synapse can keep by "
+            "itself; learn without --bound, or with --model layered"
+        )
+    hidden = [layer for layer in network.moving if layer.role is Role.HIDDEN]
+    biases = {layer.name: np.zeros(layer.size) for layer in network.moving}
+    rng = np.random.default_rng([how.flaws.seed, 1])
+    for layer in hidden:
+        biases[layer.name][rng.random(layer.size) < how.flaws.dead] = DEAD
+    populations = [input_neuron(coding, network.input), always(coding)]
+    populations += [Population(x.name, neuron(x, coding), biases[x.name]) for x in network.moving]
+    projections, plastic = synapses(network, params, how)
+    out = network.output
+    nudge = Projection(out.name, out.name, -np.eye(out.size), gain=Gain.BETA)
+    made = SpikingNetwork(how.dt, tuple(populations), (*projections, nudge), out.name)
+    if rule.numbers is not None:
+        made = in_whole_numbers(made, plastic)
+    return PlasticNetwork(made, tuple(plastic), rule, gains(made, how.flaws))
+
+
+def synapses(
+    network: Network, params: Mapping[str, Array], how: Sprout
+) -> tuple[list[Projection], list[Plastic]]:
+    """All projections that learn; a mirror has no entry of its own unless it learns alone."""
+    projections: list[Projection] = []
+    plastic: list[Plastic] = []
+    scale = how.limit
+    if how.rule.numbers is not None:
+        scale = power_above(how.limit) / -how.rule.numbers.range[0]
+    whole = how.rule.numbers is not None
+    alone = how.flaws.asymmetric or isinstance(how.rule.numbers, Engine)
+
+    def put(weight: Array) -> Array:
+        if not whole:
+            return np.clip(snap(weight, how.coding.grid), -how.limit, how.limit)
+        low, high = how.rule.numbers.range if how.rule.numbers else (0, 0)
+        return np.asarray(np.clip(np.rint(weight / scale), low, high) * scale)
+
+    for connection in network.connections:
+        weight = put(matrix(connection.operator, params[connection.name], connection.name))
+        projections.append(Projection(connection.source, connection.target, weight))
+        share = network[connection.target].stiffness / network.output.stiffness
+        share *= 0.5 if connection.loops and connection.symmetric else 1.0
+        part = Plastic(connection.name, how.limit, share=share, scale=scale)
+        if network.feeds_back(connection):
+            back, factor = f"{connection.target}->{connection.source}", network.feedback(connection)
+            if whole and factor != 1.0:
+                raise PlasticityError(
+                    f"{back!r} is {factor:g} times its way forward, which whole numbers are not; "
+                    "learn with --feedback 1, or in real numbers"
+                )
+            other = Projection(connection.target, connection.source, factor * weight.T)
+            projections.append(other)
+            if alone:
+                plastic += [part, replace(part, name=back, limit=factor * how.limit)]
+                plastic[-1] = replace(plastic[-1], share=share * factor)
+                continue
+            part = replace(part, mirror=back, mirrored=factor)
+        plastic.append(part)
+    for layer in network.moving:
+        share = layer.stiffness / network.output.stiffness
+        weight = put(params[layer.name].reshape(-1, 1))
+        projections.append(Projection(ALWAYS, layer.name, weight))
+        plastic.append(Plastic(projections[-1].name, how.limit, share=share, scale=scale))
+    return projections, plastic
+
+
+def in_whole_numbers(network: SpikingNetwork, plastic: list[Plastic]) -> SpikingNetwork:
+    """The network in fixed point, with room for every weight that learning can come to."""
+    scales = {n: p.scale for p in plastic for n in (p.name, p.mirror) if n}
+    one = np.ones((1, 1), dtype=np.int64)
+    populations = tuple(
+        replace(p, neuron=replace(p.neuron, activation=HARD_SIGMOID))
+        if isinstance(p.neuron, Graded) and p.neuron.activation is LINEAR
+        else p
+        for p in network.populations
+    )
+    network = replace(network, populations=populations)
+    parts = []
+    for projection in network.projections:
+        base = scales[projection.name] if projection.gain is Gain.ONE else 1.0
+        parts.append(Rounded(np.rint(projection.weight / base).astype(np.int64), one, base))
+    units = {p.name: unit(network, p, parts) for p in network.populations}
+    fitted = tuple(fit(p, units[p.name]) for p in network.populations)
+    made = replace(network, populations=fitted, fixed=FixedPoint(units))
+    check_single(made)
+    return made
+
+
+def lessons_of(network: Network, x: Array, target: Array, coding: Coding) -> Stimulus:
+    """What samples bring to a network that learns: themselves, and the pull of their targets."""
+    if coding.code is Code.RATE and not (x.min(initial=0.0) >= 0 and x.max(initial=0.0) <= 1):
+        raise PlasticityError("inputs leave 0..1, which spikes can fire at; use code graded")
+    current = {network.input.name: snap(x, coding.grid)}
+    return Stimulus(len(x), current, {network.output.name: snap(target, coding.grid)})
+
+
+def parameters(
+    network: Network, plastic: PlasticNetwork, weights: Mapping[str, Array]
+) -> dict[str, Array]:
+    """The parameters of the rate network that learned so: what its synapses pass on."""
+
+    def passed(name: str) -> Array:
+        return np.asarray(weights[name] * plastic.gains.get(name, 1.0))
+
+    params = {c.name: passed(c.name) for c in network.connections}
+    for layer in network.moving:
+        own = plastic.network[layer.name].bias
+        params[layer.name] = (passed(f"{ALWAYS}->{layer.name}")[:, 0] + own).reshape(layer.shape)
+    return params
+
+
+def with_weights(plastic: PlasticNetwork, weights: Mapping[str, Array]) -> PlasticNetwork:
+    """The same with other weights, to go on learning."""
+    projections = tuple(
+        replace(p, weight=weights[p.name]) if p.gain is Gain.ONE and p.name in weights else p
+        for p in plastic.network.projections
+    )
+    return replace(plastic, network=replace(plastic.network, projections=projections))
+
+
+def for_inference(plastic: PlasticNetwork) -> SpikingNetwork:
+    """The network as it stands, with what its synapses pass on, to be asked without learning."""
+    projections = tuple(
+        replace(p, weight=p.weight * plastic.gains.get(p.name, 1.0))
+        for p in plastic.network.projections
+        if p.gain is Gain.ONE
+    )
+    return replace(plastic.network, projections=projections)

@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.activations import HARD_SIGMOID, TANH
+from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.learning import Learned, Synapses, load_learner, nobody
+from neuro_eqprop.backends.reference_engine import ENDS, rounded
+from neuro_eqprop.data import digits, one_hot
+from neuro_eqprop.learn.episode import SWEEPS, relax
+from neuro_eqprop.learn.hebbian import hebbian
+from neuro_eqprop.learn.oracle import cosine
+from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.numpy_ops import NumpyOps
+from neuro_eqprop.schedules import Schedule, three_phase, two_phase
+from neuro_eqprop.spiking.flaws import Flaws
+from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.plasticity import (
+    Engine,
+    Lessons,
+    PlasticNetwork,
+    Rule,
+    Whole,
+    engine_for,
+    episode,
+)
+from neuro_eqprop.spiking.sprout import Sprout, lessons_of, sprout
+
+CENTERED = episode(beta=0.5, centered=True, free=10, settle=6, window=4)
+ONE_SIDED = episode(beta=0.5, centered=False, free=10, settle=6, window=4)
+SYNAPSES = Synapses((("input->hidden", 3, 20), ("output->hidden", 2, 1), ("always->output", 1, 0)))
+ENGINE = engine_for(0.1, gap=1.0, window=4, scale=1 / 128, seed=5)
+
+
+@cache
+def three_classes() -> tuple[Array, Array, Network, dict[str, Array]]:
+    """Digits 0, 1 and 2 with their targets, and a network that is to tell them apart."""
+    train = digits().train
+    rows = np.flatnonzero(train.y < 3)[:100]
+    net = layered(64, (32,), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
+    return train.x[rows], one_hot(train.y[rows], 3), net, start(net)
+
+
+def start(net: Network) -> dict[str, Array]:
+    params = initialise(net, np.random.default_rng(0))
+    return {name: value + (0.0 if "->" in name else 0.3) for name, value in params.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What to learn from a number of lessons."""
+
+    code: Code
+    rule: Rule
+    lessons: int = 8
+    theta: float = 2.0**-8
+    limit: float = 2.0
+    flaws: Flaws = Flaws()  # noqa: RUF009 - frozen
+    first: int = 0
+
+
+def task(case: Case) -> tuple[PlasticNetwork, Lessons]:
+    x, target, net, params = three_classes()
+    coding = Coding(case.code, theta=case.theta)
+    how = Sprout(coding, case.rule, case.limit, 1e-3, case.flaws)
+    stimulus = lessons_of(net, x[: case.lessons], target[: case.lessons], coding)
+    rates = np.linspace(0.1, 0.02, case.lessons)
+    return sprout(net, params, how), Lessons(stimulus, rates, case.first)
+
+
+def learn(on: str, plastic: PlasticNetwork, lessons: Lessons) -> Learned:
+    return load_learner(on).learn(plastic, lessons, synapses=SYNAPSES, watch=nobody)
+
+
+CASES = {
+    "rate": Case(Code.RATE, Rule(CENTERED, 5.0)),
+    "rate, one-sided": Case(Code.RATE, Rule(ONE_SIDED, 5.0)),
+    "rate, batch": Case(Code.RATE, Rule(CENTERED, 5.0, batch=3)),
+    "rate, run on": Case(Code.RATE, Rule(CENTERED, 5.0, fresh=False)),
+    "rate, clipped": Case(Code.RATE, Rule(CENTERED, 5.0), limit=0.3),
+    "rate, flaws": Case(Code.RATE, Rule(CENTERED, 5.0), flaws=Flaws(0.2, 0.1, 0.1, seed=3)),
+    "rate, whole": Case(Code.RATE, Rule(CENTERED, 5.0, numbers=Whole(7))),
+    "rate, whole, later": Case(Code.RATE, Rule(CENTERED, 5.0, 3, numbers=Whole(7)), first=9),
+    "rate, whole, apart": Case(
+        Code.RATE, Rule(CENTERED, 5.0, numbers=Whole(7, 6, 5)), flaws=Flaws(asymmetric=True)
+    ),
+    "rate, whole, run on": Case(Code.RATE, Rule(CENTERED, 5.0, fresh=False, numbers=Whole(7))),
+    "rate, engine": Case(Code.RATE, Rule(CENTERED, 5.0, numbers=ENGINE)),
+    "rate, engine, later": Case(Code.RATE, Rule(CENTERED, 5.0, numbers=ENGINE), first=4),
+    "graded": Case(Code.GRADED, Rule(CENTERED, 5.0)),
+    "graded, one-sided": Case(Code.GRADED, Rule(ONE_SIDED, 5.0)),
+    "graded, theta": Case(Code.GRADED, Rule(CENTERED, 5.0), theta=0.01),
+    "graded, batch": Case(Code.GRADED, Rule(CENTERED, 5.0, batch=3)),
+    "graded, whole": Case(Code.GRADED, Rule(CENTERED, 5.0, numbers=Whole(7))),
+}
+
+
+def check_equal(a: Learned, b: Learned) -> None:
+    for name, weight in a.weights.items():
+        np.testing.assert_array_equal(weight, b.weights[name])
+    for name, tag in a.tags.items():
+        np.testing.assert_array_equal(tag, b.tags[name])
+    np.testing.assert_array_equal(a.story, b.story)
+    np.testing.assert_allclose(a.drive, b.drive, rtol=0, atol=1e-12)
+    assert a.counts == b.counts
+    assert (a.saturated, a.clipped, a.overflows) == (b.saturated, b.clipped, b.overflows)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_emulator_learns_what_the_reference_does_bit_for_bit(name: str) -> None:
+    plastic, lessons = task(CASES[name])
+    a, b = learn("reference", plastic, lessons), learn("emulator", plastic, lessons)
+    check_equal(a, b)
+    moved = a.weights["input->hidden"] - plastic.projection("input->hidden").weight
+    assert np.count_nonzero(moved) > 100
+    assert np.ptp(a.story[..., 2]) > 0
+
+
+@pytest.mark.parametrize("code", [Code.RATE, Code.GRADED])
+def test_they_are_equal_after_a_hundred_lessons(code: Code) -> None:
+    case = Case(code, Rule(CENTERED, 5.0), lessons=100)
+    plastic, lessons = task(case)
+    check_equal(learn("reference", plastic, lessons), learn("emulator", plastic, lessons))
+
+
+@pytest.mark.parametrize("which", ["looped", "deep", "tanh"])
+def test_they_are_equal_on_other_networks(which: str) -> None:
+    x, target, _, _ = three_classes()
+    rate = TANH if which == "tanh" else HARD_SIGMOID
+    if which == "looped":
+        net = looped(64, 12, 3, hidden_rate=rate, output_rate=HARD_SIGMOID, bound=None)
+    else:
+        net = layered(64, (9, 7), 3, hidden_rate=rate, output_rate=HARD_SIGMOID, feedback=0.5)
+    code = Code.GRADED if which == "tanh" else Code.RATE
+    coding = Coding(code, theta=2.0**-8)
+    plastic = sprout(net, start(net), Sprout(coding, Rule(CENTERED, 5.0), 2.0, 1e-3))
+    lessons = Lessons(lessons_of(net, x[:6], target[:6], coding), np.full(6, 0.1))
+    learned = [
+        load_learner(on).learn(plastic, lessons, synapses=Synapses(), watch=nobody)
+        for on in ("reference", "emulator")
+    ]
+    check_equal(*learned)
+    if which == "looped":
+        loop = learned[0].weights["hidden->hidden"]
+        np.testing.assert_array_equal(loop, loop.T)
+
+
+def test_the_emulator_may_be_stopped_between_lessons(monkeypatch: pytest.MonkeyPatch) -> None:
+    from neuro_eqprop.backends import emulator_learning
+
+    plastic, lessons = task(CASES["rate, run on"])
+    whole = learn("emulator", plastic, lessons)
+    monkeypatch.setattr(emulator_learning, "AT_ONCE", 1)
+    seen: list[int] = []
+    parts = load_learner("emulator").learn(plastic, lessons, synapses=SYNAPSES, watch=seen.append)
+    assert seen == [1] * 8
+    check_equal(whole, parts)
+
+
+def rate_update(k: int, schedule: Schedule) -> dict[str, Array]:
+    """What rate EqProp asks for with lesson k, at tight equilibria."""
+    x, target, net, params = three_classes()
+    ops, x, target = NumpyOps(), x[k : k + 1], target[k : k + 1]
+    settling = replace(SWEEPS, tolerance=1e-12)
+    phases = relax(field(ops, net, params, x), target, schedule, settling)
+    states = {name: settled.state for name, settled in phases.items()}
+    asked = hebbian(ops, net, x, states=states, schedule=schedule)
+    return {n if "->" in n else f"always->{n}": v.reshape(len(v), -1) for n, v in asked.items()}
+
+
+def cosines(rule: Rule, code: Code, lessons: int = 15) -> dict[str, float]:
+    """By projection, the median cosine of tags with what rate EqProp asks for."""
+    plastic, every = task(Case(code, rule, lessons=lessons))
+    make = three_phase if len(rule.schedule) == 3 else two_phase
+    found: dict[str, list[float]] = {}
+    for k in range(lessons):
+        one = Lessons(every.stimulus.take(k, k + 1), every.rates[k : k + 1])
+        tags = load_learner("emulator").learn(plastic, one, synapses=Synapses(), watch=nobody).tags
+        wanted = rate_update(k, make(beta=0.5, free=2000, nudged=2000))
+        for name, value in wanted.items():
+            found.setdefault(name, []).append(cosine(tags[name], value))
+    return {name: float(np.median(values)) for name, values in found.items()}
+
+
+def test_graded_tags_point_where_rates_do() -> None:
+    schedule = episode(beta=0.5, centered=True, free=16, settle=12, window=4)
+    assert min(cosines(Rule(schedule, 8.0), Code.GRADED).values()) >= 0.98
+
+
+def test_spiking_tags_point_where_rates_do() -> None:
+    schedule = episode(beta=0.5, centered=True, free=32, settle=32, window=32)
+    assert min(cosines(Rule(schedule, 8.0), Code.RATE).values()) >= 0.98
+
+
+def test_whole_tags_point_where_rates_do() -> None:
+    schedule = episode(beta=0.5, centered=True, free=32, settle=32, window=32)
+    assert min(cosines(Rule(schedule, 8.0, numbers=Whole(0)), Code.RATE).values()) >= 0.95
+
+
+def test_with_the_sign_turned_tags_point_the_other_way() -> None:
+    class Turned(Rule):
+        @property
+        def gates(self) -> tuple[float, ...]:
+            return (0.0, 1.0, -1.0)
+
+    schedule = episode(beta=0.5, centered=True, free=16, settle=12, window=4)
+    assert max(cosines(Turned(schedule, 8.0), Code.GRADED, lessons=5).values()) < -0.9
+
+
+@pytest.mark.parametrize("code", [Code.RATE, Code.GRADED])
+def test_three_classes_are_learned(code: Code) -> None:
+    x, target, net, params = three_classes()
+    window = 16 if code is Code.RATE else 4
+    schedule = episode(beta=0.5, centered=True, free=16, settle=16, window=window)
+    coding = Coding(code, theta=2.0**-8)
+    plastic = sprout(net, params, Sprout(coding, Rule(schedule, 8.0), 4.0, 1e-3))
+    order = np.random.default_rng(0).permutation(np.tile(np.arange(100), 3))
+    stimulus = lessons_of(net, x[order], target[order], coding)
+    lessons = Lessons(stimulus, np.full(300, 0.05))
+    learned = load_learner("emulator").learn(plastic, lessons, synapses=SYNAPSES, watch=nobody)
+    right = learned.drive.argmax(axis=1) == target[order].argmax(axis=1)
+    assert right[:30].mean() < 0.8
+    assert right[-100:].mean() >= 0.95
+
+
+@pytest.mark.lava
+def test_the_engine_rounds_as_lava_does() -> None:
+    """Its parts of Lava, given the same numbers: trace, tag and weight bit for bit."""
+    from lava.magma.core.learning.learning_rule import Loihi3FLearningRule
+    from lava.magma.core.learning.learning_rule_applier import LearningRuleApplierBitApprox
+    from lava.magma.core.model.py.connection import LearningConnectionModelBitApproximate as Lava
+
+    rule = Loihi3FLearningRule(
+        dw=f"2^{ENGINE.exponent}*u0*t*y3", dt="2^-7*u0*x1*y1*y2 - u0*t*y3", t_epoch=1
+    )
+    rng = np.random.default_rng(0)
+    shape = (7, 9)
+    w, m = rng.integers(-256, 256, shape), rng.integers(-257, 256, shape)
+    pre, post = rng.integers(0, 128, 9), rng.integers(0, 128, 7)
+    decayed = Lava._decay_trace(pre, 1, 8.0, 0.4)
+    np.testing.assert_array_equal(decayed, rounded(np.exp(-1 / 8.0) * pre, 0.4))
+    for y2, y3 in ((ENGINE.factor, 0), (-ENGINE.factor, 0), (0, 32)):
+        told = {
+            "shape": shape,
+            "u": 1,
+            "weights": w,
+            "tag_1": m,
+            "x1_u": pre[None],
+            "y1_u": post[:, None],
+            "y2_u": np.full((7, 1), y2),
+            "y3_u": np.full((7, 1), y3),
+        }
+        series = rule.active_product_series
+        found = {}
+        for name, target, old in (("weights", "dw", w), ("tag_1", "dt", m)):
+            raw = LearningRuleApplierBitApprox(series[target]).apply(old << 7, **told)
+            found[name] = Lava._stochastic_round_synaptic_variable(name, raw, 0.3) >> 7
+        grown = np.clip(np.floor(pre[None] * post[:, None] * y2 / 1024), *ENDS)
+        grown = np.clip(128.0 * m + grown, *ENDS)
+        grown = np.clip(grown + np.clip(np.floor(-m * y3 / 32) * 128.0, *ENDS), *ENDS)
+        np.testing.assert_array_equal(found["tag_1"], rounded(grown / 128.0, 0.3))
+        asked = np.clip(np.floor(m * y3 / 32) * 2.0 ** (7 + ENGINE.exponent), *ENDS)
+        asked = rounded(np.clip(128.0 * w + asked, *ENDS) / 128.0, 0.3)
+        np.testing.assert_array_equal(found["weights"], asked)
+
+
+def test_the_engine_learns_and_keeps_pairs_nearly_symmetric() -> None:
+    assert isinstance(ENGINE, Engine)
+    plastic, lessons = task(Case(Code.RATE, Rule(CENTERED, 5.0, numbers=ENGINE), lessons=60))
+    learned = learn("emulator", plastic, lessons)
+    there, back = learned.weights["hidden->output"], learned.weights["output->hidden"]
+    assert np.count_nonzero(there != back.T) <= 0.05 * there.size
+    assert not np.array_equal(there, plastic.projection("hidden->output").weight)
