@@ -24,6 +24,7 @@ COMMANDS = {
     "profiles": "the chips: limits, costs and their sources",
     "traces": "look into a trace file",
     "report": "one self-contained page from a run",
+    "claims": "test the claims of the research notes",
     "data": "the data sets: where they are, what is in them",
     "doctor": "what is installed and works here",
 }

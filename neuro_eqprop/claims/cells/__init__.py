@@ -1,0 +1,1 @@
+"""What cells compute: pure functions of arguments and a seed."""

@@ -1,0 +1,93 @@
+"""The angle between the local rule's update and the true gradient, in float64 at equilibrium."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from neuro_eqprop.activations import LINEAR, TANH
+from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.claims.cells.nets import data_of
+from neuro_eqprop.claims.claim import Json
+from neuro_eqprop.data import Dataset, one_hot
+from neuro_eqprop.learn.episode import Settling, relax
+from neuro_eqprop.learn.hebbian import hebbian
+from neuro_eqprop.learn.oracle import cosine, implicit
+from neuro_eqprop.networks import Connection, Network, initialise
+from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.numpy_ops import NumpyOps
+from neuro_eqprop.schedules import Schedule, three_phase, two_phase
+from neuro_eqprop.solve import GaussSeidel
+
+TIGHT = Settling(GaussSeidel(), GaussSeidel(backwards=True), tolerance=1e-13)
+STEPS = 5000
+
+
+def network_of(model: str, hidden: int, data: Dataset) -> Network:
+    """A symmetric network of tanh units with a straight output, or the looped one with free ways.
+
+    `nonsymmetric`: the loop is any matrix, and the way back has weights of its own.
+    """
+    sizes = (data.features, hidden, data.classes)
+    if model == "layered":
+        half = (sizes[1] // 2,) * 2
+        return layered(sizes[0], half, sizes[2], hidden_rate=TANH, output_rate=LINEAR)
+    made = looped(*sizes, hidden_rate=TANH, output_rate=LINEAR, bound=None)
+    if model == "looped":
+        return made
+    ways = tuple(replace(way, symmetric=False) for way in made.connections)
+    return Network(made.layers, (*ways, Connection("output", "hidden", symmetric=False)))
+
+
+def parameters(network: Network, coupling: float, seed: int) -> dict[str, Array]:
+    """Drawn weights, those that close a loop at a spectral norm of `coupling`."""
+    params = initialise(network, np.random.default_rng(seed))
+    for connection in network.connections:
+        if connection.source != network.input.name:
+            weight = params[connection.name]
+            params[connection.name] = weight * (coupling / float(np.linalg.norm(weight, 2)))
+    return params
+
+
+def schedule_of(nudging: str, beta: float) -> Schedule:
+    """One-sided or centered phases that may take as long as they need."""
+    make = two_phase if nudging == "positive" else three_phase
+    return make(beta=beta, free=STEPS, nudged=STEPS)
+
+
+def update(
+    network: Network, params: Mapping[str, Array], x: Array, y: Array, schedule: Schedule
+) -> dict[str, Array]:
+    """What the local rule asks for at equilibrium."""
+    ops = NumpyOps()
+    phases = relax(field(ops, network, params, x), y, schedule, TIGHT)
+    states = {name: settled.state for name, settled in phases.items()}
+    return hebbian(ops, network, x, states=states, schedule=schedule)
+
+
+def flat(parts: Mapping[str, Array]) -> Array:
+    """All parameters as one vector."""
+    return np.concatenate([np.ravel(parts[name]) for name in sorted(parts)])
+
+
+def cosines(arguments: Mapping[str, Any], seed: int) -> Json:
+    """For each beta the cosine over all parameters, and the ratio of the norms."""
+    data = data_of(arguments)
+    network = network_of(arguments["model"], arguments["hidden"], data)
+    params = parameters(network, arguments["coupling"], seed)
+    rows = np.random.default_rng([seed, 1]).permutation(len(data.train))[: arguments["samples"]]
+    x, y = data.train.x[rows], one_hot(data.train.y[rows], data.classes)
+    truth = {name: -slope for name, slope in implicit(network, params, x, y).items()}
+    found: Json = {"cosine": [], "ratio": [], "beta": list(arguments["betas"])}
+    for beta in arguments["betas"]:
+        asked = update(network, params, x, y, schedule_of(arguments["nudging"], beta))
+        found["cosine"].append(cosine(flat(asked), flat(truth)))
+        sizes = [float(np.linalg.norm(flat(each))) for each in (asked, truth)]
+        found["ratio"].append(sizes[0] / sizes[1])
+        if beta == min(arguments["betas"]):
+            found["by_parameter"] = {n: cosine(asked[n], truth[n]) for n in sorted(truth)}
+    return found

@@ -1,0 +1,60 @@
+"""Accuracy over a grid of beta and learning rate at one damping of the settling.
+
+`learn.train` settles by sweeps, which have no damping; so the episode is put together here from
+the same parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from neuro_eqprop.claims.cells.nets import Trained, begin, data_of, study_of
+from neuro_eqprop.claims.claim import Json
+from neuro_eqprop.data import Dataset, batches, one_hot
+from neuro_eqprop.learn.episode import Settling, relax
+from neuro_eqprop.learn.hebbian import hebbian
+from neuro_eqprop.rate import spectral
+from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.torch_ops import TorchOps
+from neuro_eqprop.solve import Damped
+from neuro_eqprop.study.settings import Study
+
+
+@torch.no_grad()
+def damped(study: Study, data: Dataset, damping: float) -> Trained:
+    """Train with damped synchronous steps."""
+    network, ops = study.network(data), TorchOps()
+    params = {n: ops.bring(v) for n, v in begin(study, network).params.items()}
+    stepper = torch.optim.Adam(list(params.values()), lr=study.learning_rate)
+    settling = Settling(Damped(damping), Damped(damping), measured=False)
+    schedule = study.recipe().schedule()
+    x, y = ops.bring(data.train.x), ops.bring(one_hot(data.train.y, data.classes))
+    for epoch in range(study.epochs):
+        for rows in batches(data.train, study.batch, np.random.default_rng([study.seed, epoch])):
+            chosen = torch.from_numpy(rows)
+            phases = relax(field(ops, network, params, x[chosen]), y[chosen], schedule, settling)
+            states = {name: settled.state for name, settled in phases.items()}
+            asked = hebbian(ops, network, x[chosen], states=states, schedule=schedule)
+            for name, value in params.items():
+                value.grad = asked[name] * (-1.0 / len(rows))
+            stepper.step()
+            for name, kept in spectral.keep_bounds(ops, network, params).items():
+                params[name].copy_(kept)
+    return Trained(network, {name: value.numpy() for name, value in params.items()}, data)
+
+
+def grid(arguments: Mapping[str, Any], seed: int) -> Json:
+    """Test accuracy for each pair of beta and learning rate."""
+    data, study = data_of(arguments), study_of(arguments, seed)
+    rows = []
+    for beta in arguments["betas"]:
+        for rate in arguments["rates"]:
+            changed = replace(study, beta=beta, learning_rate=rate)
+            accuracy = damped(changed, data, arguments["damping"]).accuracy()
+            rows.append({"beta": beta, "rate": rate, "test_accuracy": accuracy})
+    return {"rows": rows}

@@ -1,0 +1,128 @@
+"""Bytes of tensors alive at once in one training step: EqProp, BPTT, feed-forward backpropagation.
+
+Counted, not sampled: after every operation of torch the sizes of all storages that it made and
+that are still alive are summed. Parameters and data, which all ways share, are not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from neuro_eqprop.activations import LINEAR, TANH
+from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.claims.cells.twin import twin
+from neuro_eqprop.claims.claim import Json
+from neuro_eqprop.learn.episode import SWEEPS, relax
+from neuro_eqprop.learn.hebbian import hebbian
+from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.torch_ops import TorchOps
+from neuro_eqprop.schedules import three_phase
+from neuro_eqprop.solve import GaussSeidel, Stop, solve
+
+INPUTS, CLASSES = 64, 10
+
+
+class Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Watches which storages live."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.known: dict[int, tuple[StorageWeakRef, int]] = {}
+        self.peak = 0
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401
+        """Do the operation, then count."""
+        out = func(*args, **(kwargs or {}))
+        given = {id_of(t) for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)}
+        self.known = {k: v for k, v in self.known.items() if not v[0].expired()}  # type: ignore[no-untyped-call]
+        for made in tree_leaves(out):
+            # What an operation was given and returns, as a view does, is not new.
+            if isinstance(made, torch.Tensor) and id_of(made) not in given:
+                storage = made.untyped_storage()
+                weak = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+                self.known[id_of(made)] = (weak, storage.nbytes())
+        self.peak = max(self.peak, sum(size for _, size in self.known.values()))
+        return out
+
+
+def id_of(tensor: torch.Tensor) -> int:
+    """The identity of the memory behind a tensor."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+@contextmanager
+def counting() -> Iterator[Live]:
+    """Count inside."""
+    with Live() as live:
+        yield live
+
+
+def network_of(arguments: Mapping[str, Any]) -> Network:
+    """A looped network, or a chain of so many hidden layers."""
+    width, depth = arguments["width"], arguments["depth"]
+    if arguments["model"] == "looped":
+        return looped(INPUTS, width, CLASSES, hidden_rate=TANH, output_rate=LINEAR, bound=None)
+    return layered(INPUTS, (width,) * depth, CLASSES, hidden_rate=TANH, output_rate=LINEAR)
+
+
+def eqprop(network: Network, params: dict[str, torch.Tensor], x: Any, y: Any, steps: int) -> int:  # noqa: ANN401
+    """The peak of one centered episode and its update."""
+    schedule = three_phase(beta=0.22, free=steps, nudged=max(1, steps // 2))
+    ops = TorchOps()
+    with torch.no_grad(), counting() as live:
+        phases = relax(field(ops, network, params, x), y, schedule, SWEEPS)
+        states = {name: settled.state for name, settled in phases.items()}
+        del phases
+        hebbian(ops, network, x, states=states, schedule=schedule)
+    return live.peak
+
+
+def bptt(network: Network, params: dict[str, torch.Tensor], x: Any, y: Any, steps: int) -> int:  # noqa: ANN401
+    """The peak of backpropagation through the same free steps."""
+    leaves = {name: value.clone().requires_grad_() for name, value in params.items()}
+    ops = TorchOps()
+    with counting() as live:
+        free = field(ops, network, leaves, x)
+        stop = Stop(None, steps, measured=False)
+        settled = solve(free, free.rest(), GaussSeidel(), stop)
+        (0.5 * (settled.state[network.output.name] - y) ** 2).sum().backward()
+    return live.peak
+
+
+def feedforward(network: Network, x: Any, y: Any) -> int:  # noqa: ANN401
+    """The peak of ordinary backpropagation through the feed-forward twin."""
+    net = twin([layer.size for layer in network.layers], "tanh", 0)
+    with counting() as live:
+        (0.5 * (net(x) - y) ** 2).sum().backward()
+    return live.peak
+
+
+def peaks(arguments: Mapping[str, Any], seed: int) -> Json:
+    """Bytes of each way."""
+    network, ops = network_of(arguments), TorchOps()
+    rng = np.random.default_rng(seed)
+    params = {name: ops.bring(value) for name, value in initialise(network, rng).items()}
+    x = ops.bring(rng.random((arguments["batch"], INPUTS)))
+    y = ops.bring(np.eye(CLASSES)[rng.integers(0, CLASSES, arguments["batch"])])
+    steps = arguments["steps"]
+    return {
+        "eqprop": eqprop(network, params, x, y, steps),
+        "bptt": bptt(network, params, x, y, steps),
+        "feedforward": feedforward(network, x, y),
+        "parameters": int(sum(value.nbytes for value in params.values())),
+    }

@@ -1,0 +1,29 @@
+"""A cell that does as it is told, to try out executors."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from neuro_eqprop.claims.claim import Json, UndecidedError
+
+
+def probe(arguments: Mapping[str, Any], seed: int) -> Json:
+    """Work, fail, sleep or die: what `do` says."""
+    match arguments["do"]:
+        case "fail":
+            raise ValueError("told to fail")
+        case "undecided":
+            raise UndecidedError("told to be")
+        case "sleep":
+            time.sleep(float(arguments["seconds"]))
+        case "die":
+            os._exit(3)
+    draws = np.random.default_rng(seed).standard_normal((300, 300))
+    began = time.perf_counter()
+    total = float((draws @ draws.T @ draws).sum())
+    return {"total": total, "seconds": time.perf_counter() - began}

@@ -1,0 +1,116 @@
+"""Figures as data, drawn by matplotlib so that the same data gives the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from io import BytesIO
+from typing import Any
+
+
+class Mark(Enum):
+    """How a series is drawn."""
+
+    LINE = "line"
+    BAR = "bar"
+    POINTS = "points"
+    HEAT = "heat"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values over x, with the ends of their intervals where there are some."""
+
+    label: str
+    x: Sequence[float] | Sequence[str]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One pair of axes; `threshold` is drawn as a dashed line. A heat map has rows as series."""
+
+    title: str
+    x: str
+    y: str
+    series: tuple[Series, ...]
+    mark: Mark = Mark.LINE
+    log_x: bool = False
+    log_y: bool = False
+    threshold: float | None = None
+
+
+STYLE = {"svg.hashsalt": "neuro_eqprop", "svg.fonttype": "none", "pdf.fonttype": 42}
+
+
+def draw(chart: Chart, *, form: str) -> bytes:
+    """The chart as `svg` or `pdf`, without a date in it."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None, "ModDate": None}}
+    if form not in dates:
+        raise ValueError(f"a figure is drawn as {' or '.join(dates)}, not as {form!r}")
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        {Mark.BAR: bars, Mark.HEAT: heat}.get(chart.mark, lines)(axes, chart)
+        axes.set(title=chart.title, xlabel=chart.x, ylabel=chart.y)
+        if chart.threshold is not None:
+            axes.axhline(chart.threshold, linestyle="--", color="black", linewidth=1)
+        if chart.log_x:
+            axes.set_xscale("log")
+        if chart.log_y:
+            axes.set_yscale("log")
+        buffer = BytesIO()
+        figure.savefig(buffer, format=form, metadata=dates[form])
+    return buffer.getvalue()
+
+
+def errors(series: Series) -> list[list[float]] | None:
+    """How far the interval reaches below and above each value."""
+    if series.low is None or series.high is None:
+        return None
+    down = [max(0.0, y - low) for y, low in zip(series.y, series.low, strict=True)]
+    up = [max(0.0, high - y) for y, high in zip(series.y, series.high, strict=True)]
+    return [down, up]
+
+
+def lines(axes: Any, chart: Chart) -> None:  # noqa: ANN401
+    """Lines through values, or points alone."""
+    style = "none" if chart.mark is Mark.POINTS else "-"
+    for each in chart.series:
+        axes.errorbar(
+            each.x,
+            each.y,
+            yerr=errors(each),
+            label=each.label,
+            marker="o",
+            markersize=4,
+            linestyle=style,
+            capsize=3,
+        )
+    axes.legend(fontsize="small")
+
+
+def bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401
+    """Bars side by side, a colour for each series."""
+    width = 0.8 / len(chart.series)
+    for k, each in enumerate(chart.series):
+        places = [n - 0.4 + width * (k + 0.5) for n in range(len(each.y))]
+        axes.bar(places, each.y, width, yerr=errors(each), label=each.label, capsize=3)
+    axes.set_xticks(range(len(chart.series[0].x)), [str(x) for x in chart.series[0].x])
+    if len(chart.series) > 1:
+        axes.legend(fontsize="small")
+
+
+def heat(axes: Any, chart: Chart) -> None:  # noqa: ANN401
+    """Values over a grid: x along a series, series from bottom to top."""
+    columns, rows = list(map(float, chart.series[0].x)), [float(s.label) for s in chart.series]
+    mesh = axes.contourf(columns, rows, [list(each.y) for each in chart.series], levels=20)
+    axes.figure.colorbar(mesh)

@@ -1,0 +1,85 @@
+"""The functions that cells name, and how one cell is carried out.
+
+A function takes its arguments as a mapping and a seed, and returns JSON. When what a function
+computes changes, its version goes up: results of the old one are then not taken for the new.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, TypeAlias
+
+from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.claims.claim import Cell, Json, Outcome, UndecidedError, canonical
+
+Function: TypeAlias = Callable[[Mapping[str, Any], int], Json]
+
+FUNCTIONS: Mapping[str, tuple[str, int]] = {
+    "gradient": ("gradient:cosines", 1),
+    "contest": ("contest:contest", 1),
+    "lipschitz": ("lipschitz:constants", 1),
+    "accuracy": ("training:accuracies", 1),
+    "annealing": ("training:annealed", 1),
+    "continual": ("continual:forgetting", 1),
+    "memory": ("memory:peaks", 1),
+    "settling": ("settling:settling", 1),
+    "landscape": ("landscape:landscape", 1),
+    "kernel": ("kernel:times", 1),
+    "cost": ("cost:times", 1),
+    "deq": ("deq:side_by_side", 1),
+    "joules": ("joules:ratios", 1),
+    "grid": ("grid:grid", 1),
+    "transformer": ("pending:transformer", 0),
+    "toroidal": ("pending:toroidal", 0),
+    "modern": ("pending:modern", 0),
+    "predictive": ("pending:predictive", 0),
+    "corrected": ("pending:corrected", 0),
+    "cifar": ("pending:cifar", 0),
+    "text": ("pending:text", 0),
+    "algorithmic": ("pending:algorithmic", 0),
+    "generative": ("pending:generative", 0),
+    "probe": ("probe:probe", 1),
+}
+"""By name: the module in `neuro_eqprop.claims.cells` with the function, and its version."""
+
+
+def home(name: str) -> tuple[str, int]:
+    """Where a function lives, and its version."""
+    if name not in FUNCTIONS:
+        raise UnknownNameError("cell function", name, FUNCTIONS)
+    return FUNCTIONS[name]
+
+
+def version(name: str) -> int:
+    """The version of a function."""
+    return home(name)[1]
+
+
+def find(name: str) -> Function:
+    """The function of that name."""
+    module, _, there = home(name)[0].partition(":")
+    found: Function = getattr(import_module(f"neuro_eqprop.claims.cells.{module}"), there)
+    return found
+
+
+def perform(cell: Cell) -> Outcome:
+    """Carry out a cell on one thread, so that its bits do not depend on its company."""
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    began, threads = time.perf_counter(), torch.get_num_threads()
+    values, error = Json(), None
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(limits=1):
+            values = find(cell.function)(cell.arguments, cell.seed)
+            canonical(values)
+    except UndecidedError as reason:
+        values, error = {}, f"undecided: {reason}"
+    except Exception as fault:  # a cell that fails must not take the others with it
+        values, error = {}, f"{type(fault).__name__}: {fault}"
+    finally:
+        torch.set_num_threads(threads)
+    return Outcome(cell, values, error, time.perf_counter() - began)

@@ -1,0 +1,62 @@
+"""Whether the multi-scale network reaches 50 % on CIFAR-10."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neuro_eqprop.claims.claim import (
+    Budget,
+    Cell,
+    Claim,
+    Outcomes,
+    Verdict,
+    above,
+    column,
+    verdict,
+)
+from neuro_eqprop.claims.design import meanings, over_seeds, percent, sample
+from neuro_eqprop.claims.intervals import student
+
+SIZES = {
+    Budget.SMALL: {"seeds": 1, "images": 5000, "tests": 2000, "epochs": 3},
+    Budget.FULL: {"seeds": 3, "images": 20000, "tests": 10000, "epochs": 6},
+}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "multi-scale": {},
+}
+
+
+def cells(budget: Budget) -> tuple[Cell, ...]:
+    """Each variant."""
+    size = SIZES[budget]
+    made: list[Cell] = []
+    for name, variant in VARIANTS.items():
+        told = {**sample(size, "cifar10"), "epochs": size["epochs"], **variant}
+        made += over_seeds(name, "cifar", told, size["seeds"])
+    return tuple(made)
+
+
+def judge(outcomes: Outcomes) -> Verdict:
+    """The test accuracy against the threshold."""
+    found = student(column(outcomes, "multi-scale", "test_accuracy"))
+    note = f"The test accuracy is {percent(found)}."
+    return verdict(above(found, 0.5), found, note)
+
+
+CLAIM = Claim(
+    id="hierarchical-cifar",
+    statement="A multi-scale hierarchical EqProp network reaches 50 to 65 % on CIFAR-10.",
+    source="001, 002: 50, 60, 65 %",
+    threshold="test accuracy above 50 %",
+    method=(
+        "The multi-scale network on {images} CIFAR-10 images, {epochs} epochs, {seeds} seeds, "
+        "where the data is present."
+    ),
+    sizes=SIZES,
+    cells=cells,
+    judge=judge,
+    meaning=meanings(
+        "Natural images are in reach.",
+        "Natural images need another network.",
+    ),
+)

@@ -1,0 +1,54 @@
+"""Whether networks with symmetric weights fail to train."""
+
+from __future__ import annotations
+
+from neuro_eqprop.claims.claim import (
+    Budget,
+    Cell,
+    Claim,
+    Outcomes,
+    Verdict,
+    below,
+    column,
+    verdict,
+)
+from neuro_eqprop.claims.design import meanings, over_seeds, percent
+from neuro_eqprop.claims.intervals import student
+from neuro_eqprop.claims.rows.multi_seed import SIZES, arguments
+
+
+def cells(budget: Budget) -> tuple[Cell, ...]:
+    """The symmetric looped network; the symmetric transformer beside it."""
+    size = SIZES[budget]
+    looped = over_seeds("looped", "accuracy", arguments("looped", size), size["seeds"])
+    token = {"attention": "linear", "tokens": 16, "symmetric": True, "dataset": "mnist"}
+    other = over_seeds("transformer", "transformer", token, size["seeds"], needed=False)
+    return looped + other
+
+
+def judge(outcomes: Outcomes) -> Verdict:
+    """Accuracy of the symmetric network against the notes' failure."""
+    found = student(column(outcomes, "looped", "test_accuracy"))
+    note = f"With symmetric weights the looped network reaches {percent(found)} on the digits."
+    return verdict(below(found, 0.15), found, note)
+
+
+CLAIM = Claim(
+    id="symmetric-saturates",
+    statement="In symmetric mode training saturates and fails.",
+    source="003: 10.2 % on MNIST",
+    threshold="test accuracy below 15 % (chance is 10 %)",
+    method=(
+        "The looped network of 128 tanh units with a symmetric loop, {images} digits, "
+        "{looped_epochs} epochs, {seeds} seeds."
+    ),
+    sizes=SIZES,
+    cells=cells,
+    judge=judge,
+    meaning=meanings(
+        "Avoid symmetric weights.",
+        "Symmetric weights train well; what failed in the notes was a map that is not the "
+        "gradient of its energy (the state inside its own tanh, and a normaliser summed over the "
+        "wrong axis).",
+    ),
+)

@@ -1,0 +1,62 @@
+"""Whether EqProp classifies text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neuro_eqprop.claims.claim import (
+    Budget,
+    Cell,
+    Claim,
+    Outcomes,
+    Verdict,
+    above,
+    column,
+    verdict,
+)
+from neuro_eqprop.claims.design import meanings, over_seeds, percent, sample
+from neuro_eqprop.claims.intervals import student
+
+SIZES = {
+    Budget.SMALL: {"seeds": 1, "images": 6000, "tests": 872, "epochs": 3},
+    Budget.FULL: {"seeds": 3, "images": 60000, "tests": 872, "epochs": 4},
+}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "text": {},
+}
+
+
+def cells(budget: Budget) -> tuple[Cell, ...]:
+    """Each variant."""
+    size = SIZES[budget]
+    made: list[Cell] = []
+    for name, variant in VARIANTS.items():
+        told = {**sample(size, "sst2"), "epochs": size["epochs"], **variant}
+        made += over_seeds(name, "text", told, size["seeds"])
+    return tuple(made)
+
+
+def judge(outcomes: Outcomes) -> Verdict:
+    """The accuracy against the threshold."""
+    found = student(column(outcomes, "text", "test_accuracy"))
+    note = f"The accuracy is {percent(found)}."
+    return verdict(above(found, 0.77), found, note)
+
+
+CLAIM = Claim(
+    id="text-sst2",
+    statement="EqProp reaches 77 % on SST-2.",
+    source="002, 003: 77, 80 %",
+    threshold="accuracy on the development set above 77 %",
+    method=(
+        "The text model on {images} sentences of SST-2, {epochs} epochs, {seeds} seeds, where "
+        "the data is present."
+    ),
+    sizes=SIZES,
+    cells=cells,
+    judge=judge,
+    meaning=meanings(
+        "Short texts are in reach.",
+        "Text needs another model.",
+    ),
+)

@@ -1,0 +1,152 @@
+"""`neuro-eqprop claims`: the claims of the research notes, tested."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from neuro_eqprop.cli.base import Command, Json, WrongWordsError, positive_float, positive_int
+
+if TYPE_CHECKING:
+    from neuro_eqprop.claims.claim import Claim, Outcome
+    from neuro_eqprop.claims.executor import Executor
+
+RESULTS = Path("claims-results")
+SHIPPED = Path("docs/claims")
+"""Where the results of the published page are kept."""
+DEADLINE = 1800.0
+COLOURS = {"confirmed": "green", "refuted": "red", "undecided": "yellow", None: "dim"}
+
+
+def options(parser: ArgumentParser) -> None:
+    """Which claims, how thoroughly, and where to."""
+    add = parser.add_argument
+    add(
+        "words", nargs="*", metavar="ID", help="claims to test (all if none), or `list`, or `paper`"
+    )
+    add("--budget", choices=("small", "full"), default="small", help="minutes, or up to two hours")
+    add("--out", type=Path, metavar="DIR", help=f"results ({RESULTS}), or the files of `paper`")
+    add("--results", type=Path, metavar="DIR", help="for `list` and `paper`: results to read")
+    add("--page", type=Path, metavar="FILE.md", help="the page of the verdicts (OUT/claims.md)")
+    cores = min(4, os.cpu_count() or 1)
+    add("--workers", type=positive_int, default=cores, help=f"processes side by side ({cores})")
+    add("--scheduler", metavar="ADDRESS", help="of a Dask cluster, instead of workers here")
+    add("--deadline", type=positive_float, default=DEADLINE, help="seconds for each cell (1800)")
+
+
+def run(args: Namespace) -> Json:
+    """List, test, or write for a manuscript."""
+    from neuro_eqprop.claims.rows import claims
+
+    if args.words[:1] in (["list"], ["paper"]):
+        if len(args.words) > 1:
+            raise WrongWordsError(f"claims {args.words[0]} takes no claim, but all that are known")
+        return listing(args) if args.words == ["list"] else manuscript(args)
+    return test(args, claims(args.words))
+
+
+def folders(args: Namespace, given: Path | None) -> list[Path]:
+    """Where results are looked for."""
+    if args.results is not None:
+        return [args.results]
+    return [given] if given is not None else [RESULTS, SHIPPED]
+
+
+def listing(args: Namespace) -> Json:
+    """Every claim with the last verdict known."""
+    from neuro_eqprop.claims.judging import known
+    from neuro_eqprop.claims.report import as_json
+    from neuro_eqprop.claims.rows import claims
+
+    rows: list[Json] = []
+    for claim in claims():
+        found = known(claim, folders(args, args.out))
+        nothing: Json = dict.fromkeys(("finding", "value", "interval", "seeds", "note"))
+        told = nothing if found is None else as_json(found)
+        rows.append({**told, "id": claim.id, "statement": claim.statement, "source": claim.source})
+    return {"claims": rows}
+
+
+def manuscript(args: Namespace) -> Json:
+    """LaTeX and figures of what is confirmed."""
+    from neuro_eqprop.claims import paper
+    from neuro_eqprop.claims.judging import known
+    from neuro_eqprop.claims.rows import claims
+
+    if args.out is None:
+        raise WrongWordsError("claims paper needs --out DIR for the files it writes")
+    found = [known(claim, folders(args, None)) for claim in claims()]
+    made = paper.write([each for each in found if each is not None], args.out)
+    return {"out": str(args.out), "files": [str(path) for path in made]}
+
+
+def executor(args: Namespace) -> Executor:
+    """Where cells run."""
+    from neuro_eqprop.claims.executor import Dask, Processes, Serial
+
+    if args.scheduler is not None:
+        return Dask(args.scheduler)
+    return Processes(args.workers) if args.workers > 1 else Serial()
+
+
+def test(args: Namespace, chosen: Sequence[Claim]) -> Json:
+    """Run what is missing, judge, and write the page."""
+    from neuro_eqprop.claims import report
+    from neuro_eqprop.claims.claim import Budget
+    from neuro_eqprop.claims.judging import carry_out, judged, pending
+    from neuro_eqprop.claims.rows import claims
+    from neuro_eqprop.cli.progress import bar
+
+    budget, out = Budget(args.budget), args.out or RESULTS
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file; --out names a folder for the results")
+    with bar(f"claims, {budget.value} budget", len(pending(chosen, budget, out))) as advance:
+
+        def watch(outcome: Outcome) -> None:
+            advance(1, f"cells, {outcome.cell.function}")
+
+        found = carry_out(
+            chosen, budget, out, executor=executor(args), deadline=args.deadline, watch=watch
+        )
+    everything = [judged(claim, budget, out) for claim in claims()]
+    page = args.page or out / "claims.md"
+    words = f"neuro-eqprop claims --budget {budget.value}"
+    report.write([e for e in everything if e is not None], out, page=page, command=words)
+    return {
+        "budget": budget.value,
+        "out": str(out),
+        "page": str(page),
+        "claims": [report.as_json(each) for each in found],
+    }
+
+
+def show(outcome: Json, console: Console) -> None:
+    """A line for each claim."""
+    if "files" in outcome:
+        for name in outcome["files"]:
+            console.print(escape(name))
+        return
+    table = Table("claim", "finding", "value", "95 % interval", "in short")
+    for row in outcome["claims"]:
+        finding, ends = row["finding"], row["interval"]
+        colour = COLOURS[finding]
+        table.add_row(
+            row["id"],
+            f"[{colour}]{finding or 'not run'}[/{colour}]",
+            "" if row["value"] is None else f"{row['value']:.4g}",
+            "" if ends is None else f"{ends[0]:.3g} .. {ends[1]:.3g}",
+            escape(row["note"] or row["statement"]),
+        )
+    console.print(table)
+    if "page" in outcome:
+        console.print(f"page: {escape(outcome['page'])}")
+
+
+COMMAND = Command("claims", "test the claims of the research notes", options, run, show)
