@@ -52,14 +52,12 @@ def listing() -> list[Json]:
 
 def get(name: str, to: Path | None) -> Json:
     """Fetch the files of one; a data set without files needs nothing."""
-    from neuro_eqprop.arrays import UnknownNameError
     from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.data import CATALOGUE, NAMES, DataError, missing
+    from neuro_eqprop.data import DataError, missing
+    from neuro_eqprop.data.catalogue import entry_of
     from neuro_eqprop.data.places import home
 
-    if name not in CATALOGUE:
-        raise UnknownNameError("data set", name, NAMES)
-    entry = CATALOGUE[name]
+    entry = entry_of(name)
     if not entry.files:
         if lacking := missing(entry):
             raise DataError(f"data set {name!r} {lacking}")

@@ -84,18 +84,23 @@ CATALOGUE: Mapping[str, Entry] = {entry.name: entry for entry in ENTRIES}
 NAMES = tuple(CATALOGUE)
 
 
+def entry_of(name: str) -> Entry:
+    """The data set of that name in the list."""
+    if name not in CATALOGUE:
+        raise UnknownNameError("data set", name, NAMES)
+    return CATALOGUE[name]
+
+
 def load(name: str) -> Dataset:
     """The data set of that name, or in the `.npz` file of that path."""
     if is_own(name):
         return own(Path(name))
-    if name not in CATALOGUE:
-        raise UnknownNameError("data set", name, NAMES)
-    return CATALOGUE[name].load()
+    return entry_of(name).load()
 
 
 def find(name: str) -> Path | None:
     """The folder that holds the files of a data set, if one does."""
-    return find_any(name, CATALOGUE[name].files)
+    return find_any(name, entry_of(name).files)
 
 
 def place(entry: Entry) -> str:
