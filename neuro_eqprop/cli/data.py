@@ -52,15 +52,16 @@ def listing() -> list[Json]:
 
 def get(name: str, to: Path | None) -> Json:
     """Fetch the files of one; a data set without files needs nothing."""
-    from neuro_eqprop.arrays import UnknownNameError
     from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.data.catalogue import CATALOGUE, NAMES, place
+    from neuro_eqprop.data import DataError, missing
+    from neuro_eqprop.data.catalogue import entry_of
     from neuro_eqprop.data.places import home
 
-    if name not in CATALOGUE:
-        raise UnknownNameError("data set", name, NAMES)
-    if not CATALOGUE[name].files:
-        return {"name": name, "folder": place(CATALOGUE[name]), "files": []}
+    entry = entry_of(name)
+    if not entry.files:
+        if lacking := missing(entry):
+            raise DataError(f"data set {name!r} {lacking}")
+        return {"name": name, "folder": f"nothing to fetch: {entry.origin}", "files": []}
     from neuro_eqprop.files.fetch import fetch
     from neuro_eqprop.files.manifestfile import manifest
 

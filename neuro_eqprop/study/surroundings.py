@@ -52,8 +52,9 @@ def look() -> list[Finding]:
     browser = next((found for found in map(shutil.which, BROWSERS) if found), None)
     note = browser or "optional: the tests of the report page need one (Debian: chromium)"
     findings.append(Finding("browser", browser is not None, note))
-    for name, place in data.summary().items():
-        here = place != "not here"
-        note = place if here else f"`neuro-eqprop data get {name}` fetches it"
-        findings.append(Finding(f"data set {name}", here, note))
+    places = data.summary()
+    for name, entry in data.CATALOGUE.items():
+        lacking = data.missing(entry)
+        note = lacking or places[name]
+        findings.append(Finding(f"data set {name}", lacking is None, note))
     return findings

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +13,18 @@ import pytest
 
 from neuro_eqprop import data
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
-from neuro_eqprop.data import DataError, Dataset, Split, batches, load, one_hot, read_idx
+from neuro_eqprop.data import (
+    CATALOGUE,
+    DataError,
+    Dataset,
+    Entry,
+    Split,
+    batches,
+    load,
+    missing,
+    one_hot,
+    read_idx,
+)
 
 Spoil = Callable[[bytes], bytes]
 FILES = {
@@ -267,3 +281,27 @@ def test_the_real_files_are_what_the_world_knows(
     assert np.bincount(found.test.y).tolist() == test
     assert (found.features, found.classes, found.shape) == (784, 10, (1, 28, 28))
     assert (found.train.x.min(), found.train.x.max()) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("entry", CATALOGUE.values(), ids=list(CATALOGUE))
+def test_the_list_tells_what_is_loaded(entry: Entry) -> None:
+    if missing(entry):
+        pytest.skip(f"{entry.name} is not here")
+    found = load(entry.name)
+    assert found.name == entry.name
+    assert (found.shape, found.classes) == (entry.shape, entry.classes)
+    assert (len(found.train), len(found.test)) == (entry.train, entry.test)
+
+
+def test_the_list_loads_nothing() -> None:
+    heavy = {"sklearn", "gymnasium", "torch", "h5py"}
+    code = f"""
+import sys
+from neuro_eqprop.cli import main
+assert main(["data", "list", "--json"]) == 0
+assert not {heavy} & set(sys.modules), {heavy} & set(sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    names = [each["name"] for each in json.loads(done.stdout)["datasets"]]
+    assert names == list(CATALOGUE)

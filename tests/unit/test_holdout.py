@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuro_eqprop.arrays import Ints
@@ -39,6 +39,7 @@ def test_the_seed_chooses_the_samples() -> None:
     assert first == sorted(first), "samples keep their order"
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=30), st.floats(0.01, 0.99))
 def test_no_class_is_emptied(labels: list[int], part: float) -> None:
     y = np.array(labels)

@@ -145,7 +145,7 @@ def test_a_network_is_trained_on_them_and_opened_from_elsewhere(
     assert (told["train"], told["test"], told["shape"], told["classes"]) == (32, 8, [4], 4)
     assert "x lies between" in told["note"]
     run = str(tmp_path / "run")
-    quick = ["--hidden", "8", "--epochs", "12", "--batch", "4", "--learning-rate", "0.05"]
+    quick = ["--hidden", "8", "--epochs", "6", "--batch", "8", "--learning-rate", "0.05"]
     told = call("train", "--dataset", "my.npz", *quick, "--out", run)
     assert told["test_accuracy"] >= 0.9
     monkeypatch.chdir(tmp_path)

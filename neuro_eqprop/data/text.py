@@ -1,0 +1,116 @@
+"""SST-2, sentences of film reviews with their sentiment, as sequences of fixed random vectors.
+
+A sentence is cut into lower-case words and marks. Its first `tokens` ones become rows of a table
+E (words + 2, width): E[0] = 0 stands for nothing (padding), E[1] for every word that is not among
+the `words` most frequent of the training sentences, and all entries but those of E[0] are drawn
+from a normal distribution of variance one by `seed`.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.data.dataset import DataError, Dataset, Split
+from neuro_eqprop.data.places import find_any, not_here
+
+NAME, ARCHIVE = "sst2", "SST-2.zip"
+PARTS = ("train.tsv", "dev.tsv")
+FILES = (ARCHIVE, PARTS[0], f"SST-2/{PARTS[0]}")
+"""A folder with one of these holds the data set: the archive as served, or unpacked."""
+TOKENS, WIDTH, WORDS = 32, 16, 5000
+LARGEST = 1 << 26
+"""Bytes of one file of sentences, far above that of the real ones."""
+
+PADDING, UNKNOWN = 0, 1
+TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[^\sa-z0-9]")
+
+
+def sst2(*, tokens: int = TOKENS, width: int = WIDTH, words: int = WORDS, seed: int = 0) -> Dataset:
+    """Sentences as (tokens, width); the development sentences of GLUE are the test."""
+    if min(tokens, width, words) < 1:
+        raise DataError(f"{NAME!r} needs at least one token, width and word")
+    (train, train_y), (test, test_y) = (
+        sentences(*given) for given in zip(raw(), PARTS, strict=True)
+    )
+    known = vocabulary(train, words)
+    table = np.random.default_rng(seed).normal(size=(len(known) + 2, width))
+    table[PADDING] = 0.0
+
+    def split(texts: Sequence[Sequence[str]], labels: Ints) -> Split:
+        return Split(embed(texts, known, table, tokens), labels)
+
+    return Dataset(NAME, split(train, train_y), split(test, test_y), 2, (tokens, width))
+
+
+def raw() -> tuple[bytes, bytes]:
+    """The bytes of the training and the development sentences."""
+    folder = find_any(NAME, FILES)
+    if folder is None:
+        raise not_here(NAME, f"GLUE files ({ARCHIVE}, or {' and '.join(PARTS)})")
+    archive, inner = folder / ARCHIVE, folder / "SST-2"
+    try:
+        if archive.is_file():
+            with zipfile.ZipFile(archive) as packed:
+                first, second = (member(packed, part) for part in PARTS)
+            return first, second
+        place = inner if inner.is_dir() else folder
+        return (place / PARTS[0]).read_bytes(), (place / PARTS[1]).read_bytes()
+    except (OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError(f"{folder} does not hold a whole {NAME!r} ({error})") from error
+
+
+def member(archive: zipfile.ZipFile, part: str) -> bytes:
+    """One file of the archive."""
+    with archive.open(f"SST-2/{part}") as file:
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise DataError(f"{part} of {NAME!r} has more than {LARGEST} bytes; fetch it again")
+    return content
+
+
+def tokenise(text: str) -> list[str]:
+    """The lower-case words and the marks of a text."""
+    return TOKEN.findall(text.lower())
+
+
+def sentences(content: bytes, part: str) -> tuple[list[list[str]], Ints]:
+    """The tokens and the label (0 bad, 1 good) of each line: a sentence, a tab, a label."""
+    try:
+        lines = content.decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{part} of {NAME!r} is not text ({error}); fetch it again") from error
+    if not lines or lines[0].split("\t") != ["sentence", "label"]:
+        raise DataError(f"{part} of {NAME!r} does not start with the line 'sentence<tab>label'")
+    texts, labels = [], []
+    for number, line in enumerate(lines[1:], start=2):
+        text, tab, label = line.rpartition("\t")
+        if not tab or label not in {"0", "1"}:
+            raise DataError(f"{part} of {NAME!r}, line {number}: no sentence, tab and 0 or 1")
+        texts.append(tokenise(text))
+        labels.append(int(label))
+    return texts, np.array(labels, dtype=np.int64)
+
+
+def vocabulary(texts: Iterable[Sequence[str]], words: int) -> dict[str, int]:
+    """The number of each of the most frequent tokens, ties by the alphabet; 0 and 1 are taken."""
+    counts = Counter(token for text in texts for token in text)
+    order = sorted(counts, key=lambda token: (-counts[token], token))
+    return {token: place + 2 for place, token in enumerate(order[:words])}
+
+
+def embed(
+    texts: Sequence[Sequence[str]], known: Mapping[str, int], table: Array, tokens: int
+) -> Array:
+    """The vectors of the first tokens of each text, one after the other."""
+    places = np.full((len(texts), tokens), PADDING)
+    for row, text in enumerate(texts):
+        cut = text[:tokens]
+        places[row, : len(cut)] = [known.get(token, UNKNOWN) for token in cut]
+    return np.asarray(table[places].reshape(len(texts), tokens * table.shape[1]))

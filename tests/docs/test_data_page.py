@@ -1,0 +1,59 @@
+"""The page on data does what it says: its examples run, its table is that of the program."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+from neuro_eqprop.cli import main, parser
+from neuro_eqprop.data import CATALOGUE
+from neuro_eqprop.data.sequences import KINDS
+
+PAGE = Path(__file__).parents[2] / "docs" / "data.md"
+TEXT = PAGE.read_text()
+
+
+def test_the_examples_print_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("gymnasium", reason="gymnasium is not installed")
+    monkeypatch.chdir(tmp_path)
+    example = doctest.DocTestParser().get_doctest(
+        re.sub(r"^```.*$", "", TEXT, flags=re.MULTILINE), {}, PAGE.name, str(PAGE), 0
+    )
+    assert len(example.examples) > 10
+    said: list[str] = []
+    result = doctest.DocTestRunner(verbose=False).run(example, out=said.append)
+    assert result.failed == 0, "".join(said)
+
+
+def test_the_commands_are_understood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    calls = re.findall(r"^neuro-eqprop ([^#\n]+)", TEXT, re.MULTILINE)
+    assert len(calls) == 4
+    for call in calls:
+        words = call.split()
+        parser(words).parse_args(words)
+        if words[1] in {"list", "check"}:
+            assert main(words) == 0
+    assert "embedded" in capsys.readouterr().out
+
+
+def test_every_data_set_is_told_with_its_size() -> None:
+    rows = [line for line in TEXT.splitlines() if line.startswith("| `")]
+    for name, entry in CATALOGUE.items():
+        row = next(line for line in rows if f"`{name}`" in line)
+        sizes = row.rpartition("|")[0].rpartition("|")[2]
+        assert f" {entry.test}" in sizes
+        assert str(entry.train) in sizes
+        if name not in KINDS:
+            assert " x ".join(str(n) for n in entry.shape) in row
+
+
+def test_the_default_lengths_are_those_of_the_program() -> None:
+    for name, kind in KINDS.items():
+        row = next(line for line in TEXT.splitlines() if line.startswith(f"| `{name}` |"))
+        assert f"({kind.length})" in row

@@ -1,0 +1,116 @@
+"""CIFAR-10 from its binary version, packed or not, and files that are not whole."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.data import FOLDER, DataError, load, summary
+from neuro_eqprop.data.cifar import ARCHIVE, RECORD, TEST, TRAIN
+from neuro_eqprop.files.datacheck import verify
+
+
+def contents() -> dict[str, bytes]:
+    """A few records under the names of the real files."""
+    rng = np.random.default_rng(0)
+    found = {}
+    for name in TRAIN + TEST:
+        rows = rng.integers(0, 256, (4, RECORD))
+        rows[:, 0] %= 10
+        found[name] = rows.astype(np.uint8).tobytes()
+    return found
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cifar10").mkdir()
+    return tmp_path / "cifar10"
+
+
+def pack(path: Path, files: dict[str, bytes]) -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in {"readme.html": b"hello", **files}.items():
+            info = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+
+
+def lay(folder: Path, files: dict[str, bytes]) -> None:
+    folder.mkdir(exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+
+
+@pytest.mark.parametrize("way", ["packed", "unpacked", "in its folder"])
+def test_records_become_pictures(shelf: Path, way: str) -> None:
+    files = contents()
+    if way == "packed":
+        pack(shelf / ARCHIVE, files)
+    else:
+        lay(shelf if way == "unpacked" else shelf / "cifar-10-batches-bin", files)
+    found = load("cifar10")
+    assert (found.shape, found.features, found.classes) == ((3, 32, 32), 3072, 10)
+    assert (len(found.train), len(found.test)) == (20, 4)
+    raw = files["data_batch_3.bin"][2 * RECORD : 3 * RECORD]
+    sample = found.train.x[2 * 4 + 2].reshape(found.shape)
+    assert found.train.y[2 * 4 + 2] == raw[0]
+    green = np.frombuffer(raw[1 + 1024 : 1 + 2048], np.uint8).reshape(32, 32)
+    assert np.array_equal(sample[1], green / 255)
+    assert summary()["cifar10"] == str(shelf)
+
+
+def test_made_files_are_not_the_real_ones(shelf: Path) -> None:
+    lay(shelf, contents())
+    with pytest.raises(DataError, match=r"data_batch_1\.bin is not .*SHA-256 differs"):
+        verify("cifar10")
+    (shelf / TEST[0]).unlink()
+    with pytest.raises(DataError, match=r"neither cifar-10-binary\.tar\.gz nor test_batch\.bin"):
+        verify("cifar10")
+
+
+def test_a_missing_file_is_named(shelf: Path) -> None:
+    files = contents()
+    del files[TEST[0]]
+    lay(shelf, files)
+    with pytest.raises(DataError, match=r"test_batch\.bin"):
+        load("cifar10")
+    pack(shelf / ARCHIVE, files)
+    with pytest.raises(DataError, match=r"holds no test_batch\.bin"):
+        load("cifar10")
+
+
+@pytest.mark.parametrize("spoil", [b"", bytes(RECORD - 1), bytes(2 * RECORD + 1)])
+def test_records_that_are_not_whole_are_refused(shelf: Path, spoil: bytes) -> None:
+    lay(shelf, contents() | {TRAIN[1]: spoil})
+    with pytest.raises(DataError, match=r"data_batch_2\.bin has \d+ bytes, not whole records"):
+        load("cifar10")
+
+
+def test_labels_beyond_the_classes_are_refused(shelf: Path) -> None:
+    lay(shelf, contents() | {TRAIN[1]: b"\x0a" + bytes(RECORD - 1)})
+    with pytest.raises(DataError, match="train samples of 'cifar10': labels lie outside"):
+        load("cifar10")
+
+
+def test_an_archive_that_is_not_whole_is_refused(shelf: Path) -> None:
+    path = shelf / ARCHIVE
+    pack(path, contents())
+    whole = path.read_bytes()
+    for bad in (whole[: len(whole) // 2], whole[:-3], b"nonsense", gzip.compress(b"nonsense")):
+        path.write_bytes(bad)
+        with pytest.raises(DataError, match=r"cifar-10-binary\.tar\.gz"):
+            load("cifar10")
+
+
+def test_what_is_not_here_says_how_it_is_had(shelf: Path) -> None:
+    with pytest.raises(DataError, match=r"'cifar10' is not here.*data get cifar10.*binary version"):
+        load("cifar10")
+    assert verify("cifar10") == []
