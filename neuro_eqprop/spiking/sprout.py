@@ -126,7 +126,7 @@ def synapses(
         return np.asarray(np.clip(np.rint(weight / scale), low, high) * scale)
 
     for connection in network.connections:
-        weight = put(matrix(connection.operator, params[connection.name], connection.name))
+        weight = put(matrix(network, params, connection))
         projections.append(Projection(connection.source, connection.target, weight))
         share = network[connection.target].stiffness / network.output.stiffness
         share *= 0.5 if connection.loops and connection.symmetric else 1.0

@@ -19,8 +19,8 @@ from neuro_eqprop.data import Dataset, one_hot
 from neuro_eqprop.files.tracefile import Writer
 from neuro_eqprop.learn.train import Snapshot
 from neuro_eqprop.networks import Network
+from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.rate.field import field
-from neuro_eqprop.rate.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.study.settings import Study
 from neuro_eqprop.study.simulation import origin_of, settle, strengths

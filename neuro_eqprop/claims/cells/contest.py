@@ -10,7 +10,7 @@ from neuro_eqprop.claims.cells.nets import Trained, data_of, study_of, trained
 from neuro_eqprop.claims.cells.twin import learn, score, twin
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.data import Dataset
-from neuro_eqprop.learn.train import TrainingError
+from neuro_eqprop.learn.contrastive import TrainingError
 from neuro_eqprop.study.settings import Study
 
 

@@ -16,7 +16,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.claims.cells.nets import TESTED, Trained, begin, data_of, epochs, study_of
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.learn.readout import answer
-from neuro_eqprop.rate.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy_ops import NumpyOps
 
 
 def slope(activation: Activation, rates: Array) -> Array:

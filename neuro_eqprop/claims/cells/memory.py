@@ -23,8 +23,8 @@ from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.learn.episode import SWEEPS, relax
 from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.ops.torch_ops import TorchOps
 from neuro_eqprop.rate.field import field
-from neuro_eqprop.rate.torch_ops import TorchOps
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.solve import GaussSeidel, Stop, solve
 
