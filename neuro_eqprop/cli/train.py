@@ -32,6 +32,8 @@ SETTINGS = (
     "beta",
     "rule",
     "nudging",
+    "validation",
+    "device",
 )
 """Settings of a study that have an option of their own; `--set` reaches the rest."""
 
@@ -46,7 +48,10 @@ def options(parser: ArgumentParser) -> None:
     add("study", nargs="?", type=Path, metavar="STUDY.toml", help="settings; options override them")
     add("--out", type=Path, required=True, metavar="RUN", help="the folder of the run")
     add("--dataset", metavar="NAME|FILE.npz", help="see `data list`; or arrays x, y of your own")
-    add("--model", help="layered or looped")
+    add(
+        "--model",
+        help="layered, looped, toroidal, modern, conv, multiscale, predictive, transformer",
+    )
     add("--hidden", metavar="N[,N...]", help="units of each hidden layer")
     add("--activation", help="hard_sigmoid, box, relu or tanh")
     add("--output", help="hard_sigmoid or linear (spikes of code rate need the first)")
@@ -57,8 +62,12 @@ def options(parser: ArgumentParser) -> None:
     add("--learning-rate", type=positive_float)
     add("--seed", type=int)
     add("--beta", type=positive_float, help="strength of the nudge, per sample")
-    add("--rule", help="hebbian")
-    add("--nudging", help="positive or centered")
+    add("--rule", help="hebbian, vector-field, asymmetric, hybrid; backprop, bptt, implicit")
+    add("--nudging", help="positive, negative, centered, random or holomorphic")
+    add(
+        "--validation", type=positive_float, help="part of the training samples held out to look at"
+    )
+    add("--device", help="of torch: cpu, cuda, mps")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="any setting of a study")
     add("--threads", type=positive_int, default=1, help="of torch; the bytes may depend on it")
     told = "record how a few samples settle after each epoch; `traces watch RUN/traces.h5`"
@@ -122,6 +131,21 @@ def show(outcome: Json, console: Console) -> None:
         "time": f"{outcome['seconds']:.1f} s for {outcome['epochs']} epochs",
         "run": outcome["run"],
     }
+    if "validation_accuracy" in outcome:
+        rows["validation accuracy"] = percent(outcome["validation_accuracy"])
+    if outcome["cosine"]:
+        worst = min(outcome["cosine"], key=outcome["cosine"].get)
+        rows["gradient"] = (
+            f"cosine with the true one at least {outcome['cosine'][worst]:.4f} ({worst})"
+        )
+    if outcome["settled"] < 1.0:
+        rows["unsettled"] = (
+            f"{percent(1 - outcome['settled'])} of test samples did not come to rest"
+        )
+    if outcome["warning"]:
+        rows["warning"] = outcome["warning"]
+    if outcome["note"]:
+        rows["data"] = outcome["note"]
     facts(rows, console)
 
 

@@ -38,11 +38,16 @@ class Answer:
 
 
 def answer(
-    ops: Ops, network: Network, params: Mapping[str, Values], x: Array, stop: Stop = SETTLED
+    ops: Ops,
+    network: Network,
+    params: Mapping[str, Values],
+    x: Array,
+    stop: Stop = SETTLED,
+    damping: float = 1.0,
 ) -> Answer:
     """Settle on the samples x (samples, features), freely."""
     free = field(ops, network, params, ops.bring(x))
-    settled = solve(free, free.rest(), GaussSeidel(), stop)
+    settled = solve(free, free.rest(), GaussSeidel(damping=damping), stop)
     drive = ops.numpy(free.drive(network.output.name, settled.state))
     state = {name: ops.numpy(rates) for name, rates in settled.state.items()}
     if network.cost is Cost.CROSS_ENTROPY:
@@ -50,13 +55,41 @@ def answer(
     return Answer(state, drive, settled.steps, settled.residual, settled.outcome)
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The answers to a split: samples of each class (row) answered as each class (column)."""
+
+    confusion: Ints
+    settled: float
+    """The share of samples that came to rest."""
+
+    @property
+    def accuracy(self) -> float:
+        """The share of samples answered right."""
+        return float(np.trace(self.confusion) / self.confusion.sum())
+
+
+def judge(
+    ops: Ops,
+    network: Network,
+    params: Mapping[str, Values],
+    split: Split,
+    stop: Stop = SETTLED,
+    damping: float = 1.0,
+) -> Judged:
+    """Answer all samples of a split, a thousand at a time."""
+    counts = np.zeros((network.output.size, network.output.size), dtype=np.int64)
+    resting = 0
+    for start in range(0, len(split), 1000):
+        part = split.take(slice(start, start + 1000))
+        found = answer(ops, network, params, part.x, stop, damping)
+        np.add.at(counts, (part.y, found.classes), 1)
+        resting += int((found.residual <= (stop.tolerance or np.inf)).sum())
+    return Judged(counts, resting / len(split))
+
+
 def accuracy(
     ops: Ops, network: Network, params: Mapping[str, Values], split: Split, stop: Stop = SETTLED
 ) -> float:
     """The share of samples whose class is answered right."""
-    right = 0
-    for start in range(0, len(split), 2000):
-        part = split.take(slice(start, start + 2000))
-        found = answer(ops, network, params, part.x, stop).classes
-        right += int((found == part.y).sum())
-    return right / len(split)
+    return judge(ops, network, params, split, stop).accuracy

@@ -174,6 +174,8 @@ def adapt(study: Study, changes: Mapping[str, Any]) -> Study:
         if key not in known:
             raise UnknownNameError("setting", key, known)
         clean[key] = convert(key, value, known[key])
+    if "model" in clean and "rule" not in clean:
+        clean["rule"] = ""  # another model's own rule may be another
     return replace(study, **clean)
 
 

@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.data import Dataset
+from neuro_eqprop.data import Dataset, hold_out, one_hot
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.files import checkpoint
 from neuro_eqprop.files.atomic import write_text
 from neuro_eqprop.files.checkpoint import Checkpoint
-from neuro_eqprop.learn.readout import accuracy
+from neuro_eqprop.learn.probe import probe
+from neuro_eqprop.learn.readout import judge
 from neuro_eqprop.learn.train import Progress, Snapshot, train
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.solve import Stop
 from neuro_eqprop.study import folder, settings
 from neuro_eqprop.study.probe import probing
 from neuro_eqprop.study.settings import Study
@@ -37,16 +39,18 @@ def run_training(
     traces: Path | None = None,
 ) -> dict[str, Any]:
     """Train and write the run; what `train --json` shows. A few samples go to `traces`, live."""
-    data = load_data(study.dataset)
+    check_device(study.device)
+    data = load_for(study)
     network, began = study.network(data), time.perf_counter()
     overwrite = force or resume
     if traces is not None and traces.exists() and not overwrite:
         raise folder.RunError(f"{traces} exists already; name another file or use --force")
     start = prepare(study, network, out, force=force, resume=resume)
     with probing(traces, study, network, data, start=start, overwrite=overwrite) as look:
-        for progress in train(network, data.train, study.recipe(), start):
+        ops = TorchOps(device=study.device)
+        for progress in train(network, data.train, study.recipe(), start, ops):
             start = progress.snapshot
-            line = metrics(progress, network, data)
+            line = metrics(study, progress, network, data)
             # In this order, so that after a kill the metrics are never behind the snapshot.
             folder.append(out / folder.METRICS, line)
             checkpoint.save(out / folder.RESUME, keep(network, start))
@@ -103,15 +107,31 @@ def trim(path: Path, epochs: int) -> None:
     write_text(path, "".join(lines[:epochs]))
 
 
-def metrics(progress: Progress, network: Network, data: Dataset) -> dict[str, Any]:
+LOOK = Stop(1e-4, 200)
+"""When an answer counts as settled in the figures of an epoch."""
+PROBED = 16
+"""Samples of the probe after each epoch."""
+
+
+def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -> dict[str, Any]:
     """An epoch's line."""
-    ops = TorchOps()
-    params = {name: ops.bring(value) for name, value in progress.snapshot.params.items()}
+    ops, snapshot = TorchOps(device=study.device), progress.snapshot
+    params = {name: ops.bring(value) for name, value in snapshot.params.items()}
+    judged = {
+        f"{name}_accuracy": judge(ops, network, params, split, LOOK, study.damping).accuracy
+        for name, split in (("test", data.test), ("validation", data.validation))
+        if split is not None
+    }
+    few = data.train.take(slice(PROBED))
+    looked = probe(network, snapshot.params, few.x, one_hot(few.y, data.classes), study.recipe())
     return {
-        "epoch": progress.snapshot.epoch,
+        "epoch": snapshot.epoch,
         "train_accuracy": progress.train_accuracy,
-        "test_accuracy": accuracy(ops, network, params, data.test),
+        **judged,
         "residual": progress.residual,
+        "drift": looked.drift,
+        "cosine": looked.cosine,
+        "warning": looked.warning,
         "settle_steps": dict(progress.settle_steps),
         "spectral": dict(progress.spectral),
         "seconds": progress.seconds,
@@ -122,9 +142,11 @@ def outcome(
     study: Study, network: Network, data: Dataset, *, out: Path, seconds: float
 ) -> dict[str, Any]:
     """What became of the training, read from what it wrote."""
-    ops, model = TorchOps(), checkpoint.load(out / folder.MODEL)
+    ops, model = TorchOps(device=study.device), checkpoint.load(out / folder.MODEL)
     params = {name: ops.bring(value) for name, value in model.params.items()}
     last = json.loads((out / folder.METRICS).read_text().splitlines()[-1])
+    test = judge(ops, network, params, data.test, damping=study.damping)
+    held = {"validation_accuracy": last["validation_accuracy"]} if data.validation else {}
     return {
         "run": str(out),
         "dataset": study.dataset,
@@ -135,9 +157,33 @@ def outcome(
         "seed": study.seed,
         "epochs": model.epoch,
         "parameters": int(sum(np.size(value) for value in model.params.values())),
-        "train_accuracy": accuracy(ops, network, params, data.train),
-        "test_accuracy": accuracy(ops, network, params, data.test),
+        "train_accuracy": judge(ops, network, params, data.train, LOOK, study.damping).accuracy,
+        **held,
+        "test_accuracy": test.accuracy,
+        "confusion": test.confusion.tolist(),
+        "settled": test.settled,
         "seconds": seconds,
         "settle_steps": last["settle_steps"],
         "spectral": last["spectral"],
+        "drift": last["drift"],
+        "cosine": last["cosine"],
+        "warning": last["warning"],
+        "note": data.note,
     }
+
+
+def check_device(name: str) -> None:
+    """Refuse a device that torch cannot use here."""
+    import torch
+
+    try:
+        torch.zeros(1, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        why = str(error).splitlines()[0]
+        raise folder.RunError(f"torch cannot use device {name!r} here ({why}); use cpu") from error
+
+
+def load_for(study: Study) -> Dataset:
+    """The data of a study, with a part held out if it asks for one."""
+    data = load_data(study.dataset)
+    return hold_out(data, study.validation, study.seed) if study.validation else data

@@ -1,173 +1,109 @@
-"""What a training records while it runs."""
+"""What a training tells about itself: probe, judgement, held-out samples, device."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from neuro_eqprop.cli.traces import picture
-from neuro_eqprop.data import load as load_data
-from neuro_eqprop.files import checkpoint
-from neuro_eqprop.files.traceexport import to_csv, to_npz
-from neuro_eqprop.files.tracefile import TraceError, Writer, read, write
-from neuro_eqprop.learn.train import Snapshot
-from neuro_eqprop.study.folder import RunError
-from neuro_eqprop.study.probe import SAMPLES, STEPS, plan_of
-from neuro_eqprop.study.settings import Study
-from neuro_eqprop.study.training import fresh, run_training
-from neuro_eqprop.traces import Trace
+from neuro_eqprop.activations import LINEAR, TANH
+from neuro_eqprop.architectures import looped
+from neuro_eqprop.data import Split, digits
+from neuro_eqprop.learn.probe import DRIFT_LIMIT, Probe, probe
+from neuro_eqprop.learn.readout import accuracy, answer, judge
+from neuro_eqprop.learn.recipe import Nudging, Recipe, Rule
+from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.study.folder import METRICS, RunError
+from neuro_eqprop.study.settings import Study, adapt
+from neuro_eqprop.study.training import run_training
 
-STUDY = Study(hidden=(12,), epochs=3, batch=64)
-
-
-def nothing(_: Any) -> None:  # noqa: ANN401
-    pass
+RECIPE = Recipe(1, 8, "sgd", 0.1, Nudging.CENTERED, 0.1, 60, 40, 0)
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("probe") / "run"
-    traces = out / "traces.h5"
-    run_training(STUDY, out, force=False, resume=False, watch=nothing, traces=traces)
-    return out
+def network_of(symmetric: bool = True) -> Network:
+    return looped(5, 9, 3, hidden_rate=TANH, output_rate=LINEAR, bound=0.95, symmetric=symmetric)
 
 
-@pytest.fixture(scope="module")
-def trace(run: Path) -> Trace:
-    return read(run / "traces.h5")
+def look(network: Network, recipe: Recipe) -> Probe:
+    rng = np.random.default_rng(1)
+    params = initialise(network, rng)
+    loop = params["hidden->hidden"]
+    params["hidden->hidden"] = loop * 0.9 / np.linalg.norm(loop, 2)
+    x, y = rng.normal(0, 1, (8, 5)), np.eye(3)[rng.integers(0, 3, 8)]
+    return probe(network, params, x, y, recipe)
 
 
-def test_the_same_samples_settle_after_each_epoch(trace: Trace) -> None:
-    assert trace.complete
-    assert trace.index.tolist() == [*range(SAMPLES)] * 3
-    assert [phase.steps for phase in trace.schedule] == [STEPS] * 3
-    rates = trace.rate("hidden", "free").reshape(3, SAMPLES, 12)
-    assert np.abs(rates[0] - rates[1]).max() > 1e-3
+def test_a_settled_symmetric_network_has_no_drift_and_the_true_gradient() -> None:
+    found = look(network_of(), RECIPE)
+    assert found.drift is not None
+    assert found.cosine is not None
+    assert found.drift < 1e-3
+    assert set(found.cosine) == set(network_of().parameters())
+    assert min(found.cosine.values()) > 0.999
+    assert found.warning is None
 
 
-def test_its_numbers_are_the_metrics(trace: Trace, run: Path) -> None:
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    for name in ("epoch", "train_accuracy", "test_accuracy", "seconds"):
-        assert trace.epochs[name].tolist() == [line[name] for line in lines]
-    norms = [line["spectral"]["hidden->output"] for line in lines]
-    assert trace.epochs["norm of hidden->output"].tolist() == norms
+def test_too_few_free_steps_are_told_as_drift_with_the_cure() -> None:
+    found = look(network_of(), replace(RECIPE, free_steps=1, beta=0.01))
+    assert found.drift is not None
+    assert found.drift > DRIFT_LIMIT
+    assert "more free_steps" in str(found.warning)
 
 
-def test_weights_before_and_after_are_those_of_the_training(trace: Trace, run: Path) -> None:
-    model = checkpoint.load(run / "model.safetensors")
-    data = load_data("digits")
-    start = fresh(STUDY, STUDY.network(data))
-    for name in ("input->hidden", "hidden->output"):
-        held = trace.weights[name]
-        assert held.after is not None
-        np.testing.assert_array_equal(held.before, start.params[name])
-        np.testing.assert_array_equal(held.after, model.params[name])
-        story = trace.hebbian[name]
-        target, source = np.array(story.synapses).T
-        np.testing.assert_array_equal(story.weight[-1], model.params[name][target, source])
-        assert (story.weight[0] != story.weight[-1]).all()
+def test_a_wrong_rule_shows_in_the_cosine() -> None:
+    plain = look(network_of(symmetric=False), RECIPE).cosine
+    right = look(network_of(symmetric=False), replace(RECIPE, rule=Rule.ASYMMETRIC)).cosine
+    assert plain is not None
+    assert right is not None
+    assert min(plain.values()) < 0.99
+    assert min(right.values()) > 0.9999
 
 
-def test_training_itself_is_not_changed_by_it(run: Path, tmp_path: Path) -> None:
-    run_training(STUDY, tmp_path / "bare", force=False, resume=False, watch=nothing)
-    model = (tmp_path / "bare" / "model.safetensors").read_bytes()
-    assert model == (run / "model.safetensors").read_bytes()
-    assert list((tmp_path / "bare").glob("*.h5")) == []
+def test_baselines_have_no_drift() -> None:
+    found = look(network_of(), replace(RECIPE, rule=Rule.IMPLICIT))
+    assert found.drift is None
+    assert found.cosine is not None
+    assert min(found.cosine.values()) > 0.999999
 
 
-def test_a_file_that_is_there_is_kept_and_nothing_begun(tmp_path: Path) -> None:
-    (tmp_path / "t.h5").write_text("precious")
-    with pytest.raises(RunError, match=r"t\.h5 exists already"):
-        run_training(
-            STUDY,
-            tmp_path / "run",
-            force=False,
-            resume=False,
-            watch=nothing,
-            traces=tmp_path / "t.h5",
-        )
-    assert [path.name for path in tmp_path.iterdir()] == ["t.h5"]
+def test_the_confusion_counts_every_sample_once() -> None:
+    network, rng = network_of(), np.random.default_rng(2)
+    params = initialise(network, rng)
+    split = Split(rng.normal(0, 1, (50, 5)), rng.integers(0, 3, 50))
+    found = judge(NumpyOps(), network, params, split)
+    classes = answer(NumpyOps(), network, params, split.x).classes
+    for true in range(3):
+        for said in range(3):
+            wanted = int(((split.y == true) & (classes == said)).sum())
+            assert found.confusion[true, said] == wanted
+    assert found.accuracy == accuracy(NumpyOps(), network, params, split)
+    assert found.settled == 1.0
 
 
-def test_a_resumed_training_records_what_is_left(tmp_path: Path) -> None:
-    out, traces = tmp_path / "run", tmp_path / "run" / "traces.h5"
-
-    def stop(line: dict[str, Any]) -> None:
-        if line["epoch"] == 1:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_training(STUDY, out, force=False, resume=False, watch=stop, traces=traces)
-    kept = read(out / "traces.h5.partial")
-    assert kept.epochs["epoch"].tolist() == [1.0]
-    run_training(STUDY, out, force=False, resume=True, watch=nothing, traces=traces)
-    assert read(traces).epochs["epoch"].tolist() == [2.0, 3.0]
+def test_a_training_tells_of_held_out_samples_and_of_its_gradient(tmp_path: Path) -> None:
+    study = Study(epochs=1, hidden=(12,), validation=0.2)
+    told = run_training(study, tmp_path / "run", force=False, resume=False, watch=lambda _: None)
+    line = json.loads((tmp_path / "run" / METRICS).read_text().splitlines()[-1])
+    assert line["validation_accuracy"] == told["validation_accuracy"]
+    assert 0.0 < line["validation_accuracy"] < 1.0
+    assert line["drift"] >= 0.0
+    assert set(line["cosine"]) <= {"input->hidden", "hidden->output", "hidden", "output"}
+    assert np.sum(told["confusion"]) == len(digits().test)
+    assert np.trace(told["confusion"]) / 360 == pytest.approx(told["test_accuracy"])
 
 
-def test_a_large_network_shows_fewer_samples() -> None:
-    study = replace(STUDY, hidden=(5000,))
-    data = load_data("digits")
-    network = study.network(data)
-    wanted = plan_of(study, network, data, Snapshot(0, fresh(study, network).params))
-    assert len(wanted.index) == 3
-    assert wanted.most_bytes < 3 * 2**22 + 2 * 5000 * 74 * 8
+def test_a_device_that_is_not_there_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    study = Study(epochs=1, device="nowhere")
+    with pytest.raises(RunError, match="use cpu"):
+        run_training(study, tmp_path / "run", force=False, resume=False, watch=lambda _: None)
+    assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
-def test_it_can_be_followed_from_another_process(tmp_path: Path) -> None:
-    words = ["train", "--out", str(tmp_path / "run"), "--epochs", "60", "--hidden", "16"]
-    child = subprocess.Popen(
-        [sys.executable, "-m", "neuro_eqprop", *words, "--traces", "--json"],
-        stdout=subprocess.DEVNULL,
-    )
-    path = tmp_path / "run" / "traces.h5"
-    seen: list[int] = []
-    try:
-        deadline = time.monotonic() + 120
-        while len(seen) < 2 and time.monotonic() < deadline:
-            if path.exists():
-                held = read(path)
-                done = len(held.epochs["epoch"])
-                if done and not held.complete and done not in seen:
-                    seen.append(done)
-                    lines = picture(path, held, (len(held.index), 60 * SAMPLES), 12.0)
-            time.sleep(0.1)
-    finally:
-        child.kill()
-        child.wait()
-    assert len(seen) == 2
-    assert lines[0].endswith("samples, 12 s left")
-    assert "test accuracy 0." in lines[1]
-    assert f" {seen[-1]}: " in lines[1]
-
-
-def test_epochs_go_there_and_back_and_out(trace: Trace, tmp_path: Path) -> None:
-    write(tmp_path / "t.h5", trace, overwrite=False)
-    again = read(tmp_path / "t.h5")
-    assert set(again.epochs) == set(trace.epochs)
-    np.testing.assert_array_equal(again.epochs["seconds"], trace.epochs["seconds"])
-    with np.load(to_npz(trace, tmp_path / "t.npz")) as held:
-        np.testing.assert_array_equal(held["epochs/epoch"], [1.0, 2.0, 3.0])
-    to_csv(trace, tmp_path / "tables")
-    table = (tmp_path / "tables" / "epochs.csv").read_text().splitlines()
-    assert len(table) == 4
-    assert table[0].split(",")[0] == "epoch"
-
-
-def test_an_epoch_brings_the_numbers_it_announced(trace: Trace, tmp_path: Path) -> None:
-    data = load_data("digits")
-    network = STUDY.network(data)
-    plan = plan_of(STUDY, network, data, fresh(STUDY, network))
-    with (
-        pytest.raises(TraceError, match="an epoch brought"),
-        Writer(tmp_path / "t.h5", plan, overwrite=False) as writer,
-    ):
-        writer.epoch({"epoch": 1.0})
+def test_another_model_brings_its_own_rule_unless_one_is_named() -> None:
+    assert adapt(Study(), {"model": "predictive"}).rule == "single-phase"
+    assert adapt(Study(), {"model": "predictive", "rule": "backprop"}).rule == "backprop"
+    assert adapt(Study(model="predictive"), {"model": "looped"}).rule == "hebbian"

@@ -1,0 +1,114 @@
+"""Whether learning can be trusted: how a probe batch settles, and what it asks for against truth.
+
+drift   = |s' - s| / |s_nudged - s|, with s where the free phase ended, s' where as many more
+free steps as a nudged phase has would lead it: above 0.1 what looks like a nudge is
+partly settling that was not done
+cosine  = of the asked-for change with minus the implicit gradient, for each parameter
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.learn.contrastive import go_through, settling
+from neuro_eqprop.learn.implicit import AdjointError, implicit_gradient
+from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Rule
+from neuro_eqprop.learn.rules import TEACHERS
+from neuro_eqprop.networks import Network
+from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.rate.field import State, field
+from neuro_eqprop.solve import Outcome, Stop, solve
+
+DRIFT_LIMIT = 0.1
+SETTLED = Stop(1e-10, 400)
+WITH_PHASES = (Rule.HEBBIAN, Rule.VECTOR_FIELD, Rule.ASYMMETRIC, Rule.HYBRID)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a probe found; None where the rule has no phases or the network does not settle."""
+
+    drift: float | None
+    cosine: Mapping[str, float] | None
+
+    @property
+    def warning(self) -> str | None:
+        """What is wrong, with the cure."""
+        if self.drift is None or self.drift <= DRIFT_LIMIT:
+            return None
+        return (
+            f"the free phase had not settled: it drifts {self.drift:.2f} as far as the nudge goes "
+            f"(above {DRIFT_LIMIT} updates are unsound); use more free_steps, a smaller bound or "
+            f"feedback, or a larger beta"
+        )
+
+
+@torch.no_grad()
+def probe(
+    network: Network, params: Mapping[str, Array], x: Array, target: Array, recipe: Recipe
+) -> Probe:
+    """Look at a few samples, in float64."""
+    ops = TorchOps(torch.float64)
+    brought = {name: ops.bring(value) for name, value in params.items()}
+    lesson = Lesson(ops.bring(x), ops.bring(target), measured=True)
+    return Probe(
+        drift_of(ops, network, brought, lesson, recipe),
+        cosines(ops, network, brought, lesson, recipe),
+    )
+
+
+def drift_of(
+    ops: TorchOps,
+    network: Network,
+    params: Mapping[str, torch.Tensor],
+    lesson: Lesson,
+    recipe: Recipe,
+) -> float | None:
+    """How far a free state goes on by itself against how far the nudge takes it."""
+    if recipe.rule not in WITH_PHASES or recipe.nudging is Nudging.HOLOMORPHIC:
+        return None
+    episode = go_through(ops, network, params, lesson, recipe)
+    rest, nudged = episode.rest.state, episode.phases[episode.schedule[-1].name].state
+    way, stop = settling(recipe, measured=True).free, Stop(None, recipe.nudged_steps)
+    further = solve(episode.free, rest, way, stop).state
+    pulled = distance(nudged, rest)
+    return distance(further, rest) / pulled if pulled > 0.0 else None
+
+
+def distance(a: State, b: State) -> float:
+    """Between two states, over all layers and samples."""
+    squares = sum(float(((a[n] - b[n]) ** 2).sum()) for n in a)
+    return float(squares**0.5)
+
+
+def cosines(
+    ops: TorchOps,
+    network: Network,
+    params: Mapping[str, torch.Tensor],
+    lesson: Lesson,
+    recipe: Recipe,
+) -> dict[str, float] | None:
+    """Of what the rule asks for with minus the gradient at the settled equilibrium."""
+    free = field(ops, network, params, lesson.x)
+    way = settling(replace(recipe, anderson=0), measured=True).free
+    rest = solve(free, free.rest(), way, SETTLED)
+    if rest.outcome is not Outcome.CONVERGED:
+        return None
+    try:
+        slopes = implicit_gradient(
+            ops, network, params, x=lesson.x, target=lesson.y, state=rest.state, stop=SETTLED
+        )
+    except AdjointError:
+        return None
+    asked = TEACHERS[recipe.rule](ops, network, params, lesson, recipe).asked
+    return {name: cosine(asked[name], -slope) for name, slope in slopes.items() if slope.any()}
+
+
+def cosine(a: torch.Tensor, b: torch.Tensor) -> float:
+    """Of two tensors; zero if one is zero everywhere, which is as wrong as a right angle."""
+    sizes = float(a.norm() * b.norm())
+    return float((a * b).sum()) / sizes if sizes > 0.0 else 0.0
