@@ -55,6 +55,38 @@ def answer(
     return Answer(state, drive, settled.steps, settled.residual, settled.outcome)
 
 
+def answers(
+    ops: Ops,
+    network: Network,
+    params: Mapping[str, Values],
+    x: Array,
+    stop: Stop = SETTLED,
+    damping: float = 1.0,
+    *,
+    at_once: int = 1000,
+) -> Answer:
+    """As `answer`, so many samples at a time: images of a large set do not fit in memory."""
+    if not len(x):
+        raise ValueError("there is no sample to answer")
+    parts = [
+        answer(ops, network, params, x[start : start + at_once], stop, damping)
+        for start in range(0, len(x), at_once)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    outcomes = {part.outcome for part in parts}
+    worst = next(
+        o for o in (Outcome.NOT_FINITE, Outcome.OUT_OF_STEPS, Outcome.CONVERGED) if o in outcomes
+    )
+    return Answer(
+        {name: np.concatenate([part.state[name] for part in parts]) for name in parts[0].state},
+        np.concatenate([part.drive for part in parts]),
+        np.concatenate([part.steps for part in parts]),
+        np.concatenate([part.residual for part in parts]),
+        worst,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Judged:
     """The answers to a split: samples of each class (row) answered as each class (column)."""

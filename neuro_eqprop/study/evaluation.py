@@ -12,12 +12,13 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.backends.base import BACKENDS, Result, load, tally
 from neuro_eqprop.data import Split
-from neuro_eqprop.learn.readout import Answer, answer
+from neuro_eqprop.learn.readout import Answer, answers
 from neuro_eqprop.networks import Network, Role
+from neuro_eqprop.ops.base import Ops
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import Schedule, free_only, tail
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
-from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
+from neuro_eqprop.spiking.lower import Code, Coding, lower, matrix, stimulate
 from neuro_eqprop.spiking.quantise import quantise
 from neuro_eqprop.spiking.rounding import Rounding, round_weight
 from neuro_eqprop.study.folder import Run
@@ -62,10 +63,23 @@ def samples_of(run: Run, samples: int | None) -> Split:
     return test if samples is None else test.take(slice(0, samples))
 
 
-def equilibria(network: Network, params: Mapping[str, Array], x: Array) -> Answer:
+def equilibria(
+    network: Network,
+    params: Mapping[str, Array],
+    x: Array,
+    *,
+    damping: float = 1.0,
+    ops: Ops | None = None,
+) -> Answer:
     """Where the rates settle, in float64: what spikes are compared with."""
-    exact = {name: value.astype(np.float64) for name, value in params.items()}
-    return answer(NumpyOps(), network, exact, x)
+    if ops is None:
+        import torch
+
+        from neuro_eqprop.ops.torch_ops import TorchOps
+
+        ops = TorchOps(torch.float64)
+    exact = {name: ops.bring(value) for name, value in params.items()}
+    return answers(ops, network, exact, x, damping=damping)
 
 
 def spiking(run: Run, coding: Coding, nudged: bool) -> tuple[SpikingNetwork, dict[str, Array]]:
@@ -152,14 +166,15 @@ def right(drive: Array, y: Ints) -> float:
 
 def rates_on(run: Run, on: str, x: Array) -> tuple[Mapping[str, Array], Array]:
     """The run's rates and the output's drive, by torch or by NumPy."""
+    network, damping = run.model.network, run.study.damping
     if on == "numpy":
-        found = equilibria(run.model.network, run.model.params, x)
+        found = equilibria(network, run.model.params, x, damping=damping, ops=NumpyOps())
     else:
         from neuro_eqprop.ops.torch_ops import TorchOps
 
         ops = TorchOps()
         params = {name: ops.bring(value) for name, value in run.model.params.items()}
-        found = answer(ops, run.model.network, params, x)
+        found = answers(ops, network, params, x, damping=damping)
     return found.state, found.drive
 
 
@@ -179,7 +194,7 @@ def evaluate(
     if on in RATES and bits is not None:
         raise ValueError(f"{on!r} has rates, which have no bits; run spikes with --on emulator")
     split, network = samples_of(run, samples), run.model.network
-    exact = equilibria(network, run.model.params, split.x)
+    exact = equilibria(network, run.model.params, split.x, damping=run.study.damping)
     began, rates = time.perf_counter(), on in RATES
     if rates:
         side = rates_on(run, on, split.x)
@@ -224,6 +239,7 @@ def count_events(run: Run, *, samples: int, steps: int, code: Code, watch: Watch
     """Run inference on `samples` test samples and count."""
     split = samples_of(run, min(samples, len(run.data.test)))
     made = spike(run, split, on="emulator", code=code, steps=steps, watch=watch)
-    weights = (run.model.params[c.name] for c in run.model.network.connections if not c.loops)
-    macs = int(sum(np.size(weight) for weight in weights))
+    network, params = run.model.network, run.model.params
+    weights = (matrix(network, params, c) for c in network.connections if not c.loops)
+    macs = int(sum(np.count_nonzero(weight) for weight in weights))
     return CountedRun(made.network, made.counts, len(split), steps, "current", macs)

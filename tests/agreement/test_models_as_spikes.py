@@ -1,0 +1,125 @@
+"""Every model with linear connections settles as spikes where it settles as rates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, TANH
+from neuro_eqprop.architectures import (
+    Block,
+    convolutional,
+    feed_forward,
+    modern,
+    modern_notes,
+    multiscale,
+    toroidal,
+    transformer,
+)
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.emulator import Emulator
+from neuro_eqprop.backends.reference import Reference
+from neuro_eqprop.learn.readout import answer
+from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.operators import Attention, Kind
+from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.schedules import free_only, tail
+from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, stimulate
+from neuro_eqprop.traces import NOTHING, Memory
+
+NETWORKS: dict[str, tuple[Network, Code]] = {
+    "conv": (
+        convolutional(
+            (1, 8, 8), (3,), 4, kernel=3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID
+        ),
+        Code.RATE,
+    ),
+    "conv two": (
+        convolutional((2, 10, 10), (3, 4), 4, kernel=3, hidden_rate=TANH, output_rate=LINEAR),
+        Code.GRADED,
+    ),
+    "toroidal": (
+        toroidal(6, 9, 4, hidden_rate=TANH, output_rate=LINEAR, bound=0.9),
+        Code.GRADED,
+    ),
+    "modern": (
+        modern(6, 8, 4, memory=12, hidden_rate=TANH, output_rate=LINEAR, bound=0.8),
+        Code.GRADED,
+    ),
+    "multiscale": (
+        multiscale(6, 8, 4, hidden_rate=TANH, output_rate=LINEAR, bound=0.9),
+        Code.GRADED,
+    ),
+    "tokens without attention": (
+        transformer((5, 3), Block(6, 7, None, 0.7, 1.0), 4, patch=1),
+        Code.GRADED,
+    ),
+}
+NETWORKS["feed forward"] = (feed_forward(NETWORKS["modern"][0]), Code.GRADED)
+
+
+def problem(network: Network) -> tuple[dict[str, Array], Array]:
+    rng = np.random.default_rng(4)
+    params = initialise(network, rng)
+    params |= {layer.name: rng.normal(0.1, 0.2, layer.bias) for layer in network.moving}
+    return params, rng.random((4, network.input.size))
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_spikes_settle_where_rates_do(kind: str) -> None:
+    network, code = NETWORKS[kind]
+    params, x = problem(network)
+    coding = Coding(code, theta=2.0**-9)
+    spikes = lower(network, params, dt=1e-3, coding=coding, nudged=False)
+    given = stimulate(network, params, x, target=None, coding=coding)
+    steps = 400 if code is Code.RATE else 80
+    schedule = free_only(steps=steps, window=tail(steps, coding.tail))
+    slow, fast = (
+        backend.run(spikes, given, schedule, record=NOTHING, sink=Memory())
+        for backend in (Reference(), Emulator())
+    )
+    wanted = answer(NumpyOps(), network, params, x).state
+    for layer in network.moving:
+        seen = slow.firing[layer.name][:, 0].reshape(wanted[layer.name].shape)
+        assert np.array_equal(slow.firing[layer.name], fast.firing[layer.name])
+        assert np.abs(seen - wanted[layer.name]).max() < 0.02, layer.name
+    assert max(np.ptp(rates) for rates in wanted.values()) > 0.1
+
+
+def test_an_echo_is_three_projections_with_their_delays() -> None:
+    network = NETWORKS["toroidal"][0]
+    params, _ = problem(network)
+    spikes = lower(network, params, dt=1e-3, coding=Coding(Code.GRADED), nudged=False)
+    loops = [p for p in spikes.projections if p.source == p.target]
+    assert [p.delay for p in loops] == [1, 1, 2, 3]
+    strength = [np.diag(p.weight)[0] / params["hidden->hidden#echo"][0] for p in loops[1:]]
+    np.testing.assert_allclose(strength, [0.9, 0.81, 0.729], atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("network", "name", "kind"),
+    [
+        (
+            transformer((4, 3), Block(4, 4, Attention(Kind.LINEAR, 1, 0.1), 0.7, 1.0), 3, patch=1),
+            "tokens->tokens",
+            "attention",
+        ),
+        (
+            modern_notes(4, 5, 3, memory=6, hidden_rate=TANH, bound=0.5),
+            "hidden->memory",
+            "normed",
+        ),
+    ],
+    ids=["attention", "layer norm"],
+)
+def test_what_no_synapse_does_is_refused_by_name(network: Network, name: str, kind: str) -> None:
+    params, _ = problem(network)
+    with pytest.raises(LoweringError, match=f"{name}.*{kind}"):
+        lower(network, params, dt=1e-3, coding=Coding(Code.GRADED), nudged=False)
+
+
+def test_an_output_that_only_reads_cannot_be_nudged_as_spikes() -> None:
+    network = NETWORKS["tokens without attention"][0]
+    params, _ = problem(network)
+    with pytest.raises(LoweringError, match="squared error"):
+        lower(network, params, dt=1e-3, coding=Coding(Code.GRADED), nudged=True)
