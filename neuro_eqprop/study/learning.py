@@ -49,7 +49,7 @@ ASK = {"rate": 64, "graded": 32}
 """Steps in which the test samples are asked, by code."""
 PROBED = 10
 """Samples by which the direction of learning is measured before it starts."""
-RATE_LEAST, GRADIENT_LEAST = 0.9, 0.5
+RATE_LEAST, GRADIENT_LEAST = 0.9, 0.8
 """Cosines below these are worth a warning."""
 
 

@@ -148,11 +148,14 @@ def test_spikes_warn_when_phases_are_short(tmp_path: Path) -> None:
 
 
 def test_a_beta_that_is_too_large_is_told_with_the_cosine(tmp_path: Path) -> None:
-    words = ("--beta", "0.99", "--bias", "0.3", "--out", str(tmp_path / "run"))
+    words = ("--beta", "0.99", "--hidden", "128", "--out", str(tmp_path / "run"))
     code, printed, err = call(*SMALL, *words, "--json")
     assert code == 0
     lowest = min(c["gradient"] for c in json.loads(printed)["cosines"].values())
-    assert (lowest < 0.5) == ("beta 0.99 is too large" in err)
+    assert "beta 0.99 is too large" in err
+    assert f"{lowest:.3f}" in err
+    small = ("--beta", "0.2", "--hidden", "128", "--out", str(tmp_path / "small"))
+    assert call(*SMALL, *small)[2] == ""
 
 
 def test_one_sided_windows_warn(tmp_path: Path) -> None:
