@@ -150,6 +150,7 @@ class Course:
         self.parts = np.array(rows, dtype=np.int64).reshape(-1, 3)
         self.ends = np.array(ends).reshape(-1, 3)
         self.tags, self.kept = np.zeros(offset), np.zeros(offset)
+        self.touched = np.zeros((len(rows), self.units), dtype=np.uint8)
 
     def _pack_results(self) -> None:
         phases, samples = len(self.rule.schedule) + 1, self.lessons.stimulus.samples
@@ -227,6 +228,7 @@ class Course:
             self.traces,
             self.tags,
             self.kept,
+            self.touched,
             self.drives[start:stop],
             self.sent,
             self.counted,

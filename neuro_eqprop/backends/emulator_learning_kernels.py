@@ -46,6 +46,8 @@ BATCH, FRESH, MODE, FIRST, BEGUN = range(5)
 """Whole numbers of the rule."""
 TRACED, TAGGED, CHANGED = range(3)
 """What is counted by phase and population."""
+GROWN, STALE = 1, 2
+"""Of a source: its tags have grown since the last commit, or grew only before it."""
 CLIPPED, OVERFLOWS = range(2)
 """What is counted in all."""
 
@@ -271,7 +273,7 @@ def gather(gate: float, pre: Array, post: Array, begin: int, tags: Array, touche
         if pre[s] == 0.0:
             continue
         sources += 1
-        touched[s] = 1
+        touched[s] = GROWN
         by, column = gate * pre[s], uint64(begin) + uint64(s) * size
         for i in range(size):
             tags[column + i] += by * post[i]
@@ -324,10 +326,13 @@ def change(
     for s in range(sizes[0]):
         column = places[0] + s * size
         if not touched[s]:
+            continue
+        if touched[s] == STALE:
+            touched[s] = 0
             for i in range(size):
                 kept[column + i] = 0.0
             continue
-        touched[s] = 0
+        touched[s] = STALE
         for i in range(size):
             m = tags[column + i]
             kept[column + i] = m
@@ -432,6 +437,7 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
     traces: Array,
     tags: Array,
     kept: Array,
+    touched: Marks,
     drives: Array,
     sent_counts: Ints,
     counted: Ints,
@@ -445,8 +451,8 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
     `given` is bias + current and `pull` the pull (lessons, units); `etas` is (lessons, parts) and
     `thirds` the engine's y2 (lessons); `draws` has the engine's numbers of all steps (3, steps).
     Written are weights, what they pass on, the state of the units, traces, tags, tags as they were
-    committed, drives of the output (lessons, units), messages (phases, units), counts (3, phases,
-    populations), totals and the story (lessons, steps, synapses, 4).
+    committed and of which sources (parts, units), drives of the output (lessons, units), messages
+    (phases, units), counts (3, phases, populations), totals, the story (lessons, steps, synapses, 4).
     """
     units, batch, mode = given.shape[1], settings[BATCH], settings[MODE]
     whole, phases = mode != REAL, betas.size
@@ -457,7 +463,6 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
         np.zeros(units, dtype=np.int64),
         np.zeros(populations.shape[0], dtype=np.int64),
     )
-    touched = np.zeros((parts.shape[0], units), dtype=np.uint8)
     length = 1
     for k in range(phases):
         length += lengths[k, 0]

@@ -15,6 +15,7 @@ from neuro_eqprop.cli.base import FAILURE, Command, WrongWordsError, common
 COMMANDS = {
     "demo": "the whole chain on the embedded digits, from training to the report",
     "train": "train a rate network by equilibrium propagation",
+    "learn": "learn in a simulator: both phases and the Hebbian rule run in spikes",
     "evaluate": "accuracy on the test set, as rates or on a simulator",
     "translate": "the spiking description as a NIR file",
     "nir": "what other frameworks make of a NIR file",

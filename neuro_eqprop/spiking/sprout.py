@@ -14,6 +14,7 @@ import numpy as np
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Layer, Network, Role, check_parameters
+from neuro_eqprop.operators import Dense
 from neuro_eqprop.spiking.flaws import DEAD, PERFECT, Flaws, gains
 from neuro_eqprop.spiking.ir import (
     FixedPoint,
@@ -24,7 +25,7 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.spiking.lower import Code, Coding, matrix, neuron, snap
+from neuro_eqprop.spiking.lower import Code, Coding, neuron, snap
 from neuro_eqprop.spiking.plasticity import (
     Engine,
     Plastic,
@@ -85,6 +86,12 @@ def sprout(network: Network, params: Mapping[str, Array], how: Sprout) -> Plasti
     coding, rule = how.coding, how.rule
     check_parameters(network, params)
     check_code(network, coding)
+    shared = next((c for c in network.connections if not isinstance(c.operator, Dense)), None)
+    if shared is not None:
+        raise PlasticityError(
+            f"connection {shared.name!r} is no plain matrix of weights, and synapses that share a "
+            "weight cannot learn each on its own; use --model layered"
+        )
     bounded = next((c for c in network.connections if c.bound is not None), None)
     if bounded is not None:
         raise PlasticityError(
@@ -126,7 +133,7 @@ def synapses(
         return np.asarray(np.clip(np.rint(weight / scale), low, high) * scale)
 
     for connection in network.connections:
-        weight = put(matrix(network, params, connection))
+        weight = put(params[connection.name])
         projections.append(Projection(connection.source, connection.target, weight))
         share = network[connection.target].stiffness / network.output.stiffness
         share *= 0.5 if connection.loops and connection.symmetric else 1.0

@@ -219,6 +219,7 @@ def read(path: Path) -> Study:
         raise ValueError(f"there is no study file {path}") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{path} cannot be read as a study: {error}") from error
+    told.pop("learn", None)  # of a run that learned on a chip, see `neuro_eqprop.study.lessons`
     try:
         return adapt(Study(), told)
     except UnknownNameError:

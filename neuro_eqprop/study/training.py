@@ -22,6 +22,7 @@ from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.torch_ops import TorchOps
 from neuro_eqprop.solve import Stop
 from neuro_eqprop.study import folder, settings
+from neuro_eqprop.study.lessons import learned_here
 from neuro_eqprop.study.probe import probing
 from neuro_eqprop.study.settings import Study
 
@@ -84,6 +85,8 @@ def fresh(study: Study, network: Network) -> Snapshot:
 
 def left_off(study: Study, network: Network, out: Path) -> Snapshot:
     """Where the run in `out` was stopped: after an epoch, or within its first."""
+    if learned_here(out):
+        raise folder.RunError(f"{out} learns on a chip; go on with `neuro-eqprop learn --resume`")
     if settings.read(out / folder.STUDY) != study:
         raise folder.RunError(
             f"{out} was begun with other settings, and a run is resumed as it was begun; leave "

@@ -1,0 +1,177 @@
+"""`neuro-eqprop learn`: both phases and the Hebbian rule run in the simulator."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from rich.console import Console
+
+from neuro_eqprop.cli.base import (
+    Command,
+    Json,
+    WrongWordsError,
+    facts,
+    fraction,
+    percent,
+    positive_float,
+    positive_int,
+)
+
+SETTINGS = (
+    "dataset",
+    "model",
+    "hidden",
+    "feedback",
+    "epochs",
+    "batch",
+    "learning_rate",
+    "seed",
+    "beta",
+    "nudging",
+)
+"""Settings of a study that have an option of their own; `--set` reaches the rest."""
+OWN = (
+    "on",
+    "code",
+    "bits",
+    "free",
+    "settle",
+    "window",
+    "tau",
+    "theta",
+    "limit",
+    "bias",
+    "samples",
+    "tasks",
+    "weight_noise",
+    "dead",
+    "mismatch",
+)
+SWITCHES = ("engine", "run_on", "asymmetric")
+"""Settings of the table [learn]."""
+
+
+def options(parser: ArgumentParser) -> None:
+    """What to learn, how, where, and where to."""
+    add = parser.add_argument
+    add("study", nargs="?", type=Path, metavar="STUDY.toml", help="settings; options override them")
+    add("--out", type=Path, required=True, metavar="RUN", help="the folder of the run")
+    add("--on", help="reference, emulator, lava, brian2, or rate: the same lessons with rates")
+    add("--dataset", help="digits (embedded), mnist, fashion-mnist")
+    add("--model", help="layered, or looped without a bound")
+    add("--hidden", metavar="N[,N...]", help="units of each hidden layer")
+    add("--feedback", type=positive_float, help="scale of what comes back in a layered network")
+    add("--code", help="graded or rate")
+    add("--bits", type=positive_int, help="of weights, rounded at random; traces have 7")
+    add("--engine", action="store_true", help="whole numbers as Lava's engine rounds them")
+    add("--steps", type=positive_int, help="of a nudged phase; sets free, settle and window")
+    add("--free", type=positive_int, help="steps of the free phase")
+    add("--settle", type=positive_int, help="steps of a nudged phase before its window")
+    add("--window", type=positive_int, help="steps of a phase in which tags gather")
+    add("--tau", type=positive_float, help="steps in which a trace of spikes falls to 1/e")
+    add("--theta", type=positive_float, help="graded messages are multiples of it")
+    add("--limit", type=positive_float, help="the largest size of a weight")
+    add("--bias", type=float, help="that every neuron starts with")
+    add("--beta", type=positive_float, help="strength of the nudge")
+    add("--nudging", help="centered or positive")
+    add("--batch", type=positive_int, help="lessons that share a commit; a chip has 1")
+    add("--learning-rate", type=positive_float, help="it falls to zero along half a cosine")
+    add("--epochs", type=positive_int)
+    add("--samples", type=positive_int, help="so many of the training samples, the first ones")
+    add("--tasks", type=positive_int, help="classes come in so many parts one after the other")
+    add("--seed", type=int)
+    add("--run-on", action="store_true", help="neurons keep their state between lessons")
+    add("--weight-noise", type=fraction, help="of what a synapse passes on, as a part of it")
+    add("--dead", type=fraction, help="the part of hidden neurons that never fire")
+    add("--mismatch", type=fraction, help="of thresholds, as a part of them")
+    add("--asymmetric", action="store_true", help="both directions are rounded on their own")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="any setting of a study")
+    add("--resume", action="store_true", help="go on where the run in --out was left")
+    add("--force", action="store_true", help="replace a run that --out already holds")
+
+
+def run(args: Namespace) -> Json:
+    """Learn and write the run."""
+    from neuro_eqprop.cli.progress import bar
+    from neuro_eqprop.cli.train import changes
+    from neuro_eqprop.study import lessons, settings
+    from neuro_eqprop.study.folder import STUDY
+    from neuro_eqprop.study.learning import prepare, run_learning
+
+    for name in ("activation", "output", "bound", "rule"):
+        setattr(args, name, None)
+    written = args.study or (args.out / STUDY if args.resume else None)
+    study, learning = (
+        lessons.read(written)
+        if written
+        else (settings.adapt(settings.Study(), lessons.DEFAULTS), lessons.Learning())
+    )
+    own = {key: getattr(args, key) for key in OWN if getattr(args, key) is not None}
+    own |= {key: True for key in SWITCHES if getattr(args, key)}
+    try:
+        study = settings.adapt(study, changes(args))
+        if args.steps:
+            own = lessons.paced(args.steps, own.get("code", learning.code)) | own
+        learning = lessons.adapt(learning, own)
+    except ValueError as error:
+        raise WrongWordsError(str(error)) from error
+    task = prepare(study, learning)
+    total = sum(len(task.order(epoch)) for epoch in range(task.epochs))
+    with bar(f"learning {study.dataset} on {learning.on}", total) as advance:
+        word = "lessons"
+
+        def told(line: Json) -> None:
+            nonlocal word
+            word = f"lessons, test {percent(line['test_accuracy'])}"
+
+        outcome = run_learning(
+            study,
+            learning,
+            args.out,
+            force=args.force,
+            resume=args.resume,
+            watch=lambda more: advance(more, word),
+            told=told,
+        )
+    for warning in outcome["warnings"]:
+        sys.stderr.write(f"neuro-eqprop learn: warning: {warning}\n")
+    return outcome
+
+
+def show(outcome: Json, console: Console) -> None:
+    """The outcome in words."""
+    phases = ", ".join(f"{steps} {name}" for name, steps in outcome["phases"].items())
+    batch = "batch 1" if outcome["batch"] == 1 else f"batch {outcome['batch']} (tags wait)"
+    stuck = sum(outcome["saturated"].values())
+    cosines = ", ".join(
+        f"{name} {told['rate']:.3f}"
+        for name, told in outcome["cosines"].items()
+        if told["rate"] is not None
+    )
+    rows = {
+        "network": f"{outcome['model']}, {outcome['parameters']} parameters",
+        "learned on": f"{outcome['on']}, code {outcome['code']}, "
+        f"{outcome['bits'] or 'real'} bits, {batch}",
+        "test accuracy": f"{percent(outcome['test_accuracy'])} in spikes, "
+        f"{percent(outcome['rate_test_accuracy'])} as rates",
+        "train accuracy": f"{percent(outcome['train_accuracy'])} in the last epoch's free phases",
+        "rule": f"{outcome['nudging']} nudging, beta {outcome['beta']}; steps {phases}",
+        "cosine with rates": cosines or "not measured",
+        "updates": f"{outcome['weight_updates']} of weights, {outcome['tag_updates']} of tags, "
+        f"{outcome['trace_updates']} of traces",
+        "limits": f"{stuck} weights stand at one, {outcome['clipped']} changes were cut off, "
+        f"{outcome['overflows']} overflows",
+        "time": f"{outcome['seconds']:.1f} s, {outcome['images_per_second']:.0f} images/s",
+        "run": outcome["run"],
+    }
+    if outcome["forgetting"]:
+        rows["forgetting"] = ", ".join(
+            f"{percent(task['learned'])} -> {percent(task['end'])}"
+            for task in outcome["forgetting"]
+        )
+    facts(rows, console)
+
+
+COMMAND = Command("learn", "learn in the spiking domain itself", options, run, show)

@@ -1,0 +1,425 @@
+"""Carry out learning on a chip into a run folder."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.backends.base import load
+from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, Watch, load_learner
+from neuro_eqprop.data import Dataset, Split, batches, one_hot
+from neuro_eqprop.data import load as load_data
+from neuro_eqprop.files import checkpoint
+from neuro_eqprop.files.atomic import write_text
+from neuro_eqprop.files.checkpoint import Checkpoint
+from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.schedules import free_only, tail
+from neuro_eqprop.spiking.ir import Stimulus
+from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork
+from neuro_eqprop.spiking.sprout import (
+    for_inference,
+    lessons_of,
+    parameters,
+    sprout,
+    with_weights,
+)
+from neuro_eqprop.study import folder, lessons
+from neuro_eqprop.study.evaluation import equilibria
+from neuro_eqprop.study.lessons import RATES, Learning
+from neuro_eqprop.study.rate_learning import (
+    Direction,
+    directions,
+    learn_rates,
+    rate_schedule,
+)
+from neuro_eqprop.study.settings import Study
+from neuro_eqprop.study.training import trim
+from neuro_eqprop.traces import NOTHING, Counts, Memory
+
+Told = Callable[[dict[str, Any]], None]
+"""Told each epoch's line of metrics."""
+ASK = {"rate": 64, "graded": 32}
+"""Steps in which the test samples are asked, by code."""
+PROBED = 10
+"""Samples by which the direction of learning is measured before it starts."""
+RATE_LEAST, GRADIENT_LEAST = 0.9, 0.8
+"""Cosines below these are worth a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """All that learning needs, before its first epoch."""
+
+    study: Study
+    learning: Learning
+    data: Dataset
+    network: Network
+    plastic: PlasticNetwork | None
+    """None if rates learn."""
+
+    @property
+    def train(self) -> Split:
+        """The samples to learn from."""
+        held = self.data.train
+        if self.learning.samples > len(held):
+            raise ValueError(
+                f"{self.study.dataset!r} has {len(held)} training samples, "
+                f"not {self.learning.samples}"
+            )
+        return held.take(slice(0, self.learning.samples)) if self.learning.samples else held
+
+    @property
+    def epochs(self) -> int:
+        """Over all tasks."""
+        return self.study.epochs * self.learning.tasks
+
+    def classes(self, epoch: int) -> Ints:
+        """The classes that an epoch brings."""
+        parts = np.array_split(np.arange(self.data.classes), self.learning.tasks)
+        return np.asarray(parts[epoch // self.study.epochs])
+
+    def order(self, epoch: int) -> Ints:
+        """The samples of an epoch in their order, which is that of training with this seed."""
+        rng = np.random.default_rng([self.study.seed, epoch])
+        rows = np.concatenate(list(batches(self.train, self.study.batch, rng)))
+        return np.asarray(rows[np.isin(self.train.y[rows], self.classes(epoch))])
+
+
+@dataclass(frozen=True, slots=True)
+class Pupil:
+    """What learning has come to: weights by projection, or parameters if rates learn."""
+
+    epoch: int
+    weights: Mapping[str, Array]
+    lessons: int
+
+
+def run_learning(
+    study: Study,
+    learning: Learning,
+    out: Path,
+    *,
+    force: bool,
+    resume: bool,
+    watch: Watch,
+    told: Told,
+) -> dict[str, Any]:
+    """Learn and write the run; what `learn --json` shows."""
+    began = time.perf_counter()
+    if learning.on != RATES:
+        load_learner(learning.on)
+    task = prepare(study, learning)
+    pupil = left_off(task, out) if resume else fresh(task)
+    if not resume:
+        folder.claim(out, force=force)
+        write_text(out / folder.STUDY, lessons.write(study, learning))
+    pointing = probe(task, pupil)
+    while pupil.epoch < task.epochs:
+        pupil, line = learn_epoch(task, pupil, watch)
+        # In this order, so that after a kill the metrics are never behind the snapshot.
+        folder.append(out / folder.METRICS, line)
+        checkpoint.save(out / folder.RESUME, keep(task, pupil))
+        told(line)
+    checkpoint.save(out / folder.MODEL, Checkpoint(task.network, params(task, pupil), pupil.epoch))
+    (out / folder.RESUME).unlink(missing_ok=True)
+    seconds = time.perf_counter() - began
+    return outcome(task, pupil, out=out, seconds=seconds, pointing=pointing)
+
+
+def prepare(study: Study, learning: Learning) -> Task:
+    """Read the data and make the network plastic."""
+    data = load_data(study.dataset)
+    network = study.network(data)
+    start = initialise(network, np.random.default_rng(study.seed))
+    for layer in network.moving:
+        start[layer.name] = start[layer.name] + learning.bias
+    plastic = sprout(network, start, learning.sprout(study))
+    task = Task(study, learning, data, network, plastic)
+    if not len(task.train) or learning.tasks > data.classes:
+        raise ValueError(f"{learning.tasks} tasks need as many classes, not {data.classes}")
+    return task
+
+
+def fresh(task: Task) -> Pupil:
+    """Before the first epoch."""
+    plastic = made(task)
+    return Pupil(0, {name: plastic.projection(name).weight for name in plastic.learns}, 0)
+
+
+def made(task: Task) -> PlasticNetwork:
+    """The plastic network."""
+    if task.plastic is None:
+        raise ValueError("rates have no synapses")
+    return task.plastic
+
+
+def params(task: Task, pupil: Pupil) -> dict[str, Array]:
+    """The parameters of the rate network."""
+    return parameters(task.network, made(task), pupil.weights)
+
+
+def keep(task: Task, pupil: Pupil) -> Checkpoint:
+    """A pupil as a file holds it: mirrors that learn apart lie with what they mirror, turned."""
+    memory: dict[str, Array] = {}
+    for connection in task.network.connections:
+        memory[f"{connection.name}/weight"] = pupil.weights[connection.name]
+        back = f"{connection.target}->{connection.source}"
+        if not connection.loops and back in pupil.weights:
+            memory[f"{connection.name}/back"] = pupil.weights[back].T
+    for layer in task.network.moving:
+        weight = pupil.weights[f"always->{layer.name}"]
+        memory[f"{layer.name}/weight"] = weight.reshape(layer.shape)
+    first = task.network.output.name
+    memory[f"{first}/lessons"] = np.array(pupil.lessons)
+    return Checkpoint(task.network, params(task, pupil), pupil.epoch, memory)
+
+
+def left_off(task: Task, out: Path) -> Pupil:
+    """Where the run in `out` was stopped: after an epoch, or within its first."""
+    if not lessons.learned_here(out):
+        raise folder.RunError(f"{out} holds no run that learned on a chip; leave out --resume")
+    if lessons.read(out / folder.STUDY) != (task.study, task.learning):
+        raise folder.RunError(
+            f"{out} was begun with other settings, and a run is resumed as it was begun; leave "
+            f"them out, or learn anew with another --out"
+        )
+    left, start = out / folder.RESUME, fresh(task)
+    if left.exists():
+        kept = checkpoint.load(left)
+        if kept.network != task.network:
+            raise folder.RunError(f"{left} holds another network than the study describes")
+        start = recalled(task, kept, left)
+    elif (out / folder.MODEL).exists():
+        raise folder.RunError(f"{out} has nothing to resume: its run is finished")
+    trim(out / folder.METRICS, start.epoch)
+    return start
+
+
+def recalled(task: Task, kept: Checkpoint, left: Path) -> Pupil:
+    """The pupil that a file holds."""
+    weights: dict[str, Array] = {}
+    try:
+        for connection in task.network.connections:
+            weights[connection.name] = kept.memory[f"{connection.name}/weight"]
+            back = f"{connection.target}->{connection.source}"
+            if not connection.loops and back in made(task).learns:
+                weights[back] = kept.memory[f"{connection.name}/back"].T
+        for layer in task.network.moving:
+            weights[f"always->{layer.name}"] = kept.memory[f"{layer.name}/weight"].reshape(-1, 1)
+        done = int(kept.memory[f"{task.network.output.name}/lessons"].item())
+    except KeyError as error:
+        raise folder.RunError(f"{left} lacks {error}; learn anew with another --out") from error
+    return Pupil(kept.epoch, weights, done)
+
+
+def rates_of(task: Task, epoch: int, lessons_: int) -> Array:
+    """The learning rate of each lesson: it falls to zero along half a cosine, batch by batch."""
+    batch = task.study.batch
+    of_batch = np.arange(lessons_) // batch
+    per_epoch = -(-lessons_ // batch)
+    done = (epoch % task.study.epochs + of_batch / per_epoch) / task.study.epochs
+    return np.asarray(task.study.learning_rate * 0.5 * (1 + np.cos(np.pi * done)))
+
+
+def learn_epoch(task: Task, pupil: Pupil, watch: Watch) -> tuple[Pupil, dict[str, Any]]:
+    """One epoch, and its line of metrics."""
+    began, rows = time.perf_counter(), task.order(pupil.epoch)
+    x, y = task.train.x[rows], task.train.y[rows]
+    stimulus = lessons_of(task.network, x, one_hot(y, task.data.classes), task.learning.coding)
+    course = Lessons(stimulus, rates_of(task, pupil.epoch, len(rows)), pupil.lessons)
+    line: dict[str, Any] = {"epoch": pupil.epoch + 1}
+    if task.learning.on == RATES:
+        weights: Mapping[str, Array]
+        weights, drive = rate_epoch(task, pupil, course, watch)
+    else:
+        plastic = with_weights(made(task), pupil.weights)
+        learner = load_learner(task.learning.on)
+        learned = learner.learn(plastic, course, synapses=NO_SYNAPSES, watch=watch)
+        weights, drive = learned.weights, learned.drive
+        line |= events(learned)
+    seconds = time.perf_counter() - began
+    after = Pupil(pupil.epoch + 1, weights, pupil.lessons + len(rows))
+    line |= judged(task, after)
+    line["train_accuracy"] = float((drive.argmax(axis=1) == y).mean())
+    return after, line | {"images_per_second": len(rows) / seconds, "seconds": seconds}
+
+
+def rate_epoch(
+    task: Task, pupil: Pupil, course: Lessons, watch: Watch
+) -> tuple[dict[str, Array], Array]:
+    """An epoch of rates; their parameters in the places of synapses."""
+    learned = learn_rates(
+        task.network,
+        params(task, pupil),
+        course,
+        schedule=rate_schedule(
+            made(task).rule.schedule, free=task.study.free_steps, nudged=task.study.nudged_steps
+        ),
+        batch=task.study.batch,
+        limit=task.learning.bound,
+        watch=watch,
+    )
+    weights = {c.name: learned.params[c.name] for c in task.network.connections}
+    for connection in task.network.connections:
+        if task.network.feeds_back(connection):
+            back = task.network.feedback(connection) * weights[connection.name].T
+            weights[f"{connection.target}->{connection.source}"] = back
+    for layer in task.network.moving:
+        weights[f"always->{layer.name}"] = learned.params[layer.name].reshape(-1, 1)
+    return weights, learned.drive
+
+
+def events(learned: Learned) -> dict[str, Any]:
+    """What an epoch cost, by phase."""
+    phases: dict[str, Counts] = {}
+    for (_, phase), counts in learned.counts.items():
+        phases[phase] = phases.get(phase, Counts()) + counts
+    total = learned.total
+    return {
+        "weight_updates": total.weight_updates,
+        "tag_updates": total.tag_updates,
+        "trace_updates": total.trace_updates,
+        "spikes": {phase: counts.spikes for phase, counts in phases.items()},
+        "synops": {phase: counts.synops for phase, counts in phases.items()},
+        "saturated": dict(learned.saturated),
+        "clipped": learned.clipped,
+        "overflows": learned.overflows,
+    }
+
+
+def judged(task: Task, pupil: Pupil) -> dict[str, Any]:
+    """Accuracies on the test set: as spikes where it learned, and as rates."""
+    test, here = task.data.test, params(task, pupil)
+    answers = {"rate_test_accuracy": equilibria(task.network, here, test.x).drive}
+    if task.learning.on != RATES:
+        answers["test_accuracy"] = ask(task, pupil, test.x)
+    else:
+        answers["test_accuracy"] = answers["rate_test_accuracy"]
+    right = {name: drive.argmax(axis=1) == test.y for name, drive in answers.items()}
+    line: dict[str, Any] = {name: float(each.mean()) for name, each in right.items()}
+    if task.learning.tasks > 1:
+        parts = np.array_split(np.arange(task.data.classes), task.learning.tasks)
+        line["task"] = (pupil.epoch - 1) // task.study.epochs
+        line["by_task"] = [
+            float(right["test_accuracy"][np.isin(test.y, part)].mean()) for part in parts
+        ]
+    return line
+
+
+def ask(task: Task, pupil: Pupil, x: Array) -> Array:
+    """The output's drive for samples that the network as it learned is asked, without a nudge."""
+    network = for_inference(with_weights(made(task), pupil.weights))
+    coding, emulator = task.learning.coding, load("emulator")
+    steps = ASK[task.learning.code]
+    schedule, drives = free_only(steps=steps, window=tail(steps, coding.tail)), []
+    for start in range(0, len(x), 2000):
+        part = x[start : start + 2000]
+        nothing = np.zeros((len(part), task.data.classes))
+        stimulus = replace(lessons_of(task.network, part, nothing, coding), pull={})
+        result = emulator.run(network, stimulus, schedule, record=NOTHING, sink=Memory())
+        drives.append(result.drive[network.output][:, 0])
+    return np.concatenate(drives)
+
+
+def probe(task: Task, pupil: Pupil) -> dict[str, Direction]:
+    """Where learning would go from here, by some samples; nothing if rates learn."""
+    if task.learning.on == RATES or pupil.epoch >= task.epochs:
+        return {}
+    rows = task.order(pupil.epoch)[:PROBED]
+    target = one_hot(task.train.y[rows], task.data.classes)
+    stimulus: Stimulus = lessons_of(task.network, task.train.x[rows], target, task.learning.coding)
+    plastic = with_weights(made(task), pupil.weights)
+    here = parameters(task.network, plastic, pupil.weights)
+    # Flaws and mirrors that learn apart are part of what is measured: rates have neither.
+    return directions(task.network, plastic, here, stimulus, load_learner("emulator"))
+
+
+def warnings(task: Task, pointing: Mapping[str, Direction]) -> list[str]:
+    """What is doubtful about the settings, with what was measured."""
+    found, beta, rule = [], task.study.beta, made(task).rule
+    rates = [d.rate for d in pointing.values() if d.rate is not None]
+    slopes = [d.gradient for d in pointing.values() if d.gradient is not None]
+    steps = rule.schedule[-1].steps
+    if rates and min(rates) < RATE_LEAST:
+        found.append(
+            f"phases of {steps} steps are short for beta {beta:g} and code "
+            f"{task.learning.code}: the cosine of the update with that of rates is "
+            f"{min(rates):.3f}; use more --steps, or code graded"
+        )
+    if slopes and min(slopes) < GRADIENT_LEAST:
+        found.append(
+            f"beta {beta:g} is too large for this network: the cosine of the update with minus the "
+            f"gradient is {min(slopes):.3f}; use a smaller --beta"
+        )
+    if rule.unsettled and task.learning.code == "rate":
+        found.append(
+            f"one-sided nudging compares windows while traces of tau {rule.tau:g} still rise; "
+            f"let the free phase settle {4 * rule.tau:g} steps, or use --nudging centered"
+        )
+    return found
+
+
+def outcome(
+    task: Task, pupil: Pupil, *, out: Path, seconds: float, pointing: Mapping[str, Direction]
+) -> dict[str, Any]:
+    """What became of learning, read from what it wrote."""
+    lines = [json.loads(line) for line in (out / folder.METRICS).read_text().splitlines()]
+    study, learning, last, rule = task.study, task.learning, lines[-1], made(task).rule
+    model = checkpoint.load(out / folder.MODEL)
+    norms = {
+        c.name: float(np.linalg.norm(model.params[c.name], 2)) for c in task.network.connections
+    }
+    settle = {phase.name: phase.steps for phase in rule.schedule}
+    return {
+        "run": str(out),
+        "dataset": study.dataset,
+        "model": study.model,
+        "rule": study.rule,
+        "nudging": study.nudging,
+        "beta": study.beta,
+        "seed": study.seed,
+        "epochs": model.epoch,
+        "parameters": int(sum(np.size(value) for value in model.params.values())),
+        "train_accuracy": last["train_accuracy"],
+        "test_accuracy": last["test_accuracy"],
+        "seconds": seconds,
+        "settle_steps": {"free": settle["free"], "nudged": rule.schedule[-1].steps},
+        "spectral": norms,
+        "on": learning.on,
+        "code": None if learning.on == RATES else learning.code,
+        "bits": (9 if learning.engine else learning.bits) or None,
+        "steps_per_phase": rule.schedule[-1].steps,
+        "phases": settle | {"commit": 1},
+        "batch": study.batch,
+        "lessons": pupil.lessons,
+        "weight_updates": sum(line.get("weight_updates", 0) for line in lines),
+        "tag_updates": sum(line.get("tag_updates", 0) for line in lines),
+        "trace_updates": sum(line.get("trace_updates", 0) for line in lines),
+        "spikes": last.get("spikes", {}),
+        "synops": last.get("synops", {}),
+        "saturated": last.get("saturated", {}),
+        "clipped": sum(line.get("clipped", 0) for line in lines),
+        "overflows": sum(line.get("overflows", 0) for line in lines),
+        "rate_test_accuracy": last["rate_test_accuracy"],
+        "cosines": {n: {"rate": d.rate, "gradient": d.gradient} for n, d in pointing.items()},
+        "images_per_second": float(np.median([line["images_per_second"] for line in lines])),
+        "forgetting": forgetting(lines) if learning.tasks > 1 else None,
+        "warnings": warnings(task, pointing),
+    }
+
+
+def forgetting(lines: list[dict[str, Any]]) -> list[dict[str, float]]:
+    """Of each task, its accuracy when it had just been learned, its best, and in the end."""
+    found = []
+    for task in range(max(line["task"] for line in lines) + 1):
+        learned = [line["by_task"][task] for line in lines if line["task"] == task][-1]
+        after = [line["by_task"][task] for line in lines]
+        found.append({"learned": learned, "best": max(after), "end": after[-1]})
+    return found
