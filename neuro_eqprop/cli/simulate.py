@@ -8,7 +8,14 @@ from pathlib import Path
 from rich.console import Console
 
 from neuro_eqprop.cli.base import Command, Json, facts, positive_int
-from neuro_eqprop.cli.evaluate import STEPS, code_options, open_source, source_options
+from neuro_eqprop.cli.evaluate import (
+    STEPS,
+    code_options,
+    entry_named,
+    input_option,
+    open_source,
+    source_options,
+)
 
 
 def options(parser: ArgumentParser) -> None:
@@ -22,6 +29,7 @@ def options(parser: ArgumentParser) -> None:
     add("--record", action="append", default=[], metavar="POPULATION:VARIABLE")
     add("--force", action="store_true", help="replace the trace file")
     code_options(parser)
+    input_option(parser)
     parser.set_defaults(code=None)
 
 
@@ -40,6 +48,7 @@ def run(args: Namespace) -> Json:
         code=code,
         phases=args.phases,
         record=tuple(args.record),
+        entry=entry_named(args.input),
     )
     with bar(f"on {args.on}", args.samples) as advance:
         return simulate(

@@ -18,11 +18,13 @@ from neuro_eqprop.rate.field import Field, State, field
 from neuro_eqprop.rate.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import Schedule, free_only, tail, three_phase
 from neuro_eqprop.solve import Damped
-from neuro_eqprop.spiking.lower import Code, Coding, stimulate
+from neuro_eqprop.spiking.entry import Entry, enter, outer
+from neuro_eqprop.spiking.ir import SpikingNetwork
+from neuro_eqprop.spiking.lower import Code, Coding
 from neuro_eqprop.study.evaluation import Watch, samples_of, spiking
 from neuro_eqprop.study.folder import MODEL, Run
 from neuro_eqprop.study.surroundings import versions
-from neuro_eqprop.traces import Kind, Origin, Plan, Record, Recording, Sink, choose
+from neuro_eqprop.traces import Counts, Kind, Origin, Plan, Record, Recording, Sink, choose
 
 RATE_DAMPING = 0.5
 """Of the recorded settling of rates: all layers move at once, as spikes do."""
@@ -39,6 +41,8 @@ class Simulation:
     phases: bool
     """Whether nudged phases follow the free one."""
     record: tuple[str, ...]
+    entry: Entry = Entry.CURRENT
+    """How data enter; the populations that bring them are counted, but not part of the trace."""
 
 
 def schedule_of(simulation: Simulation, beta: float) -> Schedule:
@@ -69,7 +73,7 @@ def simulate(
         raise UnknownNameError("backend", simulation.on, ("rate", *BACKENDS))
     began, schedule = time.perf_counter(), schedule_of(simulation, run.study.beta)
     work = record_rates if simulation.on == "rate" else record_spikes
-    plan = work(run, simulation, schedule, path=path, force=force, watch=watch)
+    plan, brought = work(run, simulation, schedule, path=path, force=force, watch=watch)
     return {
         "run": str(run.path),
         "traces": str(path),
@@ -82,13 +86,22 @@ def simulate(
             [f"{name}:spikes" for name in plan.record.spikes]
             + [f"{name}:{variable}" for name, variable in plan.record.signals]
         ),
+        "input": None if simulation.on == "rate" else simulation.entry.value,
+        "input_spikes": brought.spikes,
+        "input_synops": brought.synops,
         "bytes": path.stat().st_size,
         "seconds": time.perf_counter() - began,
     }
 
 
 def plan_of(
-    run: Run, simulation: Simulation, schedule: Schedule, *, how: dict[str, Kind], digest: str
+    run: Run,
+    simulation: Simulation,
+    schedule: Schedule,
+    *,
+    how: dict[str, Kind],
+    sizes: dict[str, int],
+    digest: str,
 ) -> Plan:
     """What the trace is going to hold."""
     split = samples_of(run, simulation.samples)
@@ -96,7 +109,7 @@ def plan_of(
         origin(run, simulation.on, digest),
         schedule,
         how,
-        {layer.name: layer.size for layer in run.model.network.moving},
+        sizes,
         tuple(connection.name for connection in run.model.network.connections),
         np.arange(len(split)),
         split.y,
@@ -118,29 +131,40 @@ class Counted:
         self.watch(1)
 
 
+def within(run: Run, network: SpikingNetwork) -> dict[str, int]:
+    """The populations of the run's layers, with their sizes: those a trace is of."""
+    bring = outer(run.model.network)
+    return {p.name: p.size for p in network.populations if p.name not in bring}
+
+
 def record_spikes(
     run: Run, simulation: Simulation, schedule: Schedule, *, path: Path, force: bool, watch: Watch
-) -> Plan:
-    """The samples as spikes, on a simulator."""
-    coding, backend = Coding(simulation.code), load(simulation.on)
-    network, params = spiking(run, coding, simulation.phases)
-    plan = plan_of(run, simulation, schedule, how=kinds(network), digest=network.digest)
+) -> tuple[Plan, Counts]:
+    """The samples as spikes, on a simulator; and what their way in took."""
+    coding, backend, entry = Coding(simulation.code), load(simulation.on), simulation.entry
+    network, params = spiking(run, coding, simulation.phases, entry)
+    sizes, known = within(run, network), kinds(network)
+    how = {name: known[name] for name in sizes}
+    plan = plan_of(run, simulation, schedule, how=how, sizes=sizes, digest=network.digest)
     target = one_hot(plan.label, run.data.classes) if simulation.phases else None
-    stimulus = stimulate(run.model.network, params, plan.inputs, target=target, coding=coding)
+    rate = run.model.network
+    stimulus = enter(rate, params, plan.inputs, target=target, coding=coding, entry=entry)
     with Writer(path, plan, overwrite=force) as writer:
         sink = Counted(writer, watch)
         result = backend.run(network, stimulus, schedule, record=plan.record, sink=sink)
-        writer.counts(tally(network, stimulus, schedule, result))
-    return plan
+        counts = tally(network, stimulus, schedule, result)
+        writer.counts({key: each for key, each in counts.items() if key[0] in sizes})
+    return plan, sum((each for key, each in counts.items() if key[0] not in sizes), Counts())
 
 
 def record_rates(
     run: Run, simulation: Simulation, schedule: Schedule, *, path: Path, force: bool, watch: Watch
-) -> Plan:
+) -> tuple[Plan, Counts]:
     """The samples as rates, settling step by step."""
     network = run.model.network
     how = {layer.name: Kind.RATE for layer in network.moving}
-    plan = plan_of(run, simulation, schedule, how=how, digest=digest_of(run))
+    sizes = {layer.name: layer.size for layer in network.moving}
+    plan = plan_of(run, simulation, schedule, how=how, sizes=sizes, digest=digest_of(run))
     ops, params = NumpyOps(), {k: v.astype(np.float64) for k, v in run.model.params.items()}
     free = field(ops, network, params, plan.inputs)
     target = one_hot(plan.label, run.data.classes)
@@ -156,7 +180,7 @@ def record_rates(
         for k in range(len(plan.index)):
             writer.sample(k, Recording({}, {key: course[k] for key, course in courses.items()}))
             watch(1)
-    return plan
+    return plan, Counts()
 
 
 def note(at: Field, state: State, record: Record, seen: dict[tuple[str, str], list[Array]]) -> None:
