@@ -159,6 +159,11 @@ def show(outcome: Json, console: Console) -> None:
             f"{outcome['input_synops_per_sample']:.0f} of the synaptic operations"
         )
         rows["work"] = f"{outcome['work_to_dense']:.3f} of a dense pass ({outcome['dense_macs']})"
+    if outcome["error_to_reference"] is not None:
+        rows["against the reference"] = (
+            f"firing is off by {outcome['error_to_reference']:.4f} on average: "
+            f"{outcome['on']} does not run the same step"
+        )
     if outcome["bits"] is not None:
         rows["fixed point"] = f"{outcome['bits']}-bit weights, {outcome['overflows']} overflows"
     facts(rows | {"time": f"{outcome['seconds']:.1f} s"}, console)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
-from neuro_eqprop.backends.base import BACKENDS, Result, load, tally
+from neuro_eqprop.backends.base import BACKENDS, Feature, Result, load, tally
 from neuro_eqprop.data import Split
 from neuro_eqprop.learn.readout import Answer, answer
 from neuro_eqprop.networks import Network, Role
@@ -42,6 +42,7 @@ Watch = Callable[[int], None]
 class Spikes:
     """What a simulator made of the samples in the free phase: arrays (samples, units)."""
 
+    on: str
     network: SpikingNetwork
     schedule: Schedule
     firing: Mapping[str, Array]
@@ -109,7 +110,7 @@ def spike(
     schedule = free_only(steps=steps, window=tail(steps, coding.tail))
     results: list[Result] = []
     counts: dict[tuple[str, str], Counts] = {}
-    chunk = LARGE if on == "emulator" else CHUNK
+    chunk = LARGE if on in ("emulator", "lava-fused") else CHUNK
     for start in range(0, len(split), chunk):
         part = split.take(slice(start, start + chunk))
         stimulus = enter(rate, params, part.x, target=None, coding=coding, entry=entry)
@@ -125,7 +126,7 @@ def spike(
     drive = np.concatenate([r.drive[network.output][:, 0] for r in results])
     overflows = sum(o.wraps + o.saturations for r in results for o in r.overflows.values())
     rates = rates_of(rate, firing, coding)
-    return Spikes(network, schedule, rates, drive, counts, overflows)
+    return Spikes(on, network, schedule, rates, drive, counts, overflows)
 
 
 def agreement(
@@ -149,6 +150,22 @@ def agreement(
         "rmse": float(np.sqrt(np.mean(error**2))),
         "p999": float(np.quantile(error, 0.999)),
     }
+
+
+def error_to_reference(
+    run: Run, split: Split, made: Spikes, *, code: Code, entry: Entry
+) -> float | None:
+    """Of a simulator that is not exact, by how much its firing is off on average."""
+    if Feature.EXACT in load(made.on).support:
+        return None
+    steps = made.schedule[0].steps
+    exact = spike(run, split, on="emulator", code=code, steps=steps, watch=unseen, entry=entry)
+    gaps = [np.abs(made.firing[name] - rates).ravel() for name, rates in exact.firing.items()]
+    return float(np.concatenate(gaps).mean())
+
+
+def unseen(_: int) -> None:
+    """Watches nothing."""
 
 
 def right(drive: Array, y: Ints) -> float:
@@ -191,11 +208,13 @@ def evaluate(
     if rates:
         side = rates_on(run, on, split.x)
         watch(len(split))
-        counted: dict[str, Any] = dict.fromkeys(EVENTS)
+        counted: dict[str, Any] = dict.fromkeys((*EVENTS, "error_to_reference"))
     else:
         made = spike(run, split, on=on, code=code, steps=steps, watch=watch, bits=bits, entry=entry)
         side = made.firing, made.drive
         counted = events(run, made.network, made.counts, samples=len(split))
+        off = error_to_reference(run, split, made, code=code, entry=entry)
+        counted = {**counted, "error_to_reference": off}
     return {
         "run": str(run.path),
         "on": on,
