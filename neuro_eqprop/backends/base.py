@@ -108,6 +108,8 @@ BACKENDS: Mapping[str, tuple[str, str]] = {
     "reference": ("neuro_eqprop.backends.reference", "Reference"),
     "emulator": ("neuro_eqprop.backends.emulator", "Emulator"),
     "lava": ("neuro_eqprop.backends.to_lava", "Lava"),
+    "lava-fused": ("neuro_eqprop.backends.lava_variants", "LavaFused"),
+    "lava-stock": ("neuro_eqprop.backends.lava_variants", "LavaStock"),
     "brian2": ("neuro_eqprop.backends.to_brian2", "Brian2"),
     "brian2-biology": ("neuro_eqprop.backends.brian2_biology", "Brian2Biology"),
     "snntorch": ("neuro_eqprop.backends.to_snntorch", "SnnTorch"),

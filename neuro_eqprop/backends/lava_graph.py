@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import traceback
+from math import ceil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from neuro_eqprop.backends.child import guard, progress, report
-from neuro_eqprop.backends.lava_job import Job, Part, load
+from neuro_eqprop.backends.lava_job import Form, Job, Part, load
 from neuro_eqprop.spiking.integers import weights
 from neuro_eqprop.spiking.ir import Gain, Graded, Projection, SpikingNetwork
 
@@ -30,21 +33,34 @@ def main(folder: str) -> None:
 
 
 def work(job: Job, folder: Path) -> dict[str, list[Any]]:
-    """Run the graph; for each population its steps and overflows, as its process counted them."""
+    """Run the job; for each population its steps and overflows, as its process counted them."""
     life = progress(folder)
     life[0] += 1
-    from lava.magma.core.run_conditions import RunSteps
     from lava.magma.core.run_configs import Loihi2SimCfg
 
     life[0] += 1
-    processes = build(job, folder)
+    numbers = "floating_pt" if job.network.fixed is None else "fixed_pt"
+    settings = Loihi2SimCfg(select_tag=numbers)
+    if job.form is Form.FUSED:
+        return run_fused(job, folder, settings)
+    if job.form is Form.STOCK:
+        from neuro_eqprop.backends.lava_stock import run_stock
+
+        return run_stock(job, folder, settings)
+    return run_graph(job, folder, settings)
+
+
+def run_graph(job: Job, folder: Path, settings: object) -> dict[str, list[Any]]:
+    """One process for each population and projection, one sample after the other."""
+    from lava.magma.core.run_conditions import RunSteps
+
+    life, processes = progress(folder), build(job, folder)
     counters: list[Any] = [0] * len(processes)
     overflows: list[Any] = [[0, 0]] * len(processes)
-    numbers = "floating_pt" if job.network.fixed is None else "fixed_pt"
     life[0] += 1
     for island in islands(job.network):
         first = processes[island[0]]
-        first.create_runtime(Loihi2SimCfg(select_tag=numbers))
+        first.create_runtime(settings)
         life[0] += 1
         first.run(RunSteps(num_steps=job.stimulus.samples * job.steps))
         for index in island:
@@ -53,6 +69,21 @@ def work(job: Job, folder: Path) -> dict[str, list[Any]]:
         first.stop()
         life[0] += 1
     return {"counters": counters, "overflows": overflows}
+
+
+def run_fused(job: Job, folder: Path, settings: object) -> dict[str, list[Any]]:
+    """One process for everything, batch after batch."""
+    from lava.magma.core.run_conditions import RunSteps
+
+    from neuro_eqprop.backends.lava_processes.fused import FusedNetwork
+
+    whole = FusedNetwork(job, folder)
+    whole.create_runtime(settings)
+    whole.run(RunSteps(num_steps=ceil(job.stimulus.samples / job.batch) * job.steps))
+    steps = int(whole.steps_run.get()[0])
+    counts = np.asarray(whole.overflows.get(), dtype=np.int64).reshape(-1, 2)
+    whole.stop()
+    return {"counters": [steps] * len(counts), "overflows": counts.tolist()}
 
 
 def build(job: Job, folder: Path) -> list[Any]:

@@ -29,14 +29,27 @@ from neuro_eqprop.traces import Record
 DESCRIPTION, ARRAYS = "job.json", "job.npz"
 
 
+class Form(Enum):
+    """What a network becomes on Lava."""
+
+    GRAPH = "graph"
+    """A process for each population and projection, one sample after the other."""
+    FUSED = "fused"
+    """One process for all of it, many samples side by side."""
+    STOCK = "stock"
+    """As the graph, with Lava's own LIF neurons, which reset to zero."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run: all samples through the schedule, one after the other."""
+    """A run: all samples through the schedule; `batch` of them at a time in the fused form."""
 
     network: SpikingNetwork
     stimulus: Stimulus
     schedule: Schedule
     record: Record
+    form: Form = Form.GRAPH
+    batch: int = 1
 
     @property
     def steps(self) -> int:
@@ -94,6 +107,8 @@ def save(job: Job, folder: Path) -> None:
             for p in network.projections
         ],
         "samples": stimulus.samples,
+        "form": job.form,
+        "batch": job.batch,
         "schedule": [asdict(phase) for phase in job.schedule],
         "spikes": sorted(record.spikes),
         "signals": sorted(record.signals),
@@ -133,7 +148,9 @@ def load(folder: Path) -> Job:
         Phase(p["name"], p["beta"], p["steps"], p["window"]) for p in described["schedule"]
     )
     signals = frozenset((name, variable) for name, variable in described["signals"])
-    return Job(network, stimulus, schedule, Record(frozenset(described["spikes"]), signals))
+    record = Record(frozenset(described["spikes"]), signals)
+    form, batch = Form(described["form"]), described["batch"]
+    return Job(network, stimulus, schedule, record, form, batch)
 
 
 def neuron(described: dict[str, Any]) -> Neuron:

@@ -62,33 +62,33 @@ def layouts(part: Part) -> dict[str, Layout]:
 
 
 class Table:
-    """The current row of a table, and the file that full rows go to."""
+    """The current rows of a table, one a sample, and the file that full rows go to."""
 
-    def __init__(self, layout: Layout) -> None:
-        self.row = np.zeros(layout.shape[1:], layout.kind)
+    def __init__(self, layout: Layout, rows: int) -> None:
+        self.rows = np.zeros((rows, *layout.shape[1:]), layout.kind)
         self.path = layout.path
         header = {"descr": layout.kind.str, "fortran_order": False, "shape": layout.shape}
         with self.path.open("wb") as file:
             np.lib.format.write_array_header_1_0(file, header)  # type: ignore[no-untyped-call]
 
-    def turn(self) -> None:
-        """Write the row and start the next one from zero."""
+    def turn(self, full: int) -> None:
+        """Write the first so many rows and start the next ones from zero."""
         with self.path.open("ab") as file:
-            file.write(self.row.tobytes())
-        self.row[...] = 0
+            file.write(self.rows[:full].tobytes())
+        self.rows[...] = 0
 
 
 class Ledger:
-    """The books of one population, written at the end of each sample."""
+    """The books of one population, written at the end of each sample, or of so many at a time."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: Part, samples: int = 1) -> None:
         self.last = part.job.steps - 1
-        self.tables = {name: Table(layout) for name, layout in layouts(part).items()}
-        self.sums = tuple(self.tables[name].row for name in ("messages", "firing", "drive"))
+        self.tables = {name: Table(layout, samples) for name, layout in layouts(part).items()}
+        self.sums = tuple(self.tables[name].rows for name in ("messages", "firing", "drive"))
         self.windows = np.array([[phase.window] for phase in part.job.schedule])
-        self.spikes = self.tables["spikes"].row if "spikes" in self.tables else None
+        self.spikes = self.tables["spikes"].rows if "spikes" in self.tables else None
         variables = [v for name, v in part.job.record.signals if name == part.population.name]
-        self.signals = {variable: self.tables[signal(variable)].row for variable in variables}
+        self.signals = {variable: self.tables[signal(variable)].rows for variable in variables}
 
     def note(
         self,
@@ -99,22 +99,23 @@ class Ledger:
         firing: Array | Bits,
         values: Mapping[str, Array],
     ) -> None:
-        """Book one step of a sample; `firing` is what is averaged for the rate."""
+        """Book one step; `firing` is what is averaged for the rate."""
+        full = len(message) if message.ndim > 1 else 1
         messages, rates, drives = self.sums
-        messages[tick.phase] += message != 0
+        messages[:full, tick.phase] += message != 0
         if tick.counts:
-            rates[tick.phase] += firing
-            drives[tick.phase] += values["drive"]
+            rates[:full, tick.phase] += firing
+            drives[:full, tick.phase] += values["drive"]
         if self.spikes is not None:
-            self.spikes[step] = message
+            self.spikes[:full, step] = message
         for variable, course in self.signals.items():
-            course[step] = values[variable]
+            course[:full, step] = values[variable]
         if step == self.last:
-            self.close()
+            self.close(full)
 
-    def close(self) -> None:
-        """End a sample: sums become means over the windows, and rows go to the files."""
+    def close(self, full: int) -> None:
+        """End so many samples: sums become means over the windows, and rows go to the files."""
         for name in ("firing", "drive"):
-            self.tables[name].row /= self.windows
+            self.tables[name].rows /= self.windows
         for table in self.tables.values():
-            table.turn()
+            table.turn(full)

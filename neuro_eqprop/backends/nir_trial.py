@@ -36,7 +36,12 @@ from neuro_eqprop.backends.nir_trial import main
 main(sys.argv[2])
 """
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-DISTRIBUTIONS = {"lava": "lava-nc", "emulator": "numba", "reference": "numpy"}
+DISTRIBUTIONS = {
+    "lava": "lava-nc",
+    "lava-fused": "lava-nc",
+    "emulator": "numba",
+    "reference": "numpy",
+}
 IMPORTERS = ("snntorch", "norse", "sinabs", "rockpool", "spikingjelly", "spyx")
 """Frameworks that offer to read NIR; some run code when imported, so they are looked for only."""
 

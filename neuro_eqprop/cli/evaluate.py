@@ -19,6 +19,7 @@ from neuro_eqprop.cli.base import (
     percent,
     positive_int,
 )
+from neuro_eqprop.spiking.entry import Entry
 from neuro_eqprop.spiking.lower import Code
 
 if TYPE_CHECKING:
@@ -68,12 +69,19 @@ def code_options(parser: ArgumentParser) -> None:
     parser.add_argument("--code", default="rate", help="rate (binary spikes) or graded")
 
 
+def input_option(parser: ArgumentParser) -> None:
+    """How data enter."""
+    told = "current (worked out on the host), graded (sent once) or rate spikes"
+    parser.add_argument("--input", default="current", metavar="HOW", help=told)
+
+
 def options(parser: ArgumentParser) -> None:
     """Which run, where, and how."""
     source_options(parser)
     parser.add_argument("--on", default="rate", metavar="WHERE", help="rate, numpy or a simulator")
     parser.add_argument("--samples", type=some, default=None, metavar="N", help="a number or all")
     code_options(parser)
+    input_option(parser)
     parser.set_defaults(code=None)
     parser.add_argument("--bits", type=positive_int, help="of integer weights, in fixed point")
     parser.add_argument(
@@ -98,6 +106,7 @@ def run(args: Namespace) -> Json:
             samples=args.samples,
             watch=lambda more: advance(more, "samples"),
             bits=args.bits,
+            entry=entry_named(args.input),
         )
     if args.run.is_dir():
         append(args.run / EVALUATIONS, outcome)
@@ -115,6 +124,14 @@ def code_named(name: str) -> Code:
     known = {code.value: code for code in Code}
     if name not in known:
         raise UnknownNameError("code", name, known)
+    return known[name]
+
+
+def entry_named(name: str) -> Entry:
+    """The way in of that name."""
+    known = {entry.value: entry for entry in Entry}
+    if name not in known:
+        raise UnknownNameError("input", name, known)
     return known[name]
 
 
@@ -136,6 +153,16 @@ def show(outcome: Json, console: Console) -> None:
         rows["events"] = (
             f"{outcome['spikes_per_neuron']:.2f} per neuron, {outcome['synops_per_sample']:.0f} "
             f"synaptic and {outcome['host_macs_per_sample']:.0f} host operations per sample"
+        )
+        rows["input"] = (
+            f"{outcome['input']}, {outcome['input_spikes_per_sample']:.0f} spikes and "
+            f"{outcome['input_synops_per_sample']:.0f} of the synaptic operations"
+        )
+        rows["work"] = f"{outcome['work_to_dense']:.3f} of a dense pass ({outcome['dense_macs']})"
+    if outcome["error_to_reference"] is not None:
+        rows["against the reference"] = (
+            f"firing is off by {outcome['error_to_reference']:.4f} on average: "
+            f"{outcome['on']} does not run the same step"
         )
     if outcome["bits"] is not None:
         rows["fixed point"] = f"{outcome['bits']}-bit weights, {outcome['overflows']} overflows"

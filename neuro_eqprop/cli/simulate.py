@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from neuro_eqprop.cli.base import Command, Json, facts, positive_int
-from neuro_eqprop.cli.evaluate import STEPS, code_options, open_source, source_options
+from neuro_eqprop.cli.evaluate import (
+    STEPS,
+    code_options,
+    entry_named,
+    input_option,
+    open_source,
+    source_options,
+)
 
 if TYPE_CHECKING:
     from neuro_eqprop.traces import Plan
@@ -32,6 +39,7 @@ def options(parser: ArgumentParser) -> None:
     add("--record", action="append", default=[], metavar="WHAT:VARIABLE", help=told)
     add("--force", action="store_true", help="replace the trace file")
     code_options(parser)
+    input_option(parser)
     parser.set_defaults(code=None)
 
 
@@ -50,6 +58,7 @@ def run(args: Namespace) -> Json:
         code=code,
         phases=args.phases,
         record=tuple(args.record),
+        entry=entry_named(args.input),
     )
     with bar(f"on {args.on}", args.samples) as advance:
         return simulate(

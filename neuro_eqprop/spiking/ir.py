@@ -192,6 +192,13 @@ class Population:
         return int(self.bias.size)
 
 
+def spiking_of(population: Population) -> Spiking:
+    """The neuron of a population that has to be spiking."""
+    if not isinstance(population.neuron, Spiking):
+        raise ValueError(f"population {population.name!r} sends graded messages, not spikes")
+    return population.neuron
+
+
 @dataclass(frozen=True, slots=True)
 class Projection:
     """Synapses from one population to another: `weight` has a row for each target neuron."""

@@ -64,8 +64,14 @@ class Coding:
     """Weights, biases and currents are multiples of this."""
     theta: float = 2.0**-6
     """Graded messages are multiples of this."""
-    damping: float = 0.5
-    """How much of the way to its activation a graded or predictive unit goes in a step."""
+    damping: float = 0.75
+    """How much of the way to its activation a graded unit goes in a step.
+
+    Half of it sends half as many messages again on the way; all of it sends least, but lets
+    strongly coupled layers swing.
+    """
+    pace: float = 0.5
+    """How much of that way a predictive unit goes in a step."""
     fading: float = 0.5
     """What a predictive spike of step t counts is t to the minus this power."""
     calming: float = 0.75
@@ -98,7 +104,7 @@ def neuron(layer: Layer, coding: Coding) -> Neuron:
     # A ceiling at the threshold would cost a unit that fires almost always some of its spikes.
     plain = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)
     if coding.code is Code.PREDICTIVE:
-        gain, step = Falling(1.0, coding.fading), Falling(coding.damping, 0.0)
+        gain, step = Falling(1.0, coding.fading), Falling(coding.pace, 0.0)
         return replace(plain, follow=Follow(rate, gain, step))
     if coding.code is Code.BERNOULLI:
         gain, step = Falling(1.0, 0.0), Falling(1.0, coding.calming)

@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
-from neuro_eqprop.backends.base import BACKENDS, Result, load, tally
+from neuro_eqprop.backends.base import BACKENDS, Feature, Result, load, tally
 from neuro_eqprop.data import Split
 from neuro_eqprop.learn.readout import Answer, answers
 from neuro_eqprop.networks import Network, Role
 from neuro_eqprop.ops.base import Ops
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import Schedule, free_only, tail
-from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
-from neuro_eqprop.spiking.lower import Code, Coding, lower, matrix, stimulate
+from neuro_eqprop.spiking.entry import Entry, enter, with_input
+from neuro_eqprop.spiking.ir import SpikingNetwork
+from neuro_eqprop.spiking.lower import Code, Coding, lower, rates_of
 from neuro_eqprop.spiking.quantise import quantise
 from neuro_eqprop.spiking.rounding import Rounding, round_weight
+from neuro_eqprop.study.counting import EVENTS, dense_macs, events
 from neuro_eqprop.study.folder import Run
 from neuro_eqprop.traces import NOTHING, Counts, Memory
 
@@ -41,18 +43,16 @@ Watch = Callable[[int], None]
 class Spikes:
     """What a simulator made of the samples in the free phase: arrays (samples, units)."""
 
+    on: str
     network: SpikingNetwork
     schedule: Schedule
     firing: Mapping[str, Array]
+    """By layer."""
     drive: Array
+    """Of the output."""
     counts: Mapping[tuple[str, str], Counts]
     overflows: int
     """In fixed point, how often a current wrapped or a voltage was cut off."""
-
-    @property
-    def total(self) -> Counts:
-        """All events together."""
-        return sum(self.counts.values(), Counts())
 
 
 def samples_of(run: Run, samples: int | None) -> Split:
@@ -82,20 +82,26 @@ def equilibria(
     return answers(ops, network, exact, x, damping=damping)
 
 
-def spiking(run: Run, coding: Coding, nudged: bool) -> tuple[SpikingNetwork, dict[str, Array]]:
+def spiking(
+    run: Run, coding: Coding, nudged: bool, entry: Entry = Entry.CURRENT
+) -> tuple[SpikingNetwork, dict[str, Array]]:
     """The run's network as spikes, and the parameters it was made from."""
     params = {name: value.astype(np.float64) for name, value in run.model.params.items()}
-    return lower(run.model.network, params, dt=DT, coding=coding, nudged=nudged), params
+    network = run.model.network
+    made = lower(network, params, dt=DT, coding=coding, nudged=nudged)
+    return with_input(network, params, made, coding=coding, entry=entry), params
 
 
-def rounded(run: Run, coding: Coding, bits: int) -> tuple[SpikingNetwork, dict[str, Array]]:
+def rounded(
+    run: Run, coding: Coding, bits: int, entry: Entry = Entry.CURRENT
+) -> tuple[SpikingNetwork, dict[str, Array]]:
     """The run's network in fixed point; the input weights of the host have so many bits too."""
     rounding, params = Rounding(bits), dict(run.model.params)
     for connection in run.model.network.connections:
         exact = params[connection.name].astype(np.float64)
         params[connection.name] = round_weight(exact, rounding, finest=coding.grid).weight
     model = replace(run.model, params=params)
-    network, params = spiking(replace(run, model=model), coding, False)
+    network, params = spiking(replace(run, model=model), coding, False, entry)
     return quantise(network, rounding)[0], params
 
 
@@ -108,20 +114,20 @@ def spike(
     steps: int,
     watch: Watch,
     bits: int | None = None,
+    entry: Entry = Entry.CURRENT,
 ) -> Spikes:
     """Run the samples on a simulator, freely; with `bits` in fixed point."""
-    coding, backend = Coding(code), load(on)
-    made = spiking(run, coding, False) if bits is None else rounded(run, coding, bits)
-    network, params = made
+    coding, backend, rate = Coding(code), load(on), run.model.network
+    network, params = (
+        spiking(run, coding, False, entry) if bits is None else rounded(run, coding, bits, entry)
+    )
     schedule = free_only(steps=steps, window=tail(steps, coding.tail))
     results: list[Result] = []
     counts: dict[tuple[str, str], Counts] = {}
-    chunk = LARGE if on == "emulator" else CHUNK
+    chunk = LARGE if on in ("emulator", "lava-fused") else CHUNK
     for start in range(0, len(split), chunk):
         part = split.take(slice(start, start + chunk))
-        stimulus: Stimulus = stimulate(
-            run.model.network, params, part.x, target=None, coding=coding
-        )
+        stimulus = enter(rate, params, part.x, target=None, coding=coding, entry=entry)
         result = backend.run(network, stimulus, schedule, record=NOTHING, sink=Memory())
         for key, more in tally(network, stimulus, schedule, result).items():
             counts[key] = counts.get(key, Counts()) + more
@@ -133,7 +139,8 @@ def spike(
     }
     drive = np.concatenate([r.drive[network.output][:, 0] for r in results])
     overflows = sum(o.wraps + o.saturations for r in results for o in r.overflows.values())
-    return Spikes(network, schedule, firing, drive, counts, overflows)
+    rates = rates_of(rate, firing, coding)
+    return Spikes(on, network, schedule, rates, drive, counts, overflows)
 
 
 def agreement(
@@ -157,6 +164,22 @@ def agreement(
         "rmse": float(np.sqrt(np.mean(error**2))),
         "p999": float(np.quantile(error, 0.999)),
     }
+
+
+def error_to_reference(
+    run: Run, split: Split, made: Spikes, *, code: Code, entry: Entry
+) -> float | None:
+    """Of a simulator that is not exact, by how much its firing is off on average."""
+    if Feature.EXACT in load(made.on).support:
+        return None
+    steps = made.schedule[0].steps
+    exact = spike(run, split, on="emulator", code=code, steps=steps, watch=unseen, entry=entry)
+    gaps = [np.abs(made.firing[name] - rates).ravel() for name, rates in exact.firing.items()]
+    return float(np.concatenate(gaps).mean())
+
+
+def unseen(_: int) -> None:
+    """Watches nothing."""
 
 
 def right(drive: Array, y: Ints) -> float:
@@ -187,6 +210,7 @@ def evaluate(
     samples: int | None,
     watch: Watch,
     bits: int | None = None,
+    entry: Entry = Entry.CURRENT,
 ) -> dict[str, Any]:
     """What `evaluate --json` shows."""
     if on not in WHERE:
@@ -199,11 +223,13 @@ def evaluate(
     if rates:
         side = rates_on(run, on, split.x)
         watch(len(split))
-        total, units, overflows = Counts(), 0, 0
+        counted: dict[str, Any] = dict.fromkeys((*EVENTS, "error_to_reference"))
     else:
-        made = spike(run, split, on=on, code=code, steps=steps, watch=watch, bits=bits)
-        side, total, overflows = (made.firing, made.drive), made.total, made.overflows
-        units = sum(p.size for p in made.network.populations)
+        made = spike(run, split, on=on, code=code, steps=steps, watch=watch, bits=bits, entry=entry)
+        side = made.firing, made.drive
+        counted = events(run, made.network, made.counts, samples=len(split))
+        off = error_to_reference(run, split, made, code=code, entry=entry)
+        counted = {**counted, "error_to_reference": off}
     return {
         "run": str(run.path),
         "on": on,
@@ -214,10 +240,9 @@ def evaluate(
         "accuracy": right(side[1], split.y),
         "rate_accuracy": right(exact.drive, split.y),
         **agreement(network, (exact.state, exact.drive), side),
-        "spikes_per_neuron": None if rates else total.spikes / (units * len(split)),
-        "synops_per_sample": None if rates else total.synops / len(split),
-        "host_macs_per_sample": None if rates else total.host_macs / len(split),
-        "overflows": None if bits is None else overflows,
+        "input": None if rates else entry.value,
+        **counted,
+        "overflows": None if bits is None else made.overflows,
         "seconds": time.perf_counter() - began,
     }
 
@@ -239,7 +264,5 @@ def count_events(run: Run, *, samples: int, steps: int, code: Code, watch: Watch
     """Run inference on `samples` test samples and count."""
     split = samples_of(run, min(samples, len(run.data.test)))
     made = spike(run, split, on="emulator", code=code, steps=steps, watch=watch)
-    network, params = run.model.network, run.model.params
-    weights = (matrix(network, params, c) for c in network.connections if not c.loops)
-    macs = int(sum(np.count_nonzero(weight) for weight in weights))
-    return CountedRun(made.network, made.counts, len(split), steps, "current", macs)
+    current = Entry.CURRENT.value
+    return CountedRun(made.network, made.counts, len(split), steps, current, dense_macs(run))

@@ -21,12 +21,14 @@ from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.rate.field import Field, State, field
 from neuro_eqprop.schedules import Schedule, free_only, tail, three_phase
 from neuro_eqprop.solve import Damped
-from neuro_eqprop.spiking.lower import Code, Coding, stimulate
+from neuro_eqprop.spiking.entry import Entry, enter, outer
+from neuro_eqprop.spiking.ir import SpikingNetwork
+from neuro_eqprop.spiking.lower import Code, Coding
 from neuro_eqprop.study.evaluation import Watch, samples_of, spiking
 from neuro_eqprop.study.folder import MODEL, Run
 from neuro_eqprop.study.surroundings import versions
 from neuro_eqprop.synapses import Synapse
-from neuro_eqprop.traces import Kind, Origin, Plan, Record, Recording, Sink, choose
+from neuro_eqprop.traces import Counts, Kind, Origin, Plan, Record, Recording, Sink, choose
 
 RATE_DAMPING = 0.5
 """Of the recorded settling of rates: all layers move at once, as spikes do."""
@@ -43,6 +45,8 @@ class Simulation:
     phases: bool
     """Whether nudged phases follow the free one."""
     record: tuple[str, ...]
+    entry: Entry = Entry.CURRENT
+    """How data enter; the populations that bring them are counted, but not part of the trace."""
 
 
 Tell = Callable[[Plan], None]
@@ -87,10 +91,8 @@ def simulate(
         raise UnknownNameError("backend", simulation.on, ("rate", *BACKENDS))
     began, schedule = time.perf_counter(), schedule_of(simulation, run.study.beta)
     make = plan_rates if simulation.on == "rate" else plan_spikes
-    plan, work = make(run, simulation, schedule)
-    tell(plan)
-    with Writer(path, plan, overwrite=force) as writer:
-        work(writer, Telling(Counted(writer, watch), plan))
+    work = record_rates if simulation.on == "rate" else record_spikes
+    plan, brought = work(run, simulation, schedule, path=path, force=force, watch=watch)
     return {
         "run": str(run.path),
         "traces": str(path),
@@ -105,6 +107,9 @@ def simulate(
             + [f"{name}[{pairs(each)}]:hebbian" for name, each in plan.record.hebbian.items()]
         ),
         "most_bytes": plan.most_bytes,
+        "input": None if simulation.on == "rate" else simulation.entry.value,
+        "input_spikes": brought.spikes,
+        "input_synops": brought.synops,
         "bytes": path.stat().st_size,
         "seconds": time.perf_counter() - began,
     }
@@ -125,9 +130,9 @@ def plan_of(
     schedule: Schedule,
     *,
     sizes: Mapping[str, int],
-    how: Mapping[str, Kind],
+    how: dict[str, Kind],
+    sizes: dict[str, int],
     digest: str,
-    weights: Mapping[str, Array],
 ) -> Plan:
     """What the trace is going to hold."""
     split = samples_of(run, simulation.samples)
@@ -170,43 +175,42 @@ class Counted:
 
 
 def plan_spikes(run: Run, simulation: Simulation, schedule: Schedule) -> tuple[Plan, Work]:
-    """The samples as spikes, on a simulator."""
-    coding, backend = Coding(simulation.code), load(simulation.on)
-    network, params = spiking(run, coding, simulation.phases)
-    held = {projection.name: projection.weight for projection in network.projections}
-    names = [connection.name for connection in run.model.network.connections]
-    plan = plan_of(
-        run,
-        simulation,
-        schedule,
-        sizes={population.name: population.size for population in network.populations},
-        how=kinds(network),
-        digest=network.digest,
-        weights={name: held.get(name, params[name]) for name in names},
-    )
+def within(run: Run, network: SpikingNetwork) -> dict[str, int]:
+    """The populations of the run's layers, with their sizes: those a trace is of."""
+    bring = outer(run.model.network)
+    return {p.name: p.size for p in network.populations if p.name not in bring}
+
+
+def record_spikes(
+    run: Run, simulation: Simulation, schedule: Schedule, *, path: Path, force: bool, watch: Watch
+) -> tuple[Plan, Counts]:
+    """The samples as spikes, on a simulator; and what their way in took."""
+    coding, backend, entry = Coding(simulation.code), load(simulation.on), simulation.entry
+    network, params = spiking(run, coding, simulation.phases, entry)
+    sizes, known = within(run, network), kinds(network)
+    how = {name: known[name] for name in sizes}
+    plan = plan_of(run, simulation, schedule, how=how, sizes=sizes, digest=network.digest)
     target = one_hot(plan.label, run.data.classes) if simulation.phases else None
-    stimulus = stimulate(run.model.network, params, plan.inputs, target=target, coding=coding)
-
-    def work(writer: Writer, sink: Sink) -> None:
+    rate = run.model.network
+    stimulus = enter(rate, params, plan.inputs, target=target, coding=coding, entry=entry)
+    with Writer(path, plan, overwrite=force) as writer:
+        sink = Counted(writer, watch)
         result = backend.run(network, stimulus, schedule, record=plan.record, sink=sink)
-        writer.counts(tally(network, stimulus, schedule, result))
+        counts = tally(network, stimulus, schedule, result)
+        writer.counts({key: each for key, each in counts.items() if key[0] in sizes})
+    return plan, sum((each for key, each in counts.items() if key[0] not in sizes), Counts())
 
-    return plan, work
 
-
-def plan_rates(run: Run, simulation: Simulation, schedule: Schedule) -> tuple[Plan, Work]:
+def record_rates(
+    run: Run, simulation: Simulation, schedule: Schedule, *, path: Path, force: bool, watch: Watch
+) -> tuple[Plan, Counts]:
     """The samples as rates, settling step by step."""
     network = run.model.network
-    params = {k: v.astype(np.float64) for k, v in run.model.params.items()}
-    plan = plan_of(
-        run,
-        simulation,
-        schedule,
-        sizes={layer.name: layer.size for layer in network.moving},
-        how={layer.name: Kind.RATE for layer in network.moving},
-        digest=digest_of(run),
-        weights={connection.name: params[connection.name] for connection in network.connections},
-    )
+    how = {layer.name: Kind.RATE for layer in network.moving}
+    sizes = {layer.name: layer.size for layer in network.moving}
+    plan = plan_of(run, simulation, schedule, how=how, sizes=sizes, digest=digest_of(run))
+    ops, params = NumpyOps(), {k: v.astype(np.float64) for k, v in run.model.params.items()}
+    free = field(ops, network, params, plan.inputs)
     target = one_hot(plan.label, run.data.classes)
 
     def work(_: Writer, sink: Sink) -> None:
@@ -228,9 +232,11 @@ def settle(free: Field, target: Array, schedule: Schedule, record: Record) -> li
             note(nudged, state, record, seen)
     courses = {key: np.stack(steps, axis=1) for key, steps in seen.items()}
     return [
-        Recording({}, {key: course[k] for key, course in courses.items()})
-        for k in range(free.batch)
-    ]
+    with Writer(path, plan, overwrite=force) as writer:
+        for k in range(len(plan.index)):
+            writer.sample(k, Recording({}, {key: course[k] for key, course in courses.items()}))
+            watch(1)
+    return plan, Counts()
 
 
 def note(at: Field, state: State, record: Record, seen: dict[tuple[str, str], list[Array]]) -> None:

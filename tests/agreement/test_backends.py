@@ -35,6 +35,7 @@ NAMED = {case.name: case for case in CASES}
 NETWORKS = 20
 LACKING = {
     "lava": frozenset({Feature.FOLLOW}),
+    "lava-fused": frozenset({Feature.FOLLOW}),
     "brian2": frozenset({Feature.FOLLOW, Feature.FIXED_POINT}),
     "snntorch": frozenset({Feature.FOLLOW, Feature.FIXED_POINT}),
 }
@@ -50,6 +51,7 @@ LACKING = {
         # A Lava run starts several processes, and this is one for each case; on a busy machine they
         # took over ten minutes. A run that hangs is ended by the backend's own deadline.
         pytest.param("lava", marks=[pytest.mark.lava, pytest.mark.slow, pytest.mark.timeout(1800)]),
+        pytest.param("lava-fused", marks=[pytest.mark.lava, pytest.mark.slow]),
     ],
 )
 def test_backend_equals_the_reference(name: str) -> None:

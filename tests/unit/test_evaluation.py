@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.backends.base import Feature, Result, Support, load
 from neuro_eqprop.backends.reference import Reference
 from neuro_eqprop.files.checkpoint import Checkpoint, save
 from neuro_eqprop.networks import initialise
@@ -34,6 +36,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     out = tmp_path_factory.mktemp("evaluated") / "run"
     run_training(STUDY, out, force=False, resume=False, watch=nothing)
     return open_run(out)
+
+
+class Off:
+    """The reference with firing that is off by a tenth."""
+
+    name = "off"
+    support = Support({Feature.EXACT: "it adds a tenth"})
+
+    def run(self, *given: Any, **named: Any) -> Result:  # noqa: ANN401
+        result = Reference().run(*given, **named)
+        return replace(result, firing={n: f + 0.1 for n, f in result.firing.items()})
 
 
 def judge(
@@ -74,6 +87,14 @@ def test_spikes_are_judged_as_by_hand(run: Run, code: Code) -> None:
     assert told["agreement"] > 0.9
     assert told["pearson"] > 0.99
     assert (told["code"], told["steps"], told["bits"]) == (code.value, 48, None)
+
+
+def test_a_simulator_that_is_not_exact_tells_by_how_much(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert judge(run, "emulator", 5)["error_to_reference"] is None
+    monkeypatch.setattr(evaluation, "load", lambda on: Off() if on == "lava-stock" else load(on))
+    assert judge(run, "lava-stock", 5)["error_to_reference"] == pytest.approx(0.1)
 
 
 def test_chunks_change_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

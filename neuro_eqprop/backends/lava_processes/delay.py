@@ -11,8 +11,9 @@ from lava.magma.core.process.process import AbstractProcess, ProcessParameters
 from lava.magma.core.resources import CPU
 from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 
+from neuro_eqprop.backends.lava_cells import Numbers
 from neuro_eqprop.backends.lava_job import Part
-from neuro_eqprop.backends.lava_processes.population import Numbers, Reporting
+from neuro_eqprop.backends.lava_processes.population import Reporting
 
 
 class DelayLine(AbstractProcess):  # type: ignore[misc]

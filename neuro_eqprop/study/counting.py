@@ -1,0 +1,55 @@
+"""Events of a run on a simulator, and the dense pass they are held against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from neuro_eqprop.spiking.entry import outer
+from neuro_eqprop.spiking.ir import SpikingNetwork
+from neuro_eqprop.study.folder import Run
+from neuro_eqprop.traces import Counts
+
+EVENTS = (
+    "spikes_per_neuron",
+    "synops_per_sample",
+    "input_spikes_per_sample",
+    "input_synops_per_sample",
+    "host_macs_per_sample",
+    "dense_macs",
+    "work_to_dense",
+)
+
+
+def dense_macs(run: Run) -> int:
+    """Multiplications of one dense feed-forward pass."""
+    weights = (run.model.params[c.name] for c in run.model.network.connections if not c.loops)
+    return int(sum(np.size(weight) for weight in weights))
+
+
+def events(
+    run: Run,
+    network: SpikingNetwork,
+    counts: Mapping[tuple[str, str], Counts],
+    *,
+    samples: int,
+) -> dict[str, float]:
+    """What was counted, per sample; neurons are all but those of the input, synops all there are.
+
+    The work is synaptic operations plus the host's, which are never free.
+    """
+    bring, dense = outer(run.model.network), dense_macs(run)
+    units = sum(p.size for p in network.populations if p.name not in bring)
+    total = sum(counts.values(), Counts())
+    own = sum((c for (name, _), c in counts.items() if name in bring), Counts())
+    values = (
+        (total.spikes - own.spikes) / (units * samples),
+        total.synops / samples,
+        own.spikes / samples,
+        own.synops / samples,
+        total.host_macs / samples,
+        dense,
+        (total.synops + total.host_macs) / (dense * samples),
+    )
+    return dict(zip(EVENTS, values, strict=True))

@@ -1,0 +1,195 @@
+"""The three ways in: what is sent, what is counted, and that rates settle where they should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.activations import HARD_SIGMOID, RELU
+from neuro_eqprop.architectures import layered
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.base import Result, load, tally
+from neuro_eqprop.cli import main
+from neuro_eqprop.networks import Connection, Layer, Network, Role, initialise
+from neuro_eqprop.schedules import free_only, tail
+from neuro_eqprop.spiking.entry import ON, THETA, Entry, depths, enter, outer, with_input
+from neuro_eqprop.spiking.ir import Gain, SpikingNetwork, Stimulus
+from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, rates_of
+from neuro_eqprop.study.evaluation import evaluate
+from neuro_eqprop.study.folder import Run, open_run
+from neuro_eqprop.study.settings import Study
+from neuro_eqprop.study.training import run_training
+from neuro_eqprop.testing import check_case
+from neuro_eqprop.testing.build import Case, everything, run_case
+from neuro_eqprop.traces import NOTHING, Memory
+
+X = np.rint(np.random.default_rng(1).random((5, 12)) * 255) / 255 * (np.arange(12) % 3 > 0)
+
+
+def network() -> tuple[Network, dict[str, Array]]:
+    rate = HARD_SIGMOID
+    made = layered(12, (9, 7), 4, hidden_rate=rate, output_rate=rate, feedback=0.5)
+    rng = np.random.default_rng(0)
+    params = initialise(made, rng)
+    return made, {
+        name: value if "->" in name else rng.uniform(-0.1, 0.4, value.shape)
+        for name, value in params.items()
+    }
+
+
+def brought(code: Code, entry: Entry, x: Array = X) -> tuple[SpikingNetwork, Stimulus, Coding]:
+    (rate, params), coding = network(), Coding(code)
+    made = lower(rate, params, dt=1e-3, coding=coding, nudged=False)
+    made = with_input(rate, params, made, coding=coding, entry=entry)
+    return made, enter(rate, params, x, target=None, coding=coding, entry=entry), coding
+
+
+def settled(code: Code, entry: Entry, steps: int) -> tuple[dict[str, Array], Result]:
+    made, stimulus, coding = brought(code, entry)
+    schedule = free_only(steps=steps, window=tail(steps, coding.tail))
+    result = load("reference").run(made, stimulus, schedule, record=NOTHING, sink=Memory())
+    rates = rates_of(network()[0], {n: f[:, 0] for n, f in result.firing.items()}, coding)
+    return rates, result
+
+
+@pytest.mark.parametrize(
+    ("code", "entry", "steps", "near"),
+    [
+        (Code.GRADED, Entry.GRADED, 60, 0.02),
+        (Code.RATE, Entry.RATE, 400, 0.02),
+        (Code.PAIRED, Entry.RATE, 400, 0.02),
+        (Code.PREDICTIVE, Entry.RATE, 200, 0.05),
+    ],
+)
+def test_rates_settle_where_a_current_lets_them(
+    code: Code, entry: Entry, steps: int, near: float
+) -> None:
+    want, _ = settled(code, Entry.CURRENT, steps)
+    got, _ = settled(code, entry, steps)
+    for name, rates in want.items():
+        assert rates.std() > 0.05
+        np.testing.assert_allclose(got[name], rates, rtol=0, atol=near)
+
+
+def test_graded_input_is_sent_once_and_counted() -> None:
+    made, stimulus, _ = brought(Code.GRADED, Entry.GRADED)
+    schedule = free_only(steps=20, window=5)
+    case = Case("", made, stimulus, schedule, everything(made))
+    run = run_case(load("reference"), case)
+    for x, recording in zip(X, run.recordings, strict=True):
+        sent = recording.spikes["input"]
+        assert not sent[1:].any()
+        np.testing.assert_array_equal(sent[0], np.rint(x / THETA) * THETA)
+    counts = tally(made, stimulus, schedule, run.result)
+    assert counts["input", "free"].spikes == np.count_nonzero(X)
+    fan_out = made.into("hidden1", Gain.ONE)[0].fan_out
+    assert counts["input", "free"].synops == np.count_nonzero(X, axis=0) @ fan_out
+    assert stimulus.host_macs == 0
+    check_case(load("emulator"), case)
+
+
+def test_biases_arrive_when_input_can() -> None:
+    """So that no layer tells what it would be without."""
+    made, stimulus, _ = brought(Code.GRADED, Entry.GRADED)
+    case = Case("", made, stimulus, free_only(steps=9, window=1), everything(made))
+    for recording in run_case(load("reference"), case).recordings:
+        for depth, name in enumerate(("hidden1", "hidden2", "output"), start=1):
+            assert not recording.spikes[name][:depth].any()
+            assert recording.spikes[name][depth].any()
+    late = {p.target: p.delay for p in made.projections if p.source == ON}
+    assert late == depths(network()[0]) == {"hidden1": 1, "hidden2": 2, "output": 3}
+    assert all(not made[name].bias.any() for name in late)
+    assert outer(network()[0]) == {"input", ON}
+
+
+def test_rate_input_is_counted_in_every_step() -> None:
+    made, stimulus, _ = brought(Code.RATE, Entry.RATE)
+    schedule = free_only(steps=100, window=75)
+    result = load("reference").run(made, stimulus, schedule, record=NOTHING, sink=Memory())
+    np.testing.assert_allclose(result.messages["input"][:, 0] / 100, X, atol=0.01)
+    counts = tally(made, stimulus, schedule, result)
+    fan_out = made.into("hidden1", Gain.ONE)[0].fan_out
+    assert counts["input", "free"].synops == result.messages["input"].sum(axis=(0, 1)) @ fan_out
+
+
+def test_what_a_code_would_misread_is_refused_with_the_way_out() -> None:
+    with pytest.raises(LoweringError, match=r"sent once.*--code graded"):
+        brought(Code.RATE, Entry.GRADED)
+    with pytest.raises(LoweringError, match=r"anew in each step.*--input graded"):
+        brought(Code.GRADED, Entry.RATE)
+    with pytest.raises(LoweringError, match=r"lie in -1\.\..*carry 0\.\.1.*--input current"):
+        brought(Code.RATE, Entry.RATE, X - 1.0)
+    brought(Code.GRADED, Entry.GRADED, X - 1.0)
+
+
+def test_a_layer_called_on_is_refused() -> None:
+    ends = (Layer("x", (3,), RELU, Role.INPUT), Layer(ON, (2,), RELU, Role.OUTPUT))
+    rate = Network(ends, (Connection("x", ON),))
+    params, coding = initialise(rate, np.random.default_rng(0)), Coding(Code.GRADED)
+    made = lower(rate, params, dt=1e-3, coding=coding, nudged=False)
+    with pytest.raises(LoweringError, match="a layer is called 'on'"):
+        with_input(rate, params, made, coding=coding, entry=Entry.GRADED)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    out = tmp_path_factory.mktemp("entered") / "run"
+    study = Study(hidden=(20,), epochs=3, batch=64, learning_rate=0.01)
+    run_training(study, out, force=False, resume=False, watch=lambda _: None)
+    return open_run(out)
+
+
+def judged(run: Run, code: Code, entry: Entry, bits: int | None = None) -> dict[str, Any]:
+    return evaluate(
+        run,
+        on="emulator",
+        code=code,
+        steps=48,
+        samples=40,
+        watch=lambda _: None,
+        bits=bits,
+        entry=entry,
+    )
+
+
+def test_each_way_in_is_counted_in_its_own_right(run: Run) -> None:
+    current = judged(run, Code.GRADED, Entry.CURRENT)
+    graded = judged(run, Code.GRADED, Entry.GRADED)
+    rate = judged(run, Code.RATE, Entry.RATE)
+    dense = 64 * 20 + 20 * 10
+    assert current["dense_macs"] == graded["dense_macs"] == dense
+    assert current["input_synops_per_sample"] == graded["host_macs_per_sample"] == 0
+    work = current["synops_per_sample"] + current["host_macs_per_sample"]
+    assert current["work_to_dense"] == pytest.approx(work / dense)
+    assert current["host_macs_per_sample"] > 1000
+    x = run.data.test.x[:40]
+    sent = np.count_nonzero(np.rint(x / THETA)) / 40 + 1
+    assert graded["input_spikes_per_sample"] == pytest.approx(sent)
+    assert graded["synops_per_sample"] > graded["input_synops_per_sample"] > 20 * (sent - 1) * 0.9
+    assert rate["input_synops_per_sample"] > 5 * graded["input_synops_per_sample"]
+    for told in (current, graded, rate):
+        assert told["agreement"] >= 0.95
+    assert [told["input"] for told in (current, graded, rate)] == ["current", "graded", "rate"]
+
+
+def test_graded_input_in_fixed_point(run: Run) -> None:
+    told = judged(run, Code.GRADED, Entry.GRADED, bits=8)
+    assert told["agreement"] >= 0.95
+    assert told["overflows"] == 0
+
+
+def test_the_command_line_names_the_ways_in(
+    run: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ["evaluate", str(run.path), "--on", "emulator", "--samples", "5", "--code", "graded"]
+    assert main([*words, "--input", "graded", "--json"]) == 0
+    assert '"input": "graded"' in capsys.readouterr().out
+    assert main([*words, "--input", "gradde"]) == 2
+    assert "unknown input 'gradde'; known: graded, " in capsys.readouterr().err
+    trace = str(tmp_path / "t.h5")
+    words[0] = "simulate"
+    assert main([*words, "--input", "graded", "--traces", trace, "--json"]) == 0
+    assert '"input_spikes": ' in capsys.readouterr().out
