@@ -46,7 +46,7 @@ def page_of(run: Run) -> str:
         f"script-src {policy}",
         style=resource("page.css"),
         lead=text.lead(run),
-        tiles=text.tiles(run, headline(run)),
+        tiles=text.tiles(run, [] if run.others else headline(run)),
         sections="\n".join(sections(run)),
         data=embed(run),
         version=escape(__version__),

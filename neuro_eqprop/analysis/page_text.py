@@ -92,6 +92,13 @@ def network_name(run: Run) -> str:
 
 
 def lead(run: Run) -> str:
+    """What was trained and how well, in sentences, for each run."""
+    if run.others:
+        return "<br>".join(f"{escape(each.name)}: {lead_of(each)}" for each in run.runs)
+    return lead_of(run)
+
+
+def lead_of(run: Run) -> str:
     """What was trained and how well, in sentences."""
     data, beta, nudging = run.setting("dataset"), run.setting("beta"), run.setting("nudging")
     how = "equilibrium propagation"
@@ -130,11 +137,13 @@ def spelled(row: Row) -> str:
 def tiles(run: Run, more: Sequence[tuple[str, str, str]]) -> str:
     """The headline numbers, each with a line that says what it is."""
     shown: list[tuple[str, str, str]] = []
-    if run.metrics:
-        value = percent(run.metrics[-1].get("test_accuracy"))
-        shown.append((value, "test accuracy", "of the network of rates"))
+    for each in run.runs:
+        if each.metrics:
+            value = percent(each.metrics[-1].get("test_accuracy"))
+            whose = f"of {each.name}" if run.others else "of the network of rates"
+            shown.append((value, "test accuracy", whose))
     best = spiking(run)
-    if best is not None:
+    if best is not None and not run.others:
         where = f"rates and spikes on {spelled(best)}"
         shown.append((percent(best.get("agreement")), "same answer", where))
         shown.append((decimal(best.get("pearson")), "correlation", "of rates and firing rates"))
@@ -143,7 +152,7 @@ def tiles(run: Run, more: Sequence[tuple[str, str, str]]) -> str:
         f"<small>{escape(note)}</small></li>"
         for value, label, note in [*shown, *more]
     )
-    return f'<ul class="tiles">{cards}</ul>' if cards else ""
+    return f'<ul class="tiles">{cards}</ul>{made(*headline_commands(run))}' if cards else ""
 
 
 def agreement_table(views: Sequence[View]) -> str:
@@ -253,7 +262,7 @@ def runs_table(run: Run, joules: Sequence[Sequence[tuple[str, str, str]]]) -> st
                 text_cell(f"{bill[0][0]}, {bill[0][1]}" if bill else None),
             ]
         )
-    header = ["run", *settings, "test accuracy", "same answer in spikes", "joules"]
+    header = ["run", *settings, "test accuracy", "same answer", "joules"]
     return table("runs", header, rows)
 
 
@@ -264,16 +273,32 @@ def setting_cell(value: object) -> tuple[object, str]:
     return (value, escape(f"{value:g}")) if number(value) is not None else text_cell(value)
 
 
+def evaluate_command(run: Run, row: Row) -> str:
+    """How an evaluation is made again."""
+    words: list[object] = ["neuro-eqprop", "evaluate", run.path, "--on", row.get("on")]
+    for name in ("samples", "steps", "code", "bits"):
+        if row.get(name) is not None:
+            words += [f"--{name}", row[name]]
+    return command(*words)
+
+
 def evaluate_commands(run: Run) -> list[str]:
     """How each of the evaluations is made again."""
-    found: dict[str, None] = {}
-    for row in run.evaluations:
-        words: list[object] = ["neuro-eqprop", "evaluate", run.path, "--on", row.get("on")]
-        for name in ("samples", "steps", "code", "bits"):
-            if row.get(name) is not None:
-                words += [f"--{name}", row[name]]
-        found[command(*words)] = None
-    return list(found)
+    return list(dict.fromkeys(evaluate_command(run, row) for row in run.evaluations))
+
+
+def headline_commands(run: Run) -> list[str]:
+    """How the headline numbers are made again."""
+    found = [
+        command("neuro-eqprop", "train", each.path / "study.toml", "--out", "NEW")
+        for each in run.runs
+        if each.metrics
+    ]
+    if not run.others:
+        best = spiking(run)
+        found += [evaluate_command(run, best)] if best is not None else []
+        found += [command("neuro-eqprop", "energy", run.path)] if run.bills.chips else []
+    return found
 
 
 def listing(title: str, items: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ const bands = (id, phases, extra) => ({
 });
 const end = (phases) => phases[phases.length - 1].stop;
 const traceOf = (file) => data.settling.find((trace) => trace.file === file);
-const shownAs = (trace) => (trace.spikes ? `Firing rates, ${trace.on}` : `Rates${trace.on === "rate" ? "" : `, ${trace.on}`}`);
+const shownAs = (trace) => (trace.spikes ? `Firing rates, ${trace.on}` : `Rates${trace.on.replace(/^rate/, "")}`);
 const chosen = (id) => (byId(id) ? traceOf(byId(id).value) : undefined);
 const samplesOf = (trace) => data.samples[trace.run] || [];
 const outputLayer = (trace) => { const names = Object.keys(trace.layers); return names[names.length - 1]; };
