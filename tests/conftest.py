@@ -116,10 +116,19 @@ def lowered(weights: tuple[Array, Array], neuron: Neuron) -> SpikingNetwork:
     )
 
 
-def plan(x: Array, label: Ints, *, of: dict[str, Kind], backend: str, record: Record) -> Plan:
+def plan(
+    x: Array,
+    label: Ints,
+    weights: tuple[Array, Array],
+    *,
+    of: dict[str, Kind],
+    backend: str,
+    record: Record,
+) -> Plan:
     sizes = {"hidden": HIDDEN, "output": CLASSES}
     places = np.arange(100, 100 + len(x))
-    return Plan(origin(backend), SCHEDULE, of, sizes, CONNECTIONS, places, label, x, record)
+    held = dict(zip(CONNECTIONS, weights, strict=True))
+    return Plan(origin(backend), SCHEDULE, of, sizes, CONNECTIONS, places, label, x, record, held)
 
 
 @pytest.fixture(scope="session")
@@ -136,13 +145,14 @@ def episode() -> dict[str, Trace]:
     )
     layers = ("hidden", "output")
     record = Record(signals=frozenset((name, "rate") for name in layers))
-    laid = plan(x, label, of=dict.fromkeys(layers, Kind.RATE), backend="rate", record=record)
+    of = dict.fromkeys(layers, Kind.RATE)
+    laid = plan(x, label, weights, of=of, backend="rate", record=record)
     made = {"rate": gather(laid, settle(x, y, weights, SCHEDULE), {})}
     for name, neuron, extra in (("spikes", INTEGRATE, "voltage"), ("graded", DELTA, "state")):
         network = lowered(weights, neuron)
         stimulus = Stimulus(SAMPLES, {"hidden": x @ weights[0].T}, {"output": y})
         record = Record(frozenset(layers), frozenset({("output", extra)}))
-        laid = plan(x, label, of=kinds(network), backend="reference", record=record)
+        laid = plan(x, label, weights, of=kinds(network), backend="reference", record=record)
         memory = Memory()
         result = Reference().run(network, stimulus, SCHEDULE, record=record, sink=memory)
         counts = tally(network, stimulus, SCHEDULE, result)

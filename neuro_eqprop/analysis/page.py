@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from gzip import decompress
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -12,20 +14,28 @@ from pathlib import Path
 from string import Template
 
 from neuro_eqprop import __version__
-from neuro_eqprop.analysis import page_joules
+from neuro_eqprop.analysis import page_joules, page_synapses
 from neuro_eqprop.analysis import page_text as text
 from neuro_eqprop.analysis.page_charts import SMOOTH, Limits, charts
-from neuro_eqprop.analysis.page_data import Run, gather
+from neuro_eqprop.analysis.page_data import Run, View, gather
 from neuro_eqprop.traces import Trace
 
-LARGEST = 2_500_000
-"""Characters of chart data in a page; the chart library adds five million."""
+LARGEST = 420_000
+"""Characters of chart data in a page; the chart library adds a million and a half."""
+
+
+SCRIPTS = ("core", "learning", "settling", "synapses", "joules", "main")
+"""The parts of the page's own script, in their order."""
 
 
 def page(path: Path, traces: Mapping[str, Trace], *, notes: Sequence[str] = ()) -> str:
     """The report of the run folder `path`, whose traces come read, by the names of their files."""
-    run = gather(path, traces, notes)
-    scripts = {"library": library(), "script": resource("page.js")}
+    return page_of(gather(path, traces, notes))
+
+
+def page_of(run: Run) -> str:
+    """The report of a run, and of those beside it."""
+    scripts = {"library": library(), "script": own_script()}
     policy = " ".join(f"'sha256-{digest(script)}'" for script in scripts.values())
     title = escape(title_of(run))
     return Template(resource("page.html")).substitute(
@@ -36,11 +46,11 @@ def page(path: Path, traces: Mapping[str, Trace], *, notes: Sequence[str] = ()) 
         f"script-src {policy}",
         style=resource("page.css"),
         lead=text.lead(run),
-        tiles=text.tiles(run, headline(run)),
+        tiles=text.tiles(run, [] if run.others else headline(run)),
         sections="\n".join(sections(run)),
         data=embed(run),
         version=escape(__version__),
-        path=escape(str(path)),
+        path=escape(shlex.join(str(each.path) for each in run.runs)),
     )
 
 
@@ -49,12 +59,17 @@ def resource(name: str) -> str:
     return files("neuro_eqprop.analysis").joinpath(name).read_text(encoding="utf-8")
 
 
-def library() -> str:
-    """The chart library, as the plotly package ships it."""
-    from plotly.offline import get_plotlyjs
+def own_script() -> str:
+    """The script of the page, with names that stay its own."""
+    parts = "\n".join(resource(f"script/{name}.js") for name in SCRIPTS)
+    return f'"use strict";\n(() => {{\n{parts}}})();\n'
 
+
+def library() -> str:
+    """The chart library with the charts that have axes; see `plotly/LICENSE`."""
+    packed = files("neuro_eqprop.analysis").joinpath("plotly/plotly-cartesian.min.js.gz")
     # Only inside of strings and patterns, where the added backslash means nothing.
-    return str(get_plotlyjs()).replace("</script", "<\\/script")
+    return decompress(packed.read_bytes()).decode().replace("</script", "<\\/script")
 
 
 def digest(script: str) -> str:
@@ -63,7 +78,9 @@ def digest(script: str) -> str:
 
 
 def title_of(run: Run) -> str:
-    """The data and the model, or the folder's name."""
+    """The data and the model, or the folder's name; the folders' names, if there are several."""
+    if run.others:
+        return " · ".join(each.name for each in run.runs)
     parts = [run.setting("dataset"), run.setting("model")]
     return " · ".join(str(part) for part in parts if part) or run.path.resolve().name
 
@@ -73,9 +90,9 @@ def embed(run: Run) -> str:
     limits = Limits()
     while True:
         told = json.dumps(charts(run, limits), separators=(",", ":"), allow_nan=False)
-        if len(told) <= LARGEST or limits == limits.halved():
+        if len(told) <= LARGEST or limits == limits.smaller():
             return told.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-        limits = limits.halved()
+        limits = limits.smaller()
 
 
 def section(name: str, title: str, body: str) -> str:
@@ -94,8 +111,24 @@ def chart(name: str, label: str, *, tall: bool = False) -> str:
 
 def sections(run: Run) -> list[str]:
     """All parts of the page, in their order."""
-    parts = [learning(run), settling(run), agreement(run), simulators(run), energy(run), about(run)]
+    parts = [
+        side_by_side(run),
+        learning(run),
+        settling(run),
+        synapses(run),
+        agreement(run),
+        simulators(run),
+        energy(run),
+        *(about(each) for each in run.runs),
+    ]
     return [part for part in parts if part]
+
+
+def side_by_side(run: Run) -> str:
+    """The runs in a table, if there are several."""
+    if not run.others:
+        return ""
+    return section("runs", "Side by side", text.runs_table(run, [headline(r) for r in run.runs]))
 
 
 def missing(what: str, *words: object) -> str:
@@ -105,8 +138,11 @@ def missing(what: str, *words: object) -> str:
 
 def learning(run: Run) -> str:
     """Curves over the epochs."""
-    again = text.command("neuro-eqprop", "train", run.path / "study.toml", "--out", "NEW")
-    if not run.metrics:
+    again = [
+        text.command("neuro-eqprop", "train", each.path / "study.toml", "--out", "NEW")
+        for each in run.runs
+    ]
+    if not any(each.metrics for each in run.runs):
         body = missing("No training was recorded here; this trains:", "train", "--out", run.path)
         return section("learning", "Learning", body)
     body = (
@@ -116,18 +152,23 @@ def learning(run: Run) -> str:
         f"{chart('settle', 'Steps to settle')}"
         f"{chart('spectral', 'Spectral norms of the weights')}</div>"
     )
-    return section("learning", "Learning", body + text.made(again))
+    return section("learning", "Learning", body + text.made(*again))
 
 
 def settling(run: Run) -> str:
     """Rates and firing rates on their way to equilibrium, and the spikes."""
-    named = ([run.rates] if run.rates else []) + list(run.spikes.items())
-    if not named:
+    views = run.views()
+    if not views:
         words = ("simulate", run.path, "--on", "reference", "--traces", run.path / "traces.h5")
         return section("settling", "Settling", missing("No traces yet; this records some:", *words))
-    panels = chart("rates", "Rates", tall=True) if run.rates else ""
-    panels += chart("firing", "Firing rates", tall=True) if run.spikes else ""
-    raster = chart("raster", "Spikes", tall=True) if run.spikes else ""
+    spiking = any(view.spikes for view in views)
+    left = len(views) > 1 or not spiking
+    right = len(views) > 1 or spiking
+    panels = chart("rates", "Rates", tall=True) if left else ""
+    panels += chart("firing", "Firing rates", tall=True) if right else ""
+    raster = chart("raster", "Spikes", tall=True) if spiking else ""
+    choices = '<label>left <select id="left"></select></label>' if left else ""
+    choices += '<label id="choice">right <select id="simulator"></select></label>' if right else ""
     body = (
         "<p>The same sample twice: the rates as they are solved for, and the firing rates, which "
         f"are the mean of the spikes over the last part of the phase so far (at least {SMOOTH} "
@@ -137,36 +178,67 @@ def settling(run: Run) -> str:
         '<div class="controls"><canvas id="image" width="32" height="32" hidden></canvas>'
         '<label class="grow"><span id="which">sample</span>'
         '<input type="range" id="sample" min="0" value="0" step="1"></label>'
-        '<label>layer <select id="layer"></select></label>'
-        '<label id="choice">simulator <select id="simulator"></select></label></div>'
+        f'<label>layer <select id="layer"></select></label>{choices}</div>'
         f'<div class="grid two">{panels}</div>{raster}<p id="left-out" class="small"></p>'
     )
-    commands = [f"<code>{escape(t.origin.command)}</code>" for _, t in named if t.origin.command]
-    return section("settling", "Settling", body + (text.made(*commands) if commands else ""))
+    return section("settling", "Settling", body + recorded_by(views))
+
+
+def recorded_by(views: Sequence[View]) -> str:
+    """The commands that recorded traces."""
+    told = dict.fromkeys(view.trace.origin.command for view in views if view.trace.origin.command)
+    return text.made(*(f"<code>{escape(command)}</code>" for command in told)) if told else ""
+
+
+def synapses(run: Run) -> str:
+    """A weight matrix, and the story of the synapse that is chosen in it."""
+    traces = dict(run.traces)
+    if not any(page_synapses.matrices(trace) for trace in traces.values()):
+        return ""
+    body = (
+        "<p>Click a weight to see what its synapse did in the sample: the traces of activity "
+        "before and behind it (ticks are spikes), their product, the tag that gathers the product "
+        "with opposite signs in the two nudged phases, and the weight. What the tag holds at the "
+        "end is the change that the sample asks for.</p>"
+        '<div class="controls"><label>weights <select id="connection"></select></label>'
+        '<label>show <select id="view"></select></label>'
+        '<label>from unit <input type="number" id="from" min="0" value="0"></label>'
+        '<label>to unit <input type="number" id="to" min="0" value="0"></label>'
+        '<label class="grow">sample <input type="range" id="sample-again" min="0" value="0" '
+        'step="1"></label></div>'
+        f'<div class="grid two story"><div>{chart("matrix", "Weights")}'
+        '<p id="matrix-said" class="small"></p><ul id="story-said" aria-live="polite"></ul>'
+        '<p id="story-none" class="small" hidden>What this synapse did is not in the page: choose '
+        "one in the matrix.</p></div>"
+        f"{chart('story', 'The story of a synapse', tall=True)}</div>"
+    )
+    views = [view for view in run.views() if view.place == 0 and view.trace.weights]
+    return section("synapses", "Synapses", body + recorded_by(views))
 
 
 def agreement(run: Run) -> str:
     """How near firing rates come to rates."""
-    if not run.agreements:
+    compared = [view for view in run.views() if view.name in view.run.agreements]
+    if not compared:
         words = ("simulate", run.path, "--on", "rate", "--phases", "--traces", run.path / "rate.h5")
         told = "To compare rates and spikes a trace of each is needed; this makes that of rates:"
         return section("agreement", "Agreement", missing(told, *words)) if run.spikes else ""
     body = (
         '<div class="controls"><label>phase <select id="phase"></select></label></div>'
         f'<div class="grid two">{chart("scatter", "Each point a unit in a sample", tall=True)}'
-        f"<div>{text.updates_table(run)}</div></div>{text.agreement_table(run)}"
+        f"<div>{text.updates_table(compared)}</div></div>{text.agreement_table(compared)}"
     )
     commands = [
-        text.command("neuro-eqprop", "compare", run.path / run.rates[0], run.path / name)
-        for name in run.agreements
-        if run.rates
+        text.command("neuro-eqprop", "compare", view.run.path / view.run.rates[0], view.path)
+        for view in compared
+        if view.run.rates
     ]
     return section("agreement", "Rates against spikes", body + text.made(*commands))
 
 
 def simulators(run: Run) -> str:
     """The evaluations on the test set."""
-    if not run.evaluations:
+    if not any(each.evaluations for each in run.runs):
         told = "No evaluations yet; this makes one:"
         body = missing(told, "evaluate", run.path, "--on", "reference")
         return section("simulation", "Simulators", body)
@@ -175,7 +247,7 @@ def simulators(run: Run) -> str:
         "the same unit as in the network of rates. Spikes (or messages) are per neuron; synops, "
         "the synapses they reach, per sample. Click a heading to sort.</p>"
     )
-    again = text.made(*text.evaluate_commands(run))
+    again = text.made(*(words for each in run.runs for words in text.evaluate_commands(each)))
     return section("simulation", "Simulators", body + text.simulators_table(run) + again)
 
 
@@ -208,12 +280,13 @@ def about(run: Run) -> str:
     origins = "".join(
         f"<li>{escape(name)}: {escape(trace.origin.backend)}, seed {trace.origin.seed}, network "
         f"{escape(trace.origin.network_hash[:12])}, {escape(versions(trace))}</li>"
-        for name, trace in [*([run.rates] if run.rates else []), *run.spikes.items()]
+        for name, trace in run.traces
     )
     body = f"<dl>{settings}</dl>" if settings else ""
     body += f'<p class="listed">Traces</p><ul>{origins}</ul>' if origins else ""
     body += text.listing("Left out", run.notes)
-    return section("about", "Settings and sources", body) if body else ""
+    title = "Settings and sources"
+    return f'<section class="about"><h2>{escape(title)}: {escape(run.name)}</h2>{body}</section>'
 
 
 def versions(trace: Trace) -> str:

@@ -1,24 +1,25 @@
-"""The numbers behind the charts of a report, small enough to travel inside the page.
-
-Rates are sent as whole thousandths.
-"""
+"""The numbers behind the charts of a report, small enough to travel inside the page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from neuro_eqprop.analysis import page_joules
 from neuro_eqprop.analysis.page_bills import number
-from neuro_eqprop.analysis.page_data import Run
+from neuro_eqprop.analysis.page_data import Run, View
+from neuro_eqprop.analysis.page_pack import gaps, pack
+from neuro_eqprop.analysis.page_synapses import synapses
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.traces import Kind, Trace
 
 Json = dict[str, Any]
-POINTS = 1500
+FEATURES = 1024
+"""The most inputs of a sample that go into the page."""
+POINTS = 800
 """Points of a scatter, for each layer and phase."""
 SMOOTH = 16
 """The fewest steps over which spikes are averaged for a line, once so many are over."""
@@ -32,21 +33,27 @@ class Limits:
 
     samples: int = 16
     lines: int = 16
+    """Units of a layer whose course is drawn."""
     rows: int = 200
+    """Units of a layer in a raster and in a matrix of weights."""
 
-    def halved(self) -> Limits:
-        """Half as much, at least one of each."""
+    def smaller(self) -> Limits:
+        """Fewer samples; if there are few already, fewer units."""
+        if self.samples > 3:
+            return replace(self, samples=max(3, self.samples * 3 // 4))
         return Limits(*(max(1, n // 2) for n in (self.samples, self.lines, self.rows)))
 
 
 def charts(run: Run, limits: Limits) -> Json:
     """Everything the script of the page draws."""
+    views = run.views()
     return {
-        "learning": learning(run.metrics),
-        "samples": samples(run, limits),
-        "settling": settling(run, limits),
-        "rasters": {name: raster(trace, limits) for name, trace in run.spikes.items()},
-        "scatter": {name: scatter(run, name) for name in run.agreements},
+        "learning": [{"run": each.name, **learning(each.metrics)} for each in run.runs],
+        "samples": [samples(each, limits) for each in run.runs],
+        "settling": [settling(view, limits) for view in views],
+        "rasters": {v.key: raster(v.trace, limits) for v in views if v.spikes},
+        "scatter": {v.key: scatter(v.run, v.name) for v in views if v.name in v.run.agreements},
+        "synapses": synapses(run, limits.samples, limits.rows),
         "energy": page_joules.chart(run.bills),
     }
 
@@ -82,46 +89,38 @@ def first_trace(run: Run) -> Trace | None:
 
 
 def samples(run: Run, limits: Limits) -> list[Json]:
-    """Index, label and, where the input is a square image, the image (values from 0 to 255)."""
+    """Index, label and, where there are not too many of them, the inputs."""
     trace = first_trace(run)
     if trace is None:
         return []
-    side = int(np.sqrt(trace.inputs.shape[1]))
-    square = 1 < side <= 32 and side**2 == trace.inputs.shape[1]
-    made: list[Json] = []
-    for k in range(min(limits.samples, len(trace.index))):
-        low, high = trace.inputs[k].min(), trace.inputs[k].max()
-        grey = np.rint(255 * (trace.inputs[k] - low) / (high - low if high > low else 1.0))
-        image = grey.reshape(side, side).astype(int).tolist() if square else None
-        made.append({"index": int(trace.index[k]), "label": int(trace.label[k]), "image": image})
-    return made
+    size = trace.inputs.shape[1]
+    return [
+        {
+            "index": int(trace.index[k]),
+            "label": int(trace.label[k]),
+            "inputs": pack(trace.inputs[k]) | {"of": size} if size <= FEATURES else None,
+        }
+        for k in range(min(limits.samples, len(trace.index)))
+    ]
 
 
-def settling(run: Run, limits: Limits) -> list[Json]:
-    """Of each trace: its phases, and by layer the course of the chosen units."""
-    guide = first_trace(run)
-    if guide is None:
-        return []
-    named = ([run.rates] if run.rates else []) + list(run.spikes.items())
-    made: list[Json] = []
-    for name, trace in named:
-        layers = {}
-        for layer in guide.readable:
-            chosen = units(guide, layer, limits.lines)
-            if layer in trace.readable:
-                layers[layer] = lines(trace, layer, chosen, limits.samples)
-        spikes = any(kind is not Kind.RATE for kind in trace.kinds.values())
-        on = run.simulator(name) if spikes else trace.origin.backend
-        about = {"file": name, "on": on, "spikes": spikes}
-        made.append(about | {"phases": phases(trace), "layers": layers})
-    return made
+def settling(view: View, limits: Limits) -> Json:
+    """Of a trace: its phases, and by layer the course of the units that its run chose."""
+    trace, guide = view.trace, first_trace(view.run) or view.trace
+    layers = {
+        layer: lines(trace, layer, units(guide, layer, limits.lines), limits)
+        for layer in guide.readable
+        if layer in trace.readable
+    }
+    about = {"run": view.place, "file": view.key, "on": view.title, "spikes": view.spikes}
+    return about | {"phases": phases(trace), "layers": layers}
 
 
 def phases(trace: Trace) -> list[Json]:
     """The phases as intervals of steps."""
     spans = [(phase, trace.span(phase.name)) for phase in trace.schedule]
     return [
-        {"name": p.name, "beta": p.beta, "start": start, "stop": stop}
+        {"name": p.name, "beta": p.beta, "start": start, "stop": stop, "window": p.window}
         for p, (start, _, stop) in spans
     ]
 
@@ -132,18 +131,27 @@ def units(trace: Trace, layer: str, most: int) -> Ints:
     return np.sort(np.argsort(-spread, kind="stable")[:most])
 
 
-def lines(trace: Trace, layer: str, chosen: Ints, most: int) -> Json:
-    """The course of units in every sample: steps, and thousandths by sample and unit."""
-    whole = trace.course(layer)[:most]
+def lines(trace: Trace, layer: str, chosen: Ints, limits: Limits) -> Json:
+    """The course of units in every sample; `lines` are those to draw.
+
+    Of rates and messages as many units as the page can hold, because synapses are told from them;
+    spikes are in the raster.
+    """
+    whole = trace.course(layer)[: limits.samples]
+    size = whole.shape[2]
+    chosen = chosen[chosen < size]
+    held = chosen
     if trace.kinds[layer] is Kind.SPIKES:
         whole = smooth(whole, widths(trace))
+    else:
+        held = np.union1d(chosen, units(trace, layer, limits.rows))
     kept = np.unique(np.linspace(0, trace.steps - 1, min(STEPS, trace.steps)).astype(int))
-    course = thousandths(whole[:, kept][:, :, chosen[chosen < whole.shape[2]]])
     return {
-        "units": chosen.tolist(),
-        "of": whole.shape[2],
+        "units": held.tolist(),
+        "lines": np.searchsorted(held, chosen).tolist(),
+        "of": size,
         "steps": (kept + 1).tolist(),
-        "course": course.transpose(0, 2, 1).tolist(),
+        "course": pack(whole[:, kept][:, :, held].transpose(0, 2, 1)),
     }
 
 
@@ -161,22 +169,16 @@ def smooth(raster: Array, width: Ints) -> Array:
     return np.asarray((sums[:, ends] - sums[:, ends - width]) / width[:, None])
 
 
-def thousandths(values: Array) -> Ints:
-    """Whole thousandths; what is not finite becomes zero, which a page can draw."""
-    finite = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
-    return np.asarray(np.rint(1000 * finite), dtype=np.int64)
-
-
 def raster(trace: Trace, limits: Limits) -> Json:
     """By sample and layer, the steps at which each of the busiest units sent something."""
     layers: Json = {}
     for layer, events in trace.spikes.items():
         sent = np.bincount(events.unit, minlength=events.size)
         rows = np.sort(np.argsort(-sent, kind="stable")[: limits.rows])
-        by_sample: list[list[list[int]]] = []
+        by_sample: list[list[str]] = []
         for k in range(min(limits.samples, len(trace.index))):
             raster = trace.recording(k).spikes[layer] != 0
-            by_sample.append([(np.flatnonzero(raster[:, row]) + 1).tolist() for row in rows])
+            by_sample.append([gaps(np.flatnonzero(raster[:, row]) + 1) for row in rows])
         layers[layer] = {"units": rows.tolist(), "of": events.size, "samples": by_sample}
     graded = any(kind is Kind.GRADED for kind in trace.kinds.values())
     return {"phases": phases(trace), "layers": layers, "graded": graded}
@@ -194,5 +196,5 @@ def scatter(run: Run, name: str) -> Json:
             a = run.rates[1].rate(layer, phase.name).ravel()
             b = trace.rate(layer, phase.name).ravel()
             kept = np.unique(np.linspace(0, len(a) - 1, min(POINTS, len(a))).astype(int))
-            made[phase.name][layer] = [thousandths(a[kept]).tolist(), thousandths(b[kept]).tolist()]
+            made[phase.name][layer] = pack(np.stack([a[kept], b[kept]]))
     return made

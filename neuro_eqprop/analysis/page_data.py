@@ -41,6 +41,44 @@ class Run:
     """Of each of them with the rates, where they can be compared."""
     notes: tuple[str, ...]
     """What was found but could not be used, and why."""
+    others: tuple[Run, ...] = ()
+    """Runs that are shown beside it."""
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Itself and those beside it."""
+        return self, *self.others
+
+    @property
+    def name(self) -> str:
+        """What the folder is called."""
+        return self.path.resolve().name
+
+    @property
+    def traces(self) -> tuple[tuple[str, Trace], ...]:
+        """The names of the files and the traces in them, rates first."""
+        return *((self.rates,) if self.rates else ()), *self.spikes.items()
+
+    def views(self) -> list[View]:
+        """The traces of all runs."""
+        return [
+            View(
+                k,
+                name if run is self else str(run.path / name),
+                run.title(name) + (f", {run.name}" if self.others else ""),
+                run,
+                name,
+                trace,
+            )
+            for k, run in enumerate(self.runs)
+            for name, trace in run.traces
+        ]
+
+    def title(self, name: str) -> str:
+        """What ran the trace in that file, of rates or of spikes."""
+        return (
+            self.simulator(name) if name in self.spikes else dict(self.traces)[name].origin.backend
+        )
 
     def setting(self, key: str) -> Any:  # noqa: ANN401
         """The setting of that name in whichever table, or None."""
@@ -51,6 +89,30 @@ class Run:
         trace = self.spikes[name]
         graded = any(kind is Kind.GRADED for kind in trace.kinds.values())
         return f"{trace.origin.backend}, graded" if graded else trace.origin.backend
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A trace as a report of several runs shows it."""
+
+    place: int
+    """Of its run among those shown."""
+    key: str
+    """The name of its file, with the folder if it is of a run beside the first one."""
+    title: str
+    run: Run
+    name: str
+    trace: Trace
+
+    @property
+    def path(self) -> Path:
+        """Where the file lies."""
+        return self.run.path / self.name
+
+    @property
+    def spikes(self) -> bool:
+        """Whether it is of a simulator."""
+        return self.name in self.run.spikes
 
 
 def favour(item: tuple[str, Trace]) -> tuple[int, bool, str]:

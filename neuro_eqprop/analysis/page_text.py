@@ -9,7 +9,7 @@ from math import floor, log10
 
 from neuro_eqprop.analysis.compare import SETTLED
 from neuro_eqprop.analysis.page_bills import Row, number
-from neuro_eqprop.analysis.page_data import FAVOURITE, Run
+from neuro_eqprop.analysis.page_data import FAVOURITE, Run, View
 
 DASH = "\u2013"
 SPELLED = {"lava": "Lava", "brian2": "Brian2", "snntorch": "snnTorch"}
@@ -92,6 +92,13 @@ def network_name(run: Run) -> str:
 
 
 def lead(run: Run) -> str:
+    """What was trained and how well, in sentences, for each run."""
+    if run.others:
+        return "<br>".join(f"{escape(each.name)}: {lead_of(each)}" for each in run.runs)
+    return lead_of(run)
+
+
+def lead_of(run: Run) -> str:
     """What was trained and how well, in sentences."""
     data, beta, nudging = run.setting("dataset"), run.setting("beta"), run.setting("nudging")
     how = "equilibrium propagation"
@@ -130,11 +137,13 @@ def spelled(row: Row) -> str:
 def tiles(run: Run, more: Sequence[tuple[str, str, str]]) -> str:
     """The headline numbers, each with a line that says what it is."""
     shown: list[tuple[str, str, str]] = []
-    if run.metrics:
-        value = percent(run.metrics[-1].get("test_accuracy"))
-        shown.append((value, "test accuracy", "of the network of rates"))
+    for each in run.runs:
+        if each.metrics:
+            value = percent(each.metrics[-1].get("test_accuracy"))
+            whose = f"of {each.name}" if run.others else "of the network of rates"
+            shown.append((value, "test accuracy", whose))
     best = spiking(run)
-    if best is not None:
+    if best is not None and not run.others:
         where = f"rates and spikes on {spelled(best)}"
         shown.append((percent(best.get("agreement")), "same answer", where))
         shown.append((decimal(best.get("pearson")), "correlation", "of rates and firing rates"))
@@ -143,10 +152,10 @@ def tiles(run: Run, more: Sequence[tuple[str, str, str]]) -> str:
         f"<small>{escape(note)}</small></li>"
         for value, label, note in [*shown, *more]
     )
-    return f'<ul class="tiles">{cards}</ul>' if cards else ""
+    return f'<ul class="tiles">{cards}</ul>{made(*headline_commands(run))}' if cards else ""
 
 
-def agreement_table(run: Run) -> str:
+def agreement_table(views: Sequence[View]) -> str:
     """Layers and phases of every simulator's trace against the rates."""
     header = [
         "simulator",
@@ -161,7 +170,7 @@ def agreement_table(run: Run) -> str:
     ]
     rows = [
         [
-            text_cell(run.simulator(name)),
+            text_cell(view.title),
             text_cell(each.layer),
             text_cell(each.phase),
             (each.distance.pearson, decimal(each.distance.pearson, 5)),
@@ -171,8 +180,8 @@ def agreement_table(run: Run) -> str:
             (each.settled_at, str(each.settled_at)),
             (each.settled_at_a, str(each.settled_at_a)),
         ]
-        for name, found in run.agreements.items()
-        for each in found.layers
+        for view in views
+        for each in view.run.agreements[view.name].layers
     ]
     note = (
         f"<p>Pooled over samples and units. 99.9 % is that percentile of the absolute error. "
@@ -182,17 +191,17 @@ def agreement_table(run: Run) -> str:
     return table("agreement", header, rows) + note
 
 
-def updates_table(run: Run) -> str:
+def updates_table(views: Sequence[View]) -> str:
     """The Hebbian updates of every connection, rates against spikes."""
     rows = [
         [
-            text_cell(run.simulator(name)),
+            text_cell(view.title),
             text_cell(each.connection),
             (each.cosine, decimal(each.cosine, 5)),
             (each.sign_agreement, percent(each.sign_agreement)),
         ]
-        for name, found in run.agreements.items()
-        for each in found.connections
+        for view in views
+        for each in view.run.agreements[view.name].connections
     ]
     if not rows:
         return ""
@@ -202,18 +211,15 @@ def updates_table(run: Run) -> str:
 
 
 def simulators_table(run: Run) -> str:
-    """The last evaluation of each kind."""
-    keys = ("on", "code", "bits", "steps", "samples")
-    last: dict[tuple[str, ...], Row] = {}
-    for row in run.evaluations:
-        key = tuple(str(row.get(name)) for name in keys)
-        last.pop(key, None)
-        last[key] = row
-    header = ["on", "code", "steps", "samples", "accuracy", "same answer", "Pearson", "RMSE"]
+    """The last evaluation of each kind, of each run."""
+    names = ["on", "code", "bits", "steps", "samples", "accuracy", "same answer", "Pearson", "RMSE"]
+    header = [*(["run"] if run.others else []), *names, "spikes", "synops", "seconds"]
     rows = [
         [
+            *([text_cell(each.name)] if run.others else []),
             text_cell(row.get("on")),
             text_cell(row.get("code")),
+            (row.get("bits"), count(row.get("bits"))),
             (row.get("steps"), count(row.get("steps"))),
             (row.get("samples"), count(row.get("samples"))),
             (row.get("accuracy"), percent(row.get("accuracy"), 2)),
@@ -224,21 +230,75 @@ def simulators_table(run: Run) -> str:
             (row.get("synops_per_sample"), count(row.get("synops_per_sample"))),
             (row.get("seconds"), decimal(row.get("seconds"), 2)),
         ]
-        for row in last.values()
+        for each in run.runs
+        for row in last_evaluations(each)
     ]
-    return table("simulators", [*header, "spikes", "synops", "seconds"], rows)
+    return table("simulators", header, rows)
+
+
+def last_evaluations(run: Run) -> list[Row]:
+    """Of evaluations that differ in nothing but their outcome the last one."""
+    last: dict[tuple[str, ...], Row] = {}
+    for row in run.evaluations:
+        key = tuple(str(row.get(name)) for name in ("on", "code", "bits", "steps", "samples"))
+        last.pop(key, None)
+        last[key] = row
+    return list(last.values())
+
+
+def runs_table(run: Run, joules: Sequence[Sequence[tuple[str, str, str]]]) -> str:
+    """A row for each run: what was trained, how, how well, and what an inference costs."""
+    settings = ("dataset", "model", "hidden", "rule", "nudging", "beta", "epochs", "seed")
+    rows: list[list[tuple[object, str]]] = []
+    for each, bill in zip(run.runs, joules, strict=True):
+        last = each.metrics[-1] if each.metrics else {}
+        best = spiking(each) or {}
+        rows.append(
+            [
+                text_cell(each.name),
+                *(setting_cell(each.setting(name)) for name in settings),
+                (last.get("test_accuracy"), percent(last.get("test_accuracy"), 2)),
+                (best.get("agreement"), percent(best.get("agreement"), 2)),
+                text_cell(f"{bill[0][0]}, {bill[0][1]}" if bill else None),
+            ]
+        )
+    header = ["run", *settings, "test accuracy", "same answer", "joules"]
+    return table("runs", header, rows)
+
+
+def setting_cell(value: object) -> tuple[object, str]:
+    """A setting; a list as it is written on the command line."""
+    if isinstance(value, list):
+        return text_cell(",".join(str(each) for each in value))
+    return (value, escape(f"{value:g}")) if number(value) is not None else text_cell(value)
+
+
+def evaluate_command(run: Run, row: Row) -> str:
+    """How an evaluation is made again."""
+    words: list[object] = ["neuro-eqprop", "evaluate", run.path, "--on", row.get("on")]
+    for name in ("samples", "steps", "code", "bits"):
+        if row.get(name) is not None:
+            words += [f"--{name}", row[name]]
+    return command(*words)
 
 
 def evaluate_commands(run: Run) -> list[str]:
     """How each of the evaluations is made again."""
-    found: dict[str, None] = {}
-    for row in run.evaluations:
-        words: list[object] = ["neuro-eqprop", "evaluate", run.path, "--on", row.get("on")]
-        for name in ("samples", "steps", "code", "bits"):
-            if row.get(name) is not None:
-                words += [f"--{name}", row[name]]
-        found[command(*words)] = None
-    return list(found)
+    return list(dict.fromkeys(evaluate_command(run, row) for row in run.evaluations))
+
+
+def headline_commands(run: Run) -> list[str]:
+    """How the headline numbers are made again."""
+    found = [
+        command("neuro-eqprop", "train", each.path / "study.toml", "--out", "NEW")
+        for each in run.runs
+        if each.metrics
+    ]
+    if not run.others:
+        best = spiking(run)
+        found += [evaluate_command(run, best)] if best is not None else []
+        found += [command("neuro-eqprop", "energy", run.path)] if run.bills.chips else []
+    return found
 
 
 def listing(title: str, items: Sequence[str]) -> str:

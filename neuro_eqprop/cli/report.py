@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from rich.console import Console
 from neuro_eqprop.cli.base import Command, Json
 
 if TYPE_CHECKING:
+    from neuro_eqprop.analysis.page_data import Run
     from neuro_eqprop.files.tracefile import TraceError
     from neuro_eqprop.traces import Trace
 
@@ -18,20 +20,33 @@ FILES = ("study.toml", "metrics.jsonl", "evaluations.jsonl", "energy.json", "mod
 
 
 def options(parser: ArgumentParser) -> None:
-    """The run folder."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a run")
+    """The run folders."""
+    told = "the folder of a run; more of them are shown beside the first"
+    parser.add_argument("run", type=Path, nargs="+", metavar="RUN", help=told)
+    told = "where to write the page (report.html in the first RUN)"
+    parser.add_argument("--out", type=Path, metavar="FILE.html", help=told)
 
 
 def run(args: Namespace) -> Json:
     """Write the page and say where it is."""
-    path = report(args.run)
-    return {"run": str(args.run), "report": str(path), "bytes": path.stat().st_size}
+    path = report(*args.run, out=args.out)
+    runs = [str(each) for each in args.run]
+    return {"run": runs[0], "runs": runs, "report": str(path), "bytes": path.stat().st_size}
 
 
-def report(folder: Path) -> Path:
-    """Write `report.html` into a run folder."""
-    from neuro_eqprop.analysis.page import page
+def report(folder: Path, *others: Path, out: Path | None = None) -> Path:
+    """Write the page of a run and of those beside it, into the folder of the first."""
+    from neuro_eqprop.analysis.page import page_of
     from neuro_eqprop.files.atomic import write_text
+
+    out = out or folder / "report.html"
+    write_text(out, page_of(replace(look(folder), others=tuple(look(each) for each in others))))
+    return out
+
+
+def look(folder: Path) -> Run:
+    """What a run folder holds."""
+    from neuro_eqprop.analysis.page_data import gather
     from neuro_eqprop.traces import Trace
 
     if not folder.is_dir():
@@ -47,8 +62,7 @@ def report(folder: Path) -> Path:
             traces[path.name] = read
         else:
             notes.append(f"{read}.")
-    write_text(folder / "report.html", page(folder, traces, notes=notes))
-    return folder / "report.html"
+    return gather(folder, traces, notes)
 
 
 def attempt(path: Path) -> Trace | TraceError:

@@ -10,9 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import pytest
 
+from neuro_eqprop.analysis.story import of_trace
 from neuro_eqprop.cli.report import report
+from neuro_eqprop.synapses import COLUMNS
+from neuro_eqprop.traces import Trace
 
 pytestmark = pytest.mark.browser
 
@@ -112,7 +116,7 @@ def keep(seen: Visit, name: str) -> None:
 
 
 def test_page_loads_quietly_and_needs_no_network(seen: Visit, html: Path) -> None:
-    assert seen.page.locator(".js-plotly-plot").count() == 9
+    assert seen.page.locator(".js-plotly-plot").count() == 11
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= 1280
     keep(seen, "desktop")
     assert seen.complaints == []
@@ -142,6 +146,92 @@ def test_layer_and_phase_can_be_chosen(seen: Visit) -> None:
     free = seen.page.evaluate(points)
     seen.page.locator("#phase").select_option("positive")
     assert seen.page.evaluate(points) != free
+
+
+def story(seen: Visit) -> dict[str, Any]:
+    """What the chart of a synapse shows, by axis: the lines of rates and of spikes."""
+    script = """[...document.getElementById('story').data].filter(t => t.mode === 'lines')
+        .map(t => [t.yaxis, t.name, Array.from(t.y)])"""
+    found: dict[str, Any] = {}
+    for axis, name, values in seen.page.evaluate(script):
+        found.setdefault(axis, {})[name] = values
+    return found
+
+
+def click(seen: Visit, row: int, column: int) -> None:
+    """Click the middle of a cell of the matrix, as a mouse would."""
+    seen.page.locator("#matrix").scroll_into_view_if_needed()
+    script = f"""(() => {{ const plot = document.getElementById('matrix'), shape = plot._fullLayout,
+        box = plot.getBoundingClientRect();
+        return [box.x + shape.xaxis._offset + shape.xaxis.l2p({column}),
+                box.y + shape.yaxis._offset + shape.yaxis.l2p({row})]; }})()"""
+    x, y = seen.page.evaluate(script)
+    seen.page.mouse.move(x, y)
+    seen.page.mouse.click(x, y)
+
+
+def test_clicking_a_synapse_shows_its_story(seen: Visit, episode: dict[str, Trace]) -> None:
+    seen.page.locator("#connection").select_option("hidden->output")
+    before, sample = story(seen), int(seen.page.locator("#sample").input_value())
+    everything = [(t, s) for t in range(10) for s in range(24)]
+    told = of_trace(episode["rate"], "hidden->output", everything)[sample]
+    # Not the loudest, which is shown already.
+    synapse = everything[np.argsort(-np.abs(told.tag[-1]))[3]]
+    click(seen, *synapse)
+    seen.page.wait_for_function(
+        "text => document.querySelector('figure:has(#story) figcaption').textContent"
+        ".startsWith(text)",
+        arg=f"hidden {synapse[1]} → output {synapse[0]}",
+    )
+    after = story(seen)
+    assert before != after
+    for name, kind in (("rate", "rate"), ("reference", "spikes")):
+        told = of_trace(episode[kind], "hidden->output", [synapse])[sample]
+        for axis, field_name in zip(("y", "y2", "y3", "y4", "y5"), COLUMNS, strict=True):
+            wanted = getattr(told, field_name)[:, 0]
+            np.testing.assert_allclose(after[axis][name], wanted, atol=3e-3, err_msg=field_name)
+    assert np.ptp(after["y4"]["rate"]) > 0.01
+    assert "weight" in seen.page.locator("#story-said").text_content()
+    keep(seen, "synapse")
+    assert seen.complaints == []
+
+
+def test_a_synapse_can_be_named_and_its_sample_changed(
+    seen: Visit, episode: dict[str, Trace]
+) -> None:
+    seen.page.locator("#connection").select_option("input->hidden")
+    before, busy = story(seen), int(episode["rate"].rate("hidden", "free").std(axis=0).argmax())
+    seen.page.locator("#from").fill("9")
+    seen.page.locator("#to").fill(str(busy))
+    seen.page.locator("#sample-again").focus()
+    seen.page.keyboard.press("Home")
+    named = story(seen)
+    assert named != before
+    assert len(set(named["y"]["rate"])) == 1, "an input does not change"
+    seen.page.keyboard.press("ArrowRight")
+    assert story(seen)["y2"] != named["y2"]
+    assert seen.page.locator("#which").text_content().startswith("sample 101")
+    seen.page.locator("#view").select_option("rate.h5")
+    caption = seen.page.locator("figure:has(#matrix) figcaption")
+    assert caption.text_content() == "Change asked for, rate"
+    assert seen.complaints == []
+
+
+def test_runs_stand_side_by_side(browser: Browser, make_run: Fill, tmp_path: Path) -> None:
+    one, two = make_run(tmp_path / "one"), make_run(tmp_path / "two")
+    with visit(browser, report(one, two)) as both:
+        curves = "document.getElementById('accuracy').data.map(each => each.name)"
+        assert both.page.evaluate(curves) == ["one", "two"]
+        both.page.locator("#left").select_option(f"{two}/traces.h5")
+        both.page.locator("#simulator").select_option("traces.h5")
+        assert course(both, "rates") == course(both, "firing")
+        caption = both.page.locator("figure:has(#rates) figcaption")
+        assert caption.text_content() == "Firing rates, reference, two"
+        both.page.locator("#runs-table th button").nth(0).click()
+        both.page.locator("#runs-table th button").nth(0).click()
+        assert column(both, "runs-table", 0) == ["two", "one"]
+        keep(both, "two-runs")
+        assert both.complaints == []
 
 
 def test_tables_sort_both_ways(seen: Visit) -> None:

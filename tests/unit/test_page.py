@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,15 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.analysis import page_text as text
-from neuro_eqprop.analysis.page import page
+from neuro_eqprop.analysis.compare import update
+from neuro_eqprop.analysis.page import library, page
 from neuro_eqprop.analysis.page_charts import Limits, charts, smooth
 from neuro_eqprop.analysis.page_data import gather
+from neuro_eqprop.analysis.page_pack import gaps, pack, steps_of, unpack
+from neuro_eqprop.analysis.page_synapses import synapses
+from neuro_eqprop.analysis.story import of_trace
 from neuro_eqprop.cli import main
+from neuro_eqprop.synapses import Story, Weights
 from neuro_eqprop.traces import Trace
 
 Fill = Callable[[Path], Path]
@@ -67,7 +73,7 @@ def test_report_shows_everything_a_run_holds(
     make_run: Fill, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     html = report(make_run(tmp_path / "run"), capsys)
-    assert len(html) < 8_000_000
+    assert len(html) < 2_000_000
     seen = Elements(html)
     assert len(seen.ids) == len(set(seen.ids))
     wanted = {
@@ -78,6 +84,8 @@ def test_report_shows_everything_a_run_holds(
         "firing",
         "raster",
         "scatter",
+        "matrix",
+        "story",
         "chips",
         "terms",
     }
@@ -107,24 +115,123 @@ def test_numbers_of_the_charts_are_those_of_the_traces(
     assert (rates["spikes"], firing["spikes"]) == (False, True)
     line = firing["layers"]["output"]
     np.testing.assert_allclose(
-        np.array(line["course"])[2, :, 63] / 1000,
+        unpack(line["course"])[2, :, 63],
         episode["spikes"].rate("output", "free")[2, line["units"]],
         atol=5e-4,
     )
+    hidden = rates["layers"]["hidden"]
+    assert (len(hidden["units"]), len(hidden["lines"]), hidden["of"]) == (24, 16, 24)
     np.testing.assert_allclose(
-        np.array(rates["layers"]["hidden"]["course"])[0, 0] / 1000,
-        episode["rate"].course("hidden")[0, :, rates["layers"]["hidden"]["units"][0]],
-        atol=5e-4,
+        unpack(hidden["course"])[0, 7], episode["rate"].course("hidden")[0, :, 7], atol=5e-4
     )
     raster = data["rasters"]["traces.h5"]["layers"]["hidden"]
     first = episode["spikes"].recording(1).spikes["hidden"]
-    assert raster["samples"][1][5] == (np.flatnonzero(first[:, 5]) + 1).tolist()
-    x, y = data["scatter"]["traces.h5"]["free"]["output"]
-    assert x[3] == round(1000 * episode["rate"].rate("output", "free").ravel()[3])
-    assert y[3] == round(1000 * episode["spikes"].rate("output", "free").ravel()[3])
-    assert data["learning"]["accuracy"]["test"][-1] == pytest.approx(0.98 - 0.58 / 9)
-    assert data["samples"][0]["index"] == 100
-    assert np.array(data["samples"][0]["image"]).shape == (8, 8)
+    assert steps_of(raster["samples"][1][5]) == (np.flatnonzero(first[:, 5]) + 1).tolist()
+    x, y = unpack(data["scatter"]["traces.h5"]["free"]["output"])
+    assert x[3] == pytest.approx(episode["rate"].rate("output", "free").ravel()[3], abs=5e-4)
+    assert y[3] == pytest.approx(episode["spikes"].rate("output", "free").ravel()[3], abs=5e-4)
+    assert data["learning"][0]["accuracy"]["test"][-1] == pytest.approx(0.98 - 0.58 / 9)
+    assert data["samples"][0][0]["index"] == 100
+    inputs = unpack(data["samples"][0][0]["inputs"])
+    np.testing.assert_allclose(inputs, episode["rate"].inputs[0], atol=2e-4)
+
+
+def test_matrices_hold_the_weights_and_the_changes_asked_for(
+    make_run: Fill,
+    episode: dict[str, Trace],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    held = data_of(report(make_run(tmp_path / "run"), capsys))["synapses"]
+    assert [each["name"] for each in held["matrices"]] == ["hidden->output", "input->hidden"]
+    assert held["contrast"] == {"free": 0.0, "negative": -2.0, "positive": 2.0}
+    first = held["matrices"][0]
+    weight = episode["rate"].weights["hidden->output"].before
+    np.testing.assert_allclose(unpack(first["weight"]), weight, atol=5e-4)
+    for file, kind in (("rate.h5", "rate"), ("traces.h5", "spikes")):
+        wanted = update(episode[kind], "hidden->output") / 6
+        np.testing.assert_allclose(unpack(first["asked"][file]), wanted, atol=1e-3)
+    row, column = first["first"]
+    told = of_trace(episode["rate"], "hidden->output", [(row, column)])[held["sample"]]
+    everything = [(t, s) for t in range(10) for s in range(24)]
+    most = np.abs(of_trace(episode["rate"], "hidden->output", everything)[held["sample"]].tag[-1])
+    assert abs(told.tag[-1, 0]) > 0.9 * most.max() > 0.0
+
+
+def test_a_large_matrix_shows_the_units_that_change_most(
+    episode: dict[str, Trace], tmp_path: Path
+) -> None:
+    run = gather(tmp_path, {"rate.h5": episode["rate"]})
+    first, second = synapses(run, 4, 5)["matrices"]
+    assert (len(first["rows"]), len(first["columns"]), first["of"]) == (5, 5, [10, 24])
+    loud = np.abs(update(episode["rate"], "input->hidden")).sum(axis=1)
+    assert second["rows"] == sorted(np.argsort(-loud)[:5].tolist())
+
+
+def test_a_run_that_learned_tells_its_own_story(episode: dict[str, Trace], tmp_path: Path) -> None:
+    spikes = episode["spikes"]
+    weights = {n: Weights(w.before, w.before + 1) for n, w in spikes.weights.items()}
+    own = Story(((3, 5),), *np.random.default_rng(0).normal(size=(5, 6 * 192, 1)))
+    learned = replace(spikes, weights=weights, hebbian={"hidden->output": own})
+    run = gather(tmp_path, {"rate.h5": episode["rate"], "traces.h5": learned})
+    held = synapses(run, 2, 200)["stories"]
+    assert list(held) == ["traces.h5"]
+    story = held["traces.h5"]["hidden->output"]
+    assert story["synapses"] == [[3, 5]]
+    np.testing.assert_allclose(unpack(story["tag"])[1, 0], own.tag[192:384, 0], atol=2e-3)
+
+
+def test_numbers_are_packed_and_unpacked() -> None:
+    rng = np.random.default_rng(0)
+    values = np.repeat(rng.normal(size=(3, 4, 5)), [1, 2, 3, 70, 140], axis=2)
+    packed = pack(values)
+    np.testing.assert_allclose(unpack(packed), values, atol=np.ptp(values) / 8000)
+    assert len(packed["rows"][0][0]) == 2 * 5 + 2 * 1 + 2 + 2 * 2 + 2 * 3
+    assert unpack(pack(np.full((2, 3), 7.0))).tolist() == [[7.0] * 3] * 2
+    assert unpack(pack(np.array([np.nan, 1.0, np.inf, 3.0]))).tolist() == [1.0, 1.0, 3.0, 3.0]
+    steps = np.array([1, 2, 65, 66, 131, 1000])
+    assert steps_of(gaps(steps)) == steps.tolist()
+    assert gaps(np.zeros(0, dtype=np.int64)) == ""
+
+
+def test_runs_stand_side_by_side(
+    make_run: Fill, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = make_run(tmp_path / "one"), make_run(tmp_path / "two")
+    (two / "study.toml").write_text((two / "study.toml").read_text().replace("0.25", "0.125"))
+    out = tmp_path / "both.html"
+    assert main(["report", str(one), str(two), "--out", str(out), "--json"]) == 0
+    outcome = json.loads(capsys.readouterr().out)
+    assert outcome["runs"] == [str(one), str(two)]
+    assert outcome["report"] == str(out)
+    html = out.read_text(encoding="utf-8")
+    assert len(html) < 2_400_000
+    body, data = body_of(html), data_of(html)
+    assert "<h1>one · two</h1>" in body
+    assert {"runs-table", "agreement-table"} <= set(Elements(html).ids)
+    assert 'data-value="0.125">0.125</td>' in body
+    assert [each["run"] for each in data["learning"]] == ["one", "two"]
+    assert [(t["run"], t["file"], t["on"]) for t in data["settling"]] == [
+        (0, "rate.h5", "rate, one"),
+        (0, "traces.h5", "reference, one"),
+        (1, f"{two}/rate.h5", "rate, two"),
+        (1, f"{two}/traces.h5", "reference, two"),
+    ]
+    assert f"neuro-eqprop compare {two}/rate.h5 {two}/traces.h5" in body
+    assert f"neuro-eqprop report {one} {two}" in body
+    assert not (one / "report.html").exists()
+
+
+def test_a_training_is_not_taken_for_rates(episode: dict[str, Trace], tmp_path: Path) -> None:
+    training = replace(episode["rate"], epochs={"epoch": np.arange(6.0)})
+    run = gather(tmp_path, {"a.h5": training, "rate.h5": episode["rate"]})
+    assert [name for name, _ in run.traces] == ["rate.h5"]
+
+
+def test_the_chart_library_keeps_its_licence() -> None:
+    folder = files("neuro_eqprop.analysis").joinpath("plotly")
+    assert "Permission is hereby granted" in folder.joinpath("LICENSE").read_text()
+    assert "Licensed under the MIT license" in library()[:300]
 
 
 def test_what_is_missing_is_said_with_the_command_that_makes_it(
@@ -294,10 +401,15 @@ def test_a_chip_without_joules_says_why(tmp_path: Path) -> None:
 
 def test_a_smaller_page_shows_fewer_samples(episode: dict[str, Trace], tmp_path: Path) -> None:
     run = gather(tmp_path, {"rate.h5": episode["rate"], "traces.h5": episode["spikes"]})
-    small = charts(run, Limits(samples=4, lines=4, rows=8).halved())
-    assert len(small["samples"]) == 2
-    assert len(small["settling"][0]["layers"]["hidden"]["units"]) == 2
+    assert Limits().smaller() == Limits(samples=12)
+    small = charts(run, Limits(samples=3, lines=4, rows=8).smaller())
+    assert len(small["samples"][0]) == 1
+    assert len(small["settling"][0]["layers"]["hidden"]["lines"]) == 2
     assert len(small["rasters"]["traces.h5"]["layers"]["hidden"]["units"]) == 4
+    limits = Limits()
+    for _ in range(20):
+        limits = limits.smaller()
+    assert limits == Limits(1, 1, 1) == limits.smaller()
 
 
 def test_values_that_are_not_finite_do_not_break_the_page(

@@ -1,0 +1,55 @@
+// What all charts share.
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const palette = () => ["rate", "spike", "third", "fourth", "fifth"].map(colour);
+// The chart library reads a little markup in its labels; names from files must not be markup.
+const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+const option = (select, value, text) => { const made = document.createElement("option"); made.value = value; made.textContent = text; select.append(made); };
+const listen = (id, action) => { const place = byId(id); if (place) place.addEventListener("input", action); };
+const caption = (id, text) => { const place = byId(id); if (place) { place.previousElementSibling.textContent = text; place.setAttribute("aria-label", text); } };
+
+// Numbers travel as texts, see page_pack.py.
+const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const code = new Map([...LETTERS].map((letter, k) => [letter, k]));
+const unpack = (packed, text) => {
+  const found = [], step = (packed.high - packed.low) / 4095;
+  for (let k = 0; k < text.length; k += 2) {
+    if (text[k] === "~") found.push(...Array(code.get(text[k + 1]) + 1).fill(found[found.length - 1]));
+    else found.push(packed.low + step * (64 * code.get(text[k]) + code.get(text[k + 1])));
+  }
+  return found;
+};
+const stepsOf = (text) => {
+  const found = [];
+  let at = 0;
+  for (const letter of text) {
+    at += letter === "~" ? 64 : code.get(letter);
+    if (letter !== "~") found.push(at);
+  }
+  return found;
+};
+
+// Purple to green in steps that look even, also to the colour-blind; neighbours lie far apart on it.
+const RAMP = ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30"];
+const ramp = (share) => {
+  const from = colour("dark") === "1" ? 2 : 0;
+  const last = colour("dark") === "1" ? RAMP.length - 1 : RAMP.length - 2;
+  return RAMP[from + Math.round(share * (last - from))];
+};
+
+const axis = (title, extra) => ({
+  title: { text: title, standoff: 8, font: { size: 12, color: colour("soft") } }, gridcolor: colour("line"), linecolor: colour("line"),
+  zeroline: false, automargin: true, fixedrange: true, ...extra,
+});
+const layout = (x, y, extra) => ({
+  paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", autosize: true,
+  font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: colour("ink") },
+  margin: { l: 50, r: 12, t: 14, b: 44 }, xaxis: x, yaxis: y, hovermode: "closest",
+  hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink") } },
+  legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 }, ...extra,
+});
+const draw = (id, traces, shape) => {
+  const place = byId(id);
+  if (place) Plotly.react(place, traces, shape, { responsive: true, displayModeBar: false });
+};

@@ -1,0 +1,156 @@
+// A weight matrix, and the story of the synapse that is chosen in it.
+const matrixOf = () => data.synapses.matrices.find((held) => held.name === byId("connection").value);
+const cellOf = (held) => [held.rows.indexOf(Number(byId("to").value)), held.columns.indexOf(Number(byId("from").value))];
+const sides = () => {
+  const mine = data.settling.filter((trace) => trace.run === 0);
+  const picked = chosen("simulator");
+  const spiking = picked && picked.run === 0 && picked.spikes ? picked : mine.find((trace) => trace.spikes);
+  return [mine.find((trace) => !trace.spikes), spiking].filter((trace) => trace);
+};
+
+const drawMatrix = () => {
+  const held = matrixOf(), view = byId("view").value, packed = view === "weight" ? held.weight : held.asked[view];
+  const z = packed.rows.map((row) => unpack(packed, row)), largest = Math.max(Math.abs(packed.low), Math.abs(packed.high));
+  const [row, column] = cellOf(held), tall = innerWidth < 900 ? Math.max(190, Math.min(430, 90 + 18 * held.rows.length)) : 440;
+  byId("matrix").style.height = `${tall}px`;
+  const middle = colour("paper");
+  const trace = {
+    type: "heatmap", z, zmin: -largest, zmax: largest, xgap: held.columns.length < 90 ? 1 : 0, ygap: held.rows.length < 40 ? 1 : 0,
+    colorscale: [[0, colour("fourth")], [0.5, middle], [1, colour("third")]],
+    colorbar: { thickness: 10, len: 1, outlinewidth: 0, tickfont: { size: 11 } },
+    customdata: held.rows.map((to) => held.columns.map((from) => `${plain(held.source)} ${from} → ${plain(held.target)} ${to}`)),
+    hovertemplate: "%{customdata}: %{z:.3g}<extra></extra>",
+  };
+  const ticks = (units) => { const each = Math.ceil(units.length / 10), at = units.map((_, k) => k).filter((k) => k % each === 0); return { tickvals: at, ticktext: at.map((k) => units[k]), showgrid: false }; };
+  const mark = { type: "rect", x0: column - 0.5, x1: column + 0.5, y0: row - 0.5, y1: row + 0.5, line: { color: colour("ink"), width: 2 } };
+  const shape = layout(axis(`from ${plain(held.source)}`, ticks(held.columns)), axis(`to ${plain(held.target)}`, { ...ticks(held.rows), autorange: "reversed" }), {
+    shapes: row < 0 || column < 0 ? [] : [mark], margin: { l: 56, r: 8, t: 8, b: 44 },
+  });
+  caption("matrix", byId("view").selectedOptions[0].textContent.replace(/^./, (letter) => letter.toUpperCase()));
+  draw("matrix", [trace], shape);
+  const said = [["rows", "to", 0], ["columns", "from", 1]].filter(([key, , k]) => held[key].length < held.of[k]);
+  byId("matrix-said").textContent = said.map(([key, way, k]) => `The ${held[key].length} of ${held.of[k]} units ${way === "to" ? "it leads to" : "it comes from"} with the largest changes are shown.`).join(" ");
+};
+
+// The rate had the phase ended there: the mean over the last part of what there was of it.
+const running = (values, phases) => {
+  const found = [];
+  phases.forEach((phase) => {
+    const steps = phase.stop - phase.start, sums = [0];
+    for (let k = 1; k <= steps; k += 1) {
+      sums.push(sums[k - 1] + values[phase.start + k - 1]);
+      const width = Math.ceil((k * phase.window) / steps);
+      found.push((sums[k] - sums[k - width]) / width);
+    }
+  });
+  return found;
+};
+const activity = (trace, layer, unit, sample) => {
+  const held = trace.layers[layer], raster = data.rasters[trace.file];
+  if (!held) {
+    const given = samplesOf(trace)[sample].inputs;
+    return given ? { still: unpack(given, given.rows)[unit] } : null;
+  }
+  if (raster && !raster.graded) {
+    const row = raster.layers[layer].units.indexOf(unit);
+    if (row < 0) return null;
+    const spikes = stepsOf(raster.layers[layer].samples[sample][row]), values = Array(end(trace.phases)).fill(0);
+    spikes.forEach((step) => { values[step - 1] = 1; });
+    return { values: running(values, trace.phases), spikes };
+  }
+  const row = held.units.indexOf(unit);
+  if (row < 0) return null;
+  const course = unpack(held.course, held.course.rows[sample][row]), whole = [];
+  held.steps.forEach((step, k) => { while (whole.length < step) whole.push(course[k]); });
+  return { values: raster ? running(whole, trace.phases) : whole };
+};
+const recorded = (trace, held, synapse, sample) => {
+  const story = (data.synapses.stories[trace.file] || {})[held.name];
+  const place = story ? story.synapses.findIndex(([to, from]) => to === synapse[0] && from === synapse[1]) : -1;
+  if (place < 0 || !story.tag.rows[sample]) return null;
+  const found = {};
+  ["pre", "post", "product", "tag", "weight"].forEach((name) => { found[name] = unpack(story[name], story[name].rows[sample][place]); });
+  return found;
+};
+const tell = (trace, held, synapse, sample) => {
+  const known = recorded(trace, held, synapse, sample);
+  if (known) return known;
+  const post = activity(trace, held.target, synapse[0], sample), pre = activity(trace, held.source, synapse[1], sample);
+  if (!pre || !post) return null;
+  const [row, column] = cellOf(held);
+  const steps = post.values.length, before = pre.values || Array(steps).fill(pre.still);
+  const product = post.values.map((value, k) => value * before[k]), tag = [];
+  let sum = 0;
+  trace.phases.forEach((phase) => {
+    for (let k = phase.start; k < phase.stop; k += 1) {
+      if (k >= phase.stop - phase.window) sum += ((data.synapses.contrast[phase.name] || 0) / phase.window) * product[k];
+      tag.push(sum);
+    }
+  });
+  const weight = unpack(held.weight, held.weight.rows[row])[column];
+  return { pre: before, post: post.values, product, tag, weight: Array(steps).fill(weight), spikes: { pre: pre.spikes, post: post.spikes } };
+};
+
+const ROWS = [["pre", "pre trace"], ["post", "post trace"], ["product", "product"], ["tag", "tag"], ["weight", "weight"]];
+const drawStory = () => {
+  const held = matrixOf(), sample = Number(byId("sample").value), tints = palette();
+  const synapse = [Number(byId("to").value), Number(byId("from").value)];
+  const told = cellOf(held).some((place) => place < 0) ? [] : sides().map((trace, k) => [trace, tell(trace, held, synapse, sample), tints[trace.spikes ? 1 : 0], k]).filter(([, story]) => story);
+  const about = samplesOf(sides()[0])[sample];
+  caption("story", `${held.source} ${synapse[1]} → ${held.target} ${synapse[0]}, sample ${about.index} (label ${about.label})`);
+  const told3 = (value) => (Math.abs(value) < 5e-7 ? "0" : value.toPrecision(3));
+  byId("story-said").replaceChildren(...told.map(([trace, story]) => {
+    const line = document.createElement("li"), last = (name) => story[name][story[name].length - 1];
+    line.textContent = `${trace.on}: weight ${told3(last("weight"))}; the sample asks for a change of ${told3(last("tag"))} times the learning rate`;
+    return line;
+  }));
+  byId("story-none").hidden = told.length > 0;
+  const traces = [], axes = {}, labels = [], gap = 0.062, size = (1 - gap * (ROWS.length - 1)) / ROWS.length;
+  ROWS.forEach(([name, title], row) => {
+    const y = row ? `y${row + 1}` : "y", top = 1 - row * (size + gap);
+    const values = told.flatMap(([, story]) => story[name]), low = Math.min(0, ...values), high = Math.max(0, ...values);
+    const room = 0.12 * (high - low || 1);
+    axes[row ? `yaxis${row + 1}` : "yaxis"] = axis("", { domain: [Math.max(0, top - size), top], range: [low - room, high + 2.2 * room], nticks: 4 });
+    labels.push({ xref: "paper", yref: `${y} domain`, x: 0, y: 1, xanchor: "left", yanchor: "bottom", text: title, showarrow: false, font: { size: 12.5, color: colour("soft") } });
+    told.forEach(([trace, story, color]) => {
+      traces.push({
+        x: story[name].map((_, k) => k + 1), y: story[name], yaxis: y, mode: "lines", line: { color, width: 2, shape: "hv" }, name: plain(trace.on),
+        legendgroup: trace.file, showlegend: row === 0, hovertemplate: `${title} %{y:.4g} at step %{x}`,
+      });
+      const spikes = (story.spikes || {})[name];
+      if (spikes) traces.push({ x: spikes, y: spikes.map(() => high + 0.75 * room), yaxis: y, mode: "markers", hoverinfo: "skip", showlegend: false, marker: { symbol: "line-ns", size: 6, line: { color, width: 1.2 } } });
+    });
+  });
+  const phases = sides()[0].phases, shape = bands("story", phases, { margin: { l: 60, r: 12, t: 62, b: 44 } });
+  shape.annotations.forEach((label) => { label.yshift = 15; });
+  shape.annotations = shape.annotations.concat(labels);
+  draw("story", traces, layout(axis("step", { range: [0.5, end(phases) + 0.5], anchor: `y${ROWS.length}` }), {}, { ...shape, ...axes, hovermode: "closest", legend: { orientation: "h", y: 1.07, yanchor: "bottom", x: 0 } }));
+};
+
+const drawSynapses = () => { if (byId("matrix")) { drawMatrix(); drawStory(); } };
+const choose = (to, from) => { byId("to").value = to; byId("from").value = from; drawSynapses(); };
+const fillConnection = () => {
+  const held = matrixOf();
+  byId("view").replaceChildren();
+  option(byId("view"), "weight", "weights");
+  Object.keys(held.asked).forEach((file) => option(byId("view"), file, `change asked for, ${traceOf(file) ? traceOf(file).on : file}`));
+  byId("to").max = held.of[0] - 1;
+  byId("from").max = held.of[1] - 1;
+  choose(held.rows[held.first[0]], held.columns[held.first[1]]);
+};
+const fillSynapses = () => {
+  if (!byId("matrix")) return;
+  data.synapses.matrices.forEach((held) => option(byId("connection"), held.name, held.name));
+  byId("sample-again").max = byId("sample").max;
+  byId("sample").value = byId("sample-again").value = data.synapses.sample;
+  fillConnection();
+  byId("matrix").on("plotly_click", (event) => {
+    const held = matrixOf(), point = event.points[0];
+    choose(held.rows[point.pointIndex[0]], held.columns[point.pointIndex[1]]);
+  });
+  listen("connection", fillConnection);
+  listen("view", drawMatrix);
+  ["to", "from"].forEach((id) => listen(id, drawSynapses));
+  ["sample", "simulator"].forEach((id) => listen(id, () => { byId("sample-again").value = byId("sample").value; drawStory(); }));
+  listen("sample-again", () => { byId("sample").value = byId("sample-again").value; drawSettling(); drawStory(); });
+};
