@@ -79,6 +79,7 @@ class Outcome:
     values: Json = field(default_factory=dict)
     error: str | None = None
     seconds: float = 0.0
+    """Of the processor."""
 
 
 Outcomes: TypeAlias = Sequence[Outcome]
@@ -188,7 +189,10 @@ def conclude(claim: Claim, outcomes: Outcomes) -> Verdict:
     worked = [each for each in outcomes if each.error is None]
     if missing and (not claim.partial or not worked):
         return Verdict(Finding.UNDECIDED, reason(missing, len(outcomes)))
-    found = claim.judge(worked)
+    try:
+        found = claim.judge(worked)
+    except ValueError as error:  # too few cells for a statistic
+        return Verdict(Finding.UNDECIDED, f"undecided: {error}")
     if missing:
         limited = Finding.UNDECIDED if found.finding is Finding.CONFIRMED else found.finding
         return replace(found, finding=limited, note=f"{found.note} {without(missing)}")

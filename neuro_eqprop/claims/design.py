@@ -16,7 +16,7 @@ LOOPED: Mapping[str, Any] = {
     "output": "linear",
     "bound": 0.95,
     "beta": 0.22,
-    "learning_rate": 0.002,
+    "learning_rate": 0.005,
     "batch": 64,
     "free_steps": 12,
     "nudged_steps": 5,
@@ -66,6 +66,11 @@ def points(found: Interval) -> str:
     if found.size < 2:
         return f"{100 * found.value:+.2f} points"
     return f"{100 * found.value:+.2f} points [{100 * found.low:+.2f}, {100 * found.high:+.2f}]"
+
+
+def lost(found: Interval) -> str:
+    """An interval of fractions in percentage points, where the sign goes without saying."""
+    return points(found).replace("+", "")
 
 
 def percent(found: Interval) -> str:

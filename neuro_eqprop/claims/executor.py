@@ -19,7 +19,7 @@ from typing import Protocol
 
 from neuro_eqprop.claims.claim import Cell, Outcome
 from neuro_eqprop.claims.registry import perform
-from neuro_eqprop.claims.worker import pack, unpack
+from neuro_eqprop.claims.worker import READY, pack, unpack
 
 WORKER = (sys.executable, "-m", "neuro_eqprop.claims.worker")
 
@@ -123,7 +123,10 @@ def drive(
     try:
         while not over.is_set():
             cell = orders.get_nowait()
-            worker = worker if worker is not None and worker.alive else Worker.start()
+            if worker is not None and not worker.alive:
+                worker.stop()
+                worker = None
+            worker = worker or Worker.start()
             results.put(worker.work(cell, deadline, over))
     except Empty:
         pass
@@ -144,7 +147,11 @@ class Worker:
     def start(cls) -> Worker:
         """A new one; interrupts from the keyboard are its parent's to handle."""
         piped = subprocess.PIPE
-        return cls(subprocess.Popen(WORKER, stdin=piped, stdout=piped, start_new_session=True))
+        made = cls(subprocess.Popen(WORKER, stdin=piped, stdout=piped, start_new_session=True))
+        if made.process.stdout is None or made.process.stdout.readline() != READY:
+            made.stop()
+            raise RuntimeError("a worker process could not be started; standard error says why")
+        return made
 
     @property
     def alive(self) -> bool:

@@ -6,8 +6,10 @@ computes changes, its version goes up: results of the old one are then not taken
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -65,21 +67,35 @@ def find(name: str) -> Function:
 
 
 def perform(cell: Cell) -> Outcome:
-    """Carry out a cell on one thread, so that its bits do not depend on its company."""
-    import torch
+    """Carry out a cell on one thread, so that its bits do not depend on its company.
+
+    The seconds are those of the processor.
+    """
     from threadpoolctl import threadpool_limits
 
-    began, threads = time.perf_counter(), torch.get_num_threads()
-    values, error = Json(), None
-    torch.set_num_threads(1)
+    began, values, error = time.process_time(), Json(), None
     try:
-        with threadpool_limits(limits=1):
-            values = find(cell.function)(cell.arguments, cell.seed)
+        function = find(cell.function)
+        with threadpool_limits(limits=1), one_thread():
+            values = function(cell.arguments, cell.seed)
             canonical(values)
     except UndecidedError as reason:
         values, error = {}, f"undecided: {reason}"
     except Exception as fault:  # a cell that fails must not take the others with it
         values, error = {}, f"{type(fault).__name__}: {fault}"
+    return Outcome(cell, values, error, time.process_time() - began)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch on one thread, if it is loaded: a function that needs it has loaded it by now."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
     finally:
-        torch.set_num_threads(threads)
-    return Outcome(cell, values, error, time.perf_counter() - began)
+        torch.set_num_threads(before)

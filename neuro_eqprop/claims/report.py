@@ -166,11 +166,13 @@ def scalars(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def flat(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401
-    """Every leaf with its path."""
+    """Every leaf with its path; tables within tables, such as pictures, stay in the cell's file."""
     if isinstance(values, Mapping):
         for key, value in values.items():
             yield from flat(value, f"{path}.{key}" if path else str(key))
     elif isinstance(values, list):
+        if values and isinstance(values[0], list):
+            return
         for place, value in enumerate(values):
             yield from flat(value, f"{path}[{place}]")
     else:

@@ -14,6 +14,9 @@ from typing import IO
 from neuro_eqprop.claims.claim import Cell, Outcome, canonical
 from neuro_eqprop.claims.registry import perform
 
+READY = b"ready\n"
+"""What a worker says first."""
+
 
 def pack(cell: Cell) -> bytes:
     """A cell as a line."""
@@ -41,6 +44,8 @@ def main() -> None:
     """Serve, with standard output kept for results."""
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    results.write(READY)
+    results.flush()
     serve(sys.stdin.buffer, results)
 
 

@@ -29,7 +29,7 @@ SIZES: dict[Budget, dict[str, Any]] = {
         "betas": [0.05, 0.15, 0.2, 0.22, 0.26, 0.5],
     },
     Budget.FULL: {
-        **{"seeds": 5, "images": 12000, "tests": 5000, "epochs": 5},
+        **{"seeds": 5, "images": 8000, "tests": 5000, "epochs": 5},
         "betas": [0.05, 0.1, 0.15, 0.18, 0.2, 0.21, 0.22, 0.23, 0.24, 0.26, 0.3, 0.5],
     },
 }

@@ -13,7 +13,7 @@ from neuro_eqprop.claims.claim import (
     column,
     verdict,
 )
-from neuro_eqprop.claims.design import LAYERED, bars, meanings, over_seeds, percent, sample
+from neuro_eqprop.claims.design import LAYERED, bars, lost, meanings, over_seeds, sample
 from neuro_eqprop.claims.intervals import hedges_g, student
 
 RULES = ("eqprop", "backprop")
@@ -37,12 +37,12 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
 def judge(outcomes: Outcomes) -> Verdict:
     """How much of the first task is lost."""
     ours, theirs = (column(outcomes, rule, "lost") for rule in RULES)
-    lost, other = student(ours), student(theirs)
+    ours_lost = student(ours)
     note = (
-        f"After the second task {percent(lost)} points of accuracy on the first are lost by "
-        f"EqProp, {percent(other)} by backpropagation."
+        f"After the second task accuracy on the first is lower by {lost(ours_lost)} with EqProp, "
+        f"by {lost(student(theirs))} with backpropagation."
     )
-    return verdict(below(lost, 0.1), lost, note, effect=hedges_g(ours, theirs))
+    return verdict(below(ours_lost, 0.1), ours_lost, note, effect=hedges_g(ours, theirs))
 
 
 def chart(outcomes: Outcomes) -> Chart:

@@ -18,7 +18,7 @@ from neuro_eqprop.claims.design import meanings, over_seeds, percent, sample
 from neuro_eqprop.claims.intervals import student
 
 SIZES = {
-    Budget.SMALL: {"seeds": 1, "images": 5000, "tests": 2000, "epochs": 3},
+    Budget.SMALL: {"seeds": 3, "images": 3000, "tests": 2000, "epochs": 3},
     Budget.FULL: {"seeds": 3, "images": 20000, "tests": 10000, "epochs": 6},
 }
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -21,7 +21,7 @@ from neuro_eqprop.claims.intervals import student, wilson
 SIZES = {
     Budget.SMALL: {
         **{"seeds": 3, "images": 1437, "tests": 360, "epochs": 10},
-        **{"samples": 20, "starts": 5, "sweeps": 20, "points": 15},
+        **{"samples": 40, "starts": 5, "sweeps": 20, "points": 15},
     },
     Budget.FULL: {
         **{"seeds": 5, "images": 1437, "tests": 360, "epochs": 30},

@@ -21,6 +21,7 @@ from neuro_eqprop.claims.design import LOOPED, meanings, over_seeds, percent, sa
 from neuro_eqprop.claims.intervals import hedges_g, student
 
 UNBOUND = 1e6
+BOUNDED, FREE = "looped, bound 0.95", "looped, no bound"
 SIZES = {
     Budget.SMALL: {"seeds": 3, "images": 4000, "tests": 1000, "epochs": 6, "samples": 8},
     Budget.FULL: {"seeds": 5, "images": 12000, "tests": 2000, "epochs": 10, "samples": 16},
@@ -31,7 +32,7 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     """The looped network with and without a bound; two more networks beside it."""
     size = SIZES[budget]
     made: list[Cell] = []
-    for name, bound in (("looped, bound 0.95", 0.95), ("looped, no bound", UNBOUND)):
+    for name, bound in ((BOUNDED, 0.95), (FREE, UNBOUND)):
         study = {**LOOPED, "bound": bound, "epochs": size["epochs"]}
         told = {**sample(size, "mnist"), "study": study, "samples": size["samples"]}
         made += over_seeds(name, "lipschitz", told, size["seeds"])
@@ -50,10 +51,9 @@ def largest(outcomes: Outcomes, name: str) -> list[float]:
 
 def judge(outcomes: Outcomes) -> Verdict:
     """Below one with the bound, above one at the end without."""
-    bounded, unbounded = names(outcomes)[:2]
-    one, two = largest(outcomes, bounded), largest(outcomes, unbounded)
+    one, two = largest(outcomes, BOUNDED), largest(outcomes, FREE)
     kept, free = student(one), student(two)
-    scores = [student(column(outcomes, name, "test_accuracy")) for name in (bounded, unbounded)]
+    scores = [student(column(outcomes, name, "test_accuracy")) for name in (BOUNDED, FREE)]
     note = (
         f"The largest L through training is {kept} with the bound and {free} without; accuracy "
         f"is {percent(scores[0])} and {percent(scores[1])}: what the bound buys is sure and "

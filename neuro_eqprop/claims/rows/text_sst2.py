@@ -18,7 +18,7 @@ from neuro_eqprop.claims.design import meanings, over_seeds, percent, sample
 from neuro_eqprop.claims.intervals import student
 
 SIZES = {
-    Budget.SMALL: {"seeds": 1, "images": 6000, "tests": 872, "epochs": 3},
+    Budget.SMALL: {"seeds": 3, "images": 6000, "tests": 872, "epochs": 3},
     Budget.FULL: {"seeds": 3, "images": 60000, "tests": 872, "epochs": 4},
 }
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.claims.claim import Cell, canonical, timeless
+from neuro_eqprop.claims.registry import perform
+
+DIGITS: dict[str, Any] = {"dataset": "digits", "images": 300, "tests": 60}
+LOOPED = {
+    **{"model": "looped", "hidden": [16], "activation": "tanh", "output": "linear"},
+    **{"beta": 0.22, "epochs": 2, "free_steps": 8, "nudged_steps": 4, "learning_rate": 0.01},
+}
+
+
+def run(function: str, arguments: dict[str, Any], seed: int = 0) -> dict[str, Any]:
+    done = perform(Cell("", function, {**DIGITS, **arguments}, seed))
+    assert done.error is None
+    return done.values
+
+
+def test_missing_data_is_no_failure() -> None:
+    study = {"epochs": 1}
+    done = perform(Cell("", "accuracy", {**DIGITS, "dataset": "moonlight", "study": study}, 0))
+    assert done.error == "undecided: data not present (moonlight)"
+
+
+def test_gradients_tell_symmetric_from_other_weights() -> None:
+    told = {"hidden": 12, "coupling": 0.6, "nudging": "centered", "betas": [0.1], "samples": 8}
+    for model in ("layered", "looped"):
+        assert run("gradient", {**told, "model": model})["cosine"][0] > 0.999
+    assert run("gradient", {**told, "model": "nonsymmetric"})["cosine"][0] < 0.95
+
+
+def test_a_contest_is_searched_alike_for_both() -> None:
+    told = {"study": {"hidden": [24], "epochs": 6}, "rates": [0.0001, 0.01], "held_out": 60}
+    for rule in ("eqprop", "backprop"):
+        found = run("contest", {**told, "rule": rule})
+        assert found["rate"] == 0.01
+        assert found["held_out_accuracy"][1] > found["held_out_accuracy"][0]
+        assert found["test_accuracy"] > 0.5
+        assert found["data"] == {"train": 240, "test": 60}
+
+
+def test_the_bound_is_kept_in_the_lipschitz_cell() -> None:
+    study = {**LOOPED, "learning_rate": 0.05, "epochs": 4}
+    kept, free = (
+        run("lipschitz", {"study": {**study, "bound": bound}, "samples": 4}) for bound in (0.5, 1e6)
+    )
+    assert max(kept["loop"]) < 0.5 < max(free["loop"])
+    assert len(kept["loop"]) == 5
+
+
+def test_memory_is_counted() -> None:
+    base = {"model": "looped", "width": 64, "depth": 1, "batch": 32}
+    few, many = (run("memory", {**base, "steps": steps}) for steps in (10, 40))
+    assert few["eqprop"] == many["eqprop"]
+    assert many["bptt"] > 2.5 * few["bptt"]
+    assert few["feedforward"] < few["eqprop"]
+    # A chain that is settled must hold at least one state of every layer.
+    deep = run("memory", {**base, "model": "layered", "depth": 6, "steps": 4})
+    assert deep["eqprop"] > 6 * 64 * 32 * 4
+
+
+def test_annealing_follows_its_plan_and_forgetting_is_measured() -> None:
+    plan = {"start": 0.3, "end": 0.1, "over": 1.0}
+    found = run("annealing", {"study": {**LOOPED, "epochs": 3}, "plan": plan})
+    assert found["beta"] == pytest.approx([0.3, 0.2, 0.1])
+    assert len(found["test_accuracy"]) == 3
+    jump = run("annealing", {"study": {**LOOPED, "epochs": 2}, "plan": {**plan, "over": 0}})
+    assert jump["beta"] == [0.3, 0.1]
+    for rule in ("eqprop", "backprop"):
+        study = {"hidden": [24], "epochs": 6, "learning_rate": 0.01}
+        lost = run("continual", {"study": study, "rule": rule})
+        assert lost["before"] > 0.7
+        assert lost["lost"] == pytest.approx(lost["before"] - lost["after"])
+        assert lost["lost"] > 0.3
+
+
+def test_settling_and_landscape_tell_their_story() -> None:
+    steps = run("settling", {"study": LOOPED, "steps": 40, "tolerance": 1e-4})
+    assert steps["within_10"] <= steps["within_25"] <= steps["samples"] == 60
+    assert steps["accuracy_by_step"][-1] == pytest.approx(steps["accuracy"])
+    assert -1 <= steps["rho_steps"] <= 1
+    sizes = {"samples": 3, "starts": 2, "sweeps": 6, "points": 5}
+    place = run("landscape", {"study": {**LOOPED, "bound": 0.5}, **sizes})
+    assert place["alike"] == place["pairs"] == 6
+    assert place["rising"] == 0
+    heights = np.array(place["plane"]["height"])
+    assert heights.min() == pytest.approx(heights[2, 2], abs=1e-12)
+
+
+def test_ways_to_a_gradient_are_compared() -> None:
+    study = {**LOOPED, "bound": 0.6, "free_steps": 30, "nudged_steps": 15, "batch": 16}
+    found = run("deq", {"study": study, "rounds": 1, "tails": [1, 40]})
+    for way in ("implicit", "bptt", "phantom 40", "eqprop"):
+        assert found[way]["cosine"] > 0.995
+    assert found["phantom 1"]["cosine"] < found["phantom 40"]["cosine"]
+    told = run("kernel", {"study": {"hidden": [16]}, "rounds": 1, "times": 1})
+    assert told["close"] is True
+    cost = run("cost", {"study": {**LOOPED, "epochs": 1}, "rounds": 1})
+    assert all(cost[way]["seconds"] > 0 for way in ("eqprop", "backprop", "bptt", "implicit"))
+
+
+def test_a_grid_is_searched_with_damping() -> None:
+    told = {"betas": [0.2], "rates": [0.001, 0.01], "damping": 0.8}
+    rows = run("grid", {**told, "study": {**LOOPED, "epochs": 3}})["rows"]
+    assert [row["rate"] for row in rows] == [0.001, 0.01]
+    assert rows[1]["test_accuracy"] > rows[0]["test_accuracy"]
+
+
+@pytest.mark.slow
+def test_joules_are_compared_with_and_without_static_power() -> None:
+    told = {
+        **{"samples": 4, "steps": 16, "code": "rate", "gpu": "gpu_k4000"},
+        **{"chips": ["loihi1"], "batches": [1, 64], "study": {"hidden": [16], "epochs": 2}},
+    }
+    one, many = run("joules", told)["rows"]
+    for side in ("dynamic", "total", "hosted"):
+        value, low, high = one[side]
+        assert low <= value <= high
+        assert value > many[side][0]
+    assert one["hosted"][0] < one["total"][0]
+
+
+def test_a_cell_gives_the_same_twice() -> None:
+    study = {"hidden": [8], "epochs": 1}
+    one, two = (run("accuracy", {"study": study}, seed=3) for _ in range(2))
+    assert canonical(timeless(one)) == canonical(timeless(two))

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neuro_eqprop.claims.cache import CacheError, gather, missing, place, recall, store
+from neuro_eqprop.claims.claim import Cell, Outcome, canonical, timeless
+from neuro_eqprop.claims.executor import Executor, Processes, Serial
+
+
+def told(do: str, seed: int = 0, **more: float) -> Cell:
+    return Cell(do, "probe", {"do": do, **more}, seed)
+
+
+def train(seed: int) -> Cell:
+    study = {"hidden": [8], "epochs": 1, "batch": 64}
+    arguments = {"dataset": "digits", "images": 128, "tests": 50, "study": study}
+    return Cell("train", "accuracy", arguments, seed)
+
+
+def results(executor: Executor, cells: list[Cell], deadline: float = 60.0) -> dict[str, Outcome]:
+    return {each.cell.key: each for each in executor.run(cells, deadline=deadline)}
+
+
+@pytest.mark.slow
+def test_workers_do_not_change_a_bit() -> None:
+    cells = [told("work", seed) for seed in range(4)] + [train(0), train(1)]
+    here, two = results(Serial(), cells), results(Processes(2), cells)
+    assert set(here) == set(two) == {cell.key for cell in cells}
+    for key, outcome in here.items():
+        assert outcome.error is None
+        assert canonical(timeless(outcome.values)) == canonical(timeless(two[key].values))
+    assert len({canonical(timeless(each.values)) for each in here.values()}) == len(cells)
+
+
+def test_a_failing_and_a_dying_cell_are_recorded_and_the_rest_goes_on() -> None:
+    cells = [told("fail"), told("die"), told("undecided"), told("work", 1), told("work", 2)]
+    found = results(Processes(1), cells)
+    errors = [found[cell.key].error for cell in cells]
+    assert errors[0] == "ValueError: told to fail"
+    assert "died (code 3)" in str(errors[1])
+    assert errors[2:] == ["undecided: told to be", None, None]
+    assert all(not found[cell.key].values for cell in cells[:3])
+
+
+@pytest.mark.parametrize("executor", [Serial(), Processes(1)])
+def test_a_cell_that_takes_too_long_is_stopped(executor: Executor) -> None:
+    slow, quick = told("sleep", seconds=60.0), told("work")
+    began = time.monotonic()
+    found = results(executor, [slow, quick], deadline=4.0)
+    assert time.monotonic() - began < 40
+    assert "longer than 4 s" in str(found[slow.key].error)
+    assert found[quick.key].error is None
+
+
+def test_workers_end_when_nobody_waits_for_them() -> None:
+    running = Processes(2).run([told("sleep", k, seconds=60.0) for k in range(2)], deadline=60.0)
+    quick = Processes(1).run([told("work"), told("sleep", seconds=60.0)], deadline=60.0)
+    assert next(quick).error is None
+    began = time.monotonic()
+    quick.close()  # type: ignore[attr-defined]
+    running.close()  # type: ignore[attr-defined]
+    assert time.monotonic() - began < 10
+
+
+def test_dask_gives_the_same() -> None:
+    distributed: Any = pytest.importorskip("distributed")
+    from neuro_eqprop.claims.executor import Dask
+
+    quiet = {"dashboard_address": None, "processes": False, "threads_per_worker": 1}
+    with distributed.LocalCluster(n_workers=1, **quiet) as cluster:
+        found = results(Dask(cluster.scheduler_address), [told("work", 1), told("fail")])
+    here = results(Serial(), [told("work", 1), told("fail")])
+    for key, outcome in here.items():
+        assert timeless(outcome.values) == timeless(found[key].values)
+        assert outcome.error == found[key].error
+
+
+def test_the_cache_keeps_and_finds(tmp_path: Path) -> None:
+    good, bad = told("work"), told("fail")
+    store(tmp_path, Outcome(good, {"total": 1.5}, None, 0.25))
+    store(tmp_path, Outcome(bad, {}, "ValueError: told to fail", 0.5))
+    assert recall(tmp_path, good) == Outcome(good, {"total": 1.5}, None, 0.25)
+    assert missing(tmp_path, [good, bad, told("work", 9), told("work", 9)]) == [
+        bad,
+        told("work", 9),
+    ]
+    assert gather(tmp_path, [good, told("work", 9)]) is None
+    assert [each.error for each in gather(tmp_path, [good, bad]) or []] == [
+        None,
+        "ValueError: told to fail",
+    ]
+
+
+def test_a_cell_of_another_name_is_the_same_cell(tmp_path: Path) -> None:
+    store(tmp_path, Outcome(told("work"), {"total": 1.5}))
+    other = Cell("another", "probe", {"do": "work"}, 0, needed=False)
+    assert (recall(tmp_path, other) or Outcome(other)).values == {"total": 1.5}
+    assert told("work").key != told("work", 1).key != told("fail").key
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"configuration": {}}'])
+def test_a_damaged_result_is_refused(tmp_path: Path, content: str) -> None:
+    cell = told("work")
+    store(tmp_path, Outcome(cell, {"total": 1.5}))
+    place(tmp_path, cell).write_text(content)
+    with pytest.raises(CacheError, match="remove it"):
+        recall(tmp_path, cell)
+
+
+def test_a_result_without_values_is_refused(tmp_path: Path) -> None:
+    cell = told("work")
+    entry = {"configuration": cell.configuration(), "values": 3, "error": None, "seconds": 1}
+    store(tmp_path, Outcome(cell))
+    place(tmp_path, cell).write_text(json.dumps(entry))
+    with pytest.raises(CacheError, match="no result of a cell"):
+        recall(tmp_path, cell)
