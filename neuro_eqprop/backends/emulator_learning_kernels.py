@@ -452,7 +452,8 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
     `thirds` the engine's y2 (lessons); `draws` has the engine's numbers of all steps (3, steps).
     Written are weights, what they pass on, the state of the units, traces, tags, tags as they were
     committed and of which sources (parts, units), drives of the output (lessons, units), messages
-    (phases, units), counts (3, phases, populations), totals, the story (lessons, steps, synapses, 4).
+    (phases, units), counts (3, phases, populations), totals, the
+    story (lessons, steps, synapses, 4).
     """
     units, batch, mode = given.shape[1], settings[BATCH], settings[MODE]
     whole, phases = mode != REAL, betas.size

@@ -85,7 +85,7 @@ def with_input(
     layer, projections = network.input, list[Projection]()
     for connection in network.connections:
         if network[connection.source].role is Role.INPUT:
-            weight = matrix(connection.operator, params[connection.name], connection.name)
+            weight = matrix(network, params, connection)
             target = faces(network[connection.target], coding)
             projections += join(((layer.name, 1.0),), target, snap(weight, coding.grid))
     sends = Population(layer.name, source(network, coding, entry), np.zeros(layer.size))

@@ -8,6 +8,7 @@ import numpy as np
 
 from neuro_eqprop.spiking.entry import outer
 from neuro_eqprop.spiking.ir import SpikingNetwork
+from neuro_eqprop.spiking.lower import matrix
 from neuro_eqprop.study.folder import Run
 from neuro_eqprop.traces import Counts
 
@@ -24,8 +25,9 @@ EVENTS = (
 
 def dense_macs(run: Run) -> int:
     """Multiplications of one dense feed-forward pass."""
-    weights = (run.model.params[c.name] for c in run.model.network.connections if not c.loops)
-    return int(sum(np.size(weight) for weight in weights))
+    network, params = run.model.network, run.model.params
+    weights = (matrix(network, params, c) for c in network.connections if not c.loops)
+    return int(sum(np.count_nonzero(weight) for weight in weights))
 
 
 def events(

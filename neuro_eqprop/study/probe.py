@@ -19,6 +19,7 @@ from neuro_eqprop.data import Dataset, one_hot
 from neuro_eqprop.files.tracefile import Writer
 from neuro_eqprop.learn.train import Snapshot
 from neuro_eqprop.networks import Network
+from neuro_eqprop.operators import Dense
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
@@ -82,7 +83,11 @@ def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> P
     """What the trace of a training is going to hold."""
     schedule, params = schedule_of(study), exact(start.params)
     kinds = {layer.name: Kind.RATE for layer in network.moving}
-    weights = {connection.name: params[connection.name] for connection in network.connections}
+    weights = {
+        connection.name: params[connection.name]
+        for connection in network.connections
+        if isinstance(connection.operator, Dense)
+    }
     dense = [f"{name}:{HEBBIAN}" for name, weight in weights.items() if weight.ndim == 2]
     sizes = {layer.name: layer.size for layer in network.moving}
     each = 8 * sum(sizes.values()) * sum(phase.steps for phase in schedule)

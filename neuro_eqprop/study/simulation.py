@@ -17,6 +17,7 @@ from neuro_eqprop.backends.base import BACKENDS, kinds, load, tally
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.files.tracefile import Writer
 from neuro_eqprop.networks import Network
+from neuro_eqprop.operators import Dense
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.rate.field import Field, State, field
 from neuro_eqprop.schedules import Schedule, free_only, tail, three_phase
@@ -91,8 +92,10 @@ def simulate(
         raise UnknownNameError("backend", simulation.on, ("rate", *BACKENDS))
     began, schedule = time.perf_counter(), schedule_of(simulation, run.study.beta)
     make = plan_rates if simulation.on == "rate" else plan_spikes
-    work = record_rates if simulation.on == "rate" else record_spikes
-    plan, brought = work(run, simulation, schedule, path=path, force=force, watch=watch)
+    plan, work = make(run, simulation, schedule)
+    tell(plan)
+    with Writer(path, plan, overwrite=force) as writer:
+        brought = work(writer, Telling(Counted(writer, watch), plan))
     return {
         "run": str(run.path),
         "traces": str(path),
@@ -120,8 +123,9 @@ def pairs(synapses: tuple[Synapse, ...]) -> str:
     return ";".join(f"{target},{source}" for target, source in synapses)
 
 
-Work = Callable[[Writer, Sink], None]
-"""Does the run: recordings go to the sink, and what is known at its end to the writer."""
+Work = Callable[[Writer, Sink], Counts]
+"""Does the run: recordings go to the sink, what is known at its end to the writer; returned is what
+the way in of the data took."""
 
 
 def plan_of(
@@ -130,9 +134,9 @@ def plan_of(
     schedule: Schedule,
     *,
     sizes: Mapping[str, int],
-    how: dict[str, Kind],
-    sizes: dict[str, int],
+    how: Mapping[str, Kind],
     digest: str,
+    weights: Mapping[str, Array],
 ) -> Plan:
     """What the trace is going to hold."""
     split = samples_of(run, simulation.samples)
@@ -141,7 +145,7 @@ def plan_of(
         schedule,
         how,
         sizes,
-        tuple(connection.name for connection in run.model.network.connections),
+        tuple(weights),
         np.arange(len(split)),
         split.y,
         split.x,
@@ -158,6 +162,7 @@ def strengths(network: Network, weights: Mapping[str, Array], inputs: Array) -> 
         if connection.source == name and weights[connection.name].ndim == 2
         else weights[connection.name]
         for connection in network.connections
+        if connection.name in weights
     }
 
 
@@ -174,49 +179,67 @@ class Counted:
         self.watch(1)
 
 
-def plan_spikes(run: Run, simulation: Simulation, schedule: Schedule) -> tuple[Plan, Work]:
 def within(run: Run, network: SpikingNetwork) -> dict[str, int]:
     """The populations of the run's layers, with their sizes: those a trace is of."""
     bring = outer(run.model.network)
     return {p.name: p.size for p in network.populations if p.name not in bring}
 
 
-def record_spikes(
-    run: Run, simulation: Simulation, schedule: Schedule, *, path: Path, force: bool, watch: Watch
-) -> tuple[Plan, Counts]:
-    """The samples as spikes, on a simulator; and what their way in took."""
+def dense(network: Network) -> list[str]:
+    """The connections that a synapse of a matrix can be picked from."""
+    return [c.name for c in network.connections if isinstance(c.operator, Dense)]
+
+
+def plan_spikes(run: Run, simulation: Simulation, schedule: Schedule) -> tuple[Plan, Work]:
+    """The samples as spikes, on a simulator."""
     coding, backend, entry = Coding(simulation.code), load(simulation.on), simulation.entry
     network, params = spiking(run, coding, simulation.phases, entry)
+    held: dict[str, Array] = {}
+    for projection in network.projections:
+        held.setdefault(projection.name, projection.weight)
     sizes, known = within(run, network), kinds(network)
-    how = {name: known[name] for name in sizes}
-    plan = plan_of(run, simulation, schedule, how=how, sizes=sizes, digest=network.digest)
+    plan = plan_of(
+        run,
+        simulation,
+        schedule,
+        sizes=sizes,
+        how={name: known[name] for name in sizes},
+        digest=network.digest,
+        weights={name: held.get(name, params[name]) for name in dense(run.model.network)},
+    )
     target = one_hot(plan.label, run.data.classes) if simulation.phases else None
     rate = run.model.network
     stimulus = enter(rate, params, plan.inputs, target=target, coding=coding, entry=entry)
-    with Writer(path, plan, overwrite=force) as writer:
-        sink = Counted(writer, watch)
+
+    def work(writer: Writer, sink: Sink) -> Counts:
         result = backend.run(network, stimulus, schedule, record=plan.record, sink=sink)
         counts = tally(network, stimulus, schedule, result)
         writer.counts({key: each for key, each in counts.items() if key[0] in sizes})
-    return plan, sum((each for key, each in counts.items() if key[0] not in sizes), Counts())
+        return sum((each for key, each in counts.items() if key[0] not in sizes), Counts())
+
+    return plan, work
 
 
-def record_rates(
-    run: Run, simulation: Simulation, schedule: Schedule, *, path: Path, force: bool, watch: Watch
-) -> tuple[Plan, Counts]:
+def plan_rates(run: Run, simulation: Simulation, schedule: Schedule) -> tuple[Plan, Work]:
     """The samples as rates, settling step by step."""
     network = run.model.network
-    how = {layer.name: Kind.RATE for layer in network.moving}
-    sizes = {layer.name: layer.size for layer in network.moving}
-    plan = plan_of(run, simulation, schedule, how=how, sizes=sizes, digest=digest_of(run))
-    ops, params = NumpyOps(), {k: v.astype(np.float64) for k, v in run.model.params.items()}
-    free = field(ops, network, params, plan.inputs)
+    params = {k: v.astype(np.float64) for k, v in run.model.params.items()}
+    plan = plan_of(
+        run,
+        simulation,
+        schedule,
+        sizes={layer.name: layer.size for layer in network.moving},
+        how={layer.name: Kind.RATE for layer in network.moving},
+        digest=digest_of(run),
+        weights={name: params[name] for name in dense(network)},
+    )
     target = one_hot(plan.label, run.data.classes)
 
-    def work(_: Writer, sink: Sink) -> None:
+    def work(_: Writer, sink: Sink) -> Counts:
         free = field(NumpyOps(), network, params, plan.inputs)
         for k, recording in enumerate(settle(free, target, schedule, plan.record)):
             sink.sample(k, recording)
+        return Counts()
 
     return plan, work
 
@@ -232,11 +255,9 @@ def settle(free: Field, target: Array, schedule: Schedule, record: Record) -> li
             note(nudged, state, record, seen)
     courses = {key: np.stack(steps, axis=1) for key, steps in seen.items()}
     return [
-    with Writer(path, plan, overwrite=force) as writer:
-        for k in range(len(plan.index)):
-            writer.sample(k, Recording({}, {key: course[k] for key, course in courses.items()}))
-            watch(1)
-    return plan, Counts()
+        Recording({}, {key: course[k] for key, course in courses.items()})
+        for k in range(free.batch)
+    ]
 
 
 def note(at: Field, state: State, record: Record, seen: dict[tuple[str, str], list[Array]]) -> None:
