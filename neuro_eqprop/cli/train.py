@@ -78,7 +78,8 @@ def options(parser: ArgumentParser) -> None:
 
 def changes(args: Namespace) -> dict[str, object]:
     """The settings that the command line names."""
-    named = {key: getattr(args, key) for key in SETTINGS if getattr(args, key) is not None}
+    given = vars(args)
+    named = {key: given[key] for key in SETTINGS if given.get(key) is not None}
     for pair in args.set:
         key, equals, value = pair.partition("=")
         if not equals:
