@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,16 @@ from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
 from neuro_eqprop.study.evaluation import DT
-from neuro_eqprop.study.settings import Study
+from neuro_eqprop.study.settings import Study, adapt
 from neuro_eqprop.traces import NOTHING, Memory
 
 
 class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A network trained by equilibrium propagation; its parameters are settings of a `Study`."""
+    """A network trained by equilibrium propagation; its parameters are settings of a `Study`.
+
+    `shape` is that of one sample where a model looks at images (channels, height, width) or tokens
+    (tokens, width); `more` holds any other settings of a study.
+    """
 
     def __init__(  # noqa: PLR0913
         self,
@@ -41,18 +46,21 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         batch: int = 32,
         learning_rate: float = 0.002,
         seed: int = 0,
+        shape: tuple[int, ...] | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
         self.model, self.hidden = model, hidden
         self.activation, self.output = activation, output
         self.bound, self.feedback = bound, feedback
         self.nudging, self.beta = nudging, beta
         self.epochs, self.batch, self.learning_rate = epochs, batch, learning_rate
-        self.seed = seed
+        self.seed, self.shape, self.more = seed, shape, more
 
     def study(self) -> Study:
         """The settings as a study."""
         given = self.get_params()
-        return Study(**{f.name: given[f.name] for f in fields(Study) if f.name in given})
+        named = {f.name: given[f.name] for f in fields(Study) if f.name in given}
+        return adapt(Study(), {**named, **(self.more or {})})
 
     def fit(self, x: Any, y: Any) -> EqPropClassifier:  # noqa: ANN401
         """Train on samples x (samples, features) and their labels y."""
@@ -61,7 +69,9 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         split = Split(x, np.asarray(numbers, dtype=np.int64))
         study = self.study()
         self.n_features_in_ = x.shape[1]
-        self.network_ = study.network(Dataset("given", split, split, len(self.classes_)))
+        data = Dataset("given", split, split, len(self.classes_))
+        data = data if self.shape is None else replace(data, shape=self.shape)
+        self.network_ = study.network(data)
         start = initialise(self.network_, np.random.default_rng(study.seed))
         snapshot = Snapshot(0, start)
         for progress in train(self.network_, split, study.recipe(), snapshot):

@@ -57,3 +57,14 @@ def test_bad_input_is_refused() -> None:
         EqPropClassifier().fit(np.full((4, 2), np.nan), [0, 1, 0, 1])
     with pytest.raises(ValueError, match="beta"):
         EqPropClassifier(beta=-1.0).fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_a_model_over_images_is_told_their_shape() -> None:
+    data = digits()
+    made = EqPropClassifier(
+        model="conv", hidden=(4,), epochs=1, shape=(1, 8, 8), more={"kernel": 3}
+    )
+    assert made.study().kernel == 3
+    fitted = made.fit(data.train.x[:100], data.train.y[:100])
+    assert fitted.network_["conv1"].shape == (4, 6, 6)
+    assert fitted.predict(data.test.x[:5]).shape == (5,)
