@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -18,6 +19,10 @@ from neuro_eqprop.cli.base import (
     positive_float,
     positive_int,
 )
+
+if TYPE_CHECKING:
+    from neuro_eqprop.study.lessons import Learning
+    from neuro_eqprop.study.settings import Study
 
 SETTINGS = (
     "dataset",
@@ -92,16 +97,11 @@ def options(parser: ArgumentParser) -> None:
     add("--force", action="store_true", help="replace a run that --out already holds")
 
 
-def run(args: Namespace) -> Json:
-    """Learn and write the run."""
-    from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.cli.train import changes
+def chosen(args: Namespace) -> tuple[Study, Learning]:
+    """The settings that the command line, and the study file if there is one, make."""
     from neuro_eqprop.study import lessons, settings
     from neuro_eqprop.study.folder import STUDY
-    from neuro_eqprop.study.learning import prepare, run_learning
 
-    for name in ("activation", "output", "bound", "rule"):
-        setattr(args, name, None)
     written = args.study or (args.out / STUDY if args.resume else None)
     study, learning = (
         lessons.read(written)
@@ -112,11 +112,31 @@ def run(args: Namespace) -> Json:
     own |= {key: True for key in SWITCHES if getattr(args, key)}
     try:
         study = settings.adapt(study, changes(args))
-        if args.steps:
-            own = lessons.paced(args.steps, own.get("code", learning.code)) | own
-        learning = lessons.adapt(learning, own)
+        code = own.get("code", learning.code)
+        if args.steps or code != learning.code:
+            own = lessons.paced(args.steps or lessons.STEPS.get(code, 16), code) | own
+        return study, lessons.adapt(learning, own)
     except ValueError as error:
         raise WrongWordsError(str(error)) from error
+
+
+def changes(args: Namespace) -> dict[str, object]:
+    """The settings of a study that the command line names."""
+    named = {key: getattr(args, key) for key in SETTINGS if getattr(args, key) is not None}
+    for pair in args.set:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise ValueError(f"--set takes KEY=VALUE, not {pair!r}")
+        named[key] = value
+    return named
+
+
+def run(args: Namespace) -> Json:
+    """Learn and write the run."""
+    from neuro_eqprop.cli.progress import bar
+    from neuro_eqprop.study.learning import prepare, run_learning
+
+    study, learning = chosen(args)
     task = prepare(study, learning)
     total = sum(len(task.order(epoch)) for epoch in range(task.epochs))
     with bar(f"learning {study.dataset} on {learning.on}", total) as advance:

@@ -1,0 +1,278 @@
+"""Fill the tables of docs/learning.md: what learning on the chip reaches, with the commands.
+
+Run it with `.venv/bin/python sims/learn/tables.py [TABLE ...]`; without names it makes all of
+them (about 25 minutes on one core; the rows on MNIST need NEURO_EQPROP_DATA).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuro_eqprop.activations import HARD_SIGMOID
+from neuro_eqprop.architectures import layered
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.learning import NO_SYNAPSES, load_learner, nobody
+from neuro_eqprop.cli import parser
+from neuro_eqprop.cli.learn import chosen
+from neuro_eqprop.data import Split, load, one_hot
+from neuro_eqprop.files.atomic import write_text
+from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.plasticity import Lessons, Rule, Whole, episode
+from neuro_eqprop.spiking.sprout import Sprout, lessons_of, parameters, sprout, with_weights
+from neuro_eqprop.study.learning import run_learning
+from neuro_eqprop.study.rate_learning import Direction, directions
+
+PAGE = Path("docs/learning.md")
+SEEDS = (0, 1, 2)
+GRADED, SPIKES = "--code graded", "--code rate"
+
+
+def learned(options: str, seed: int) -> dict[str, Any]:
+    """What `neuro-eqprop learn` with these options tells."""
+    words = ["learn", *options.split(), "--seed", str(seed), "--out", "RUN"]
+    study, learning = chosen(parser(words).parse_args(words))
+    with tempfile.TemporaryDirectory() as place:
+        return run_learning(
+            study,
+            learning,
+            Path(place) / "run",
+            force=False,
+            resume=False,
+            watch=nobody,
+            told=lambda _: None,
+        )
+
+
+def three_classes() -> tuple[Network, dict[str, Array], Split]:
+    train = load("digits").train
+    net = layered(64, (32,), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
+    params = initialise(net, np.random.default_rng(0))
+    params = {n: v + (0.0 if "->" in n else 0.3) for n, v in params.items()}
+    return net, params, train.take(np.flatnonzero(train.y < 3)[:60])
+
+
+def mnist() -> tuple[Network, dict[str, Array], Split]:
+    """A network that has learned from 4000 images, and images that it has not seen."""
+    train = load("mnist").train
+    net = layered(784, (256,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
+    params = initialise(net, np.random.default_rng(0))
+    coding = Coding(Code.GRADED, theta=2.0**-8)
+    schedule = episode(beta=0.5, centered=True, free=16, settle=12, window=4)
+    plastic = sprout(net, params, Sprout(coding, Rule(schedule, 8.0), 4.0, 1e-3))
+    seen = train.take(slice(0, 4000))
+    stimulus = lessons_of(net, seen.x, one_hot(seen.y, 10), coding)
+    lessons = Lessons(stimulus, np.full(4000, 0.05))
+    found = load_learner("emulator").learn(plastic, lessons, synapses=NO_SYNAPSES, watch=nobody)
+    grown = with_weights(plastic, found.weights)
+    return net, parameters(net, grown, found.weights), train.take(slice(50_000, 50_040))
+
+
+def pointed(
+    task: tuple[Network, dict[str, Array], Split],
+    coding: Coding,
+    schedule: Schedule,
+    whole: Whole | None = None,
+) -> dict[str, Direction]:
+    net, params, split = task
+    limit = 2.0 if whole else 8.0
+    plastic = sprout(net, params, Sprout(coding, Rule(schedule, 8.0, numbers=whole), limit, 1e-3))
+    stimulus = lessons_of(net, split.x, one_hot(split.y, net.output.size), coding)
+    weights = {name: plastic.projection(name).weight for name in plastic.learns}
+    here = parameters(net, plastic, weights)
+    return directions(net, plastic, here, stimulus, load_learner("emulator"))
+
+
+def cosine_row(name: str, found: dict[str, Direction], what: str) -> str:
+    def told(value: float | None) -> str:
+        return "-" if value is None else f"{value:.3f}"
+
+    first, second = found["input->hidden"], found["hidden->output"]
+    return (
+        f"| {name} | {what} | {told(first.rate)} | {told(second.rate)} | "
+        f"{told(found['hidden'].rate)} | {told(found['output'].rate)} | "
+        f"{told(first.gradient)} | {told(second.gradient)} |"
+    )
+
+
+def phases(free: int, settle: int, window: int, beta: float, centered: bool = True) -> Schedule:
+    return episode(beta=beta, centered=centered, free=free, settle=settle, window=window)
+
+
+def cosines() -> list[str]:
+    rows = [
+        "| network | code, phases | W1, rates | W2, rates | b1, rates | b2, rates "
+        "| W1, gradient | W2, gradient |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    task = three_classes()
+    for beta in (0.2, 0.5):
+        for power in (6, 8):
+            coding = Coding(Code.GRADED, theta=2.0**-power)
+            found = pointed(task, coding, phases(16, 12, 4, beta))
+            what = f"graded, theta 1/{2**power}, 16 steps, beta {beta}"
+            rows.append(cosine_row("64-32-3", found, what))
+        for n in (16, 32, 64):
+            found = pointed(task, Coding(Code.RATE), phases(n, n, n, beta))
+            rows.append(cosine_row("64-32-3", found, f"rate, {n}/{n}/{n}, beta {beta}"))
+    found = pointed(task, Coding(Code.RATE), phases(64, 64, 64, 0.5, centered=False))
+    rows.append(cosine_row("64-32-3", found, "rate, one-sided 64/64/64, beta 0.5"))
+    for code, each in ((Code.GRADED, (16, 12, 4)), (Code.RATE, (32, 32, 32))):
+        found = pointed(task, Coding(code, theta=2.0**-8), phases(*each, 0.5), Whole(0))
+        what = f"{code.value}, {'/'.join(map(str, each))}, beta 0.5, tag of 8 bits"
+        rows.append(cosine_row("64-32-3", found, what))
+    task = mnist()
+    found = pointed(task, Coding(Code.GRADED, theta=2.0**-8), phases(32, 28, 4, 0.5))
+    rows.append(cosine_row("784-256-10", found, "graded, 32 steps, beta 0.5"))
+    for n in (32, 128):
+        found = pointed(task, Coding(Code.RATE), phases(n, n, n, 0.5))
+        rows.append(cosine_row("784-256-10", found, f"rate, {n}/{n}/{n}, beta 0.5"))
+    return rows
+
+
+def compared(options: dict[str, str], seeds: tuple[int, ...] = SEEDS) -> list[str]:
+    """A row for each, with the accuracies of all seeds; the first is what others are held to."""
+    rows = [
+        "| learned with | batch | test %, seeds 0, 1, ... | mean | apart | images/s "
+        "| command (with `--out RUN --seed N`) |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    base = None
+    for name, words in options.items():
+        told = [learned(words, seed) for seed in seeds]
+        found = [100 * each["test_accuracy"] for each in told]
+        mean = float(np.mean(found))
+        base = mean if base is None else base
+        each = " ".join(f"{accuracy:.2f}" for accuracy in found)
+        speed = np.median([one["images_per_second"] for one in told])
+        rows.append(
+            f"| {name} | {told[0]['batch']} | {each} | {mean:.2f} | {mean - base:+.2f} | "
+            f"{speed:.0f} | `neuro-eqprop learn {words}` |"
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
+DIGITS = "--epochs 15 --learning-rate 0.05"
+
+
+def digits() -> list[str]:
+    return compared(
+        {
+            "rates": f"{DIGITS} --on rate",
+            "graded": f"{DIGITS} {GRADED}",
+            "graded, 8 bits, 7-bit traces": f"{DIGITS} {GRADED} --bits 8",
+            "spikes": f"{DIGITS} {SPIKES}",
+            "spikes, 8 bits, 7-bit traces": f"{DIGITS} {SPIKES} --bits 8",
+        }
+    )
+
+
+TEN = "--dataset mnist --hidden 256 --samples 10000 --epochs 6 --batch 25 --learning-rate 0.5"
+
+
+def ten_thousand() -> list[str]:
+    return compared(
+        {
+            "rates": f"{TEN} --on rate --set free_steps=8 --set nudged_steps=4",
+            "graded": f"{TEN} {GRADED}",
+            "graded, 8 bits, 7-bit traces": f"{TEN} {GRADED} --bits 8 --limit 0.5",
+        }
+    )
+
+
+def full() -> list[str]:
+    words = f"--dataset mnist --hidden 256 --epochs 4 --learning-rate 0.03 {GRADED}"
+    return compared({"graded, all of MNIST": words}, (0,))
+
+
+def robust() -> list[str]:
+    rows = ["| flaw | graded, test % | spikes, test % | options |", "|---|---|---|---|"]
+    flaws = {"none": ""}
+    flaws |= {f"weight noise {n}": f"--weight-noise {n}" for n in (0.1, 0.3, 0.5)}
+    flaws |= {f"{round(100 * n)} % dead neurons": f"--dead {n}" for n in (0.1, 0.3)}
+    flaws |= {f"threshold mismatch {n}": f"--mismatch {n}" for n in (0.05, 0.1, 0.2)}
+    flaws["8 bits"] = "--bits 8"
+    flaws["8 bits, both directions rounded apart"] = "--bits 8 --asymmetric"
+    for name, words in flaws.items():
+        told = []
+        for code, epochs in ((GRADED, 8), (SPIKES, 4)):
+            line = f"--epochs {epochs} --learning-rate 0.05 {code} {words}"
+            told.append(np.mean([learned(line, seed)["test_accuracy"] for seed in (0, 1)]))
+        rows.append(f"| {name} | {100 * told[0]:.2f} | {100 * told[1]:.2f} | `{words}` |")
+        print(rows[-1], flush=True)
+    return rows
+
+
+def forgetting() -> list[str]:
+    told = learned(f"--tasks 5 --epochs 3 --learning-rate 0.05 {GRADED}", 0)
+    rows = ["| classes | when just learned, % | in the end, % |", "|---|---|---|"]
+    for k, task in enumerate(told["forgetting"]):
+        name = f"{2 * k} and {2 * k + 1}"
+        rows.append(f"| {name} | {100 * task['learned']:.1f} | {100 * task['end']:.1f} |")
+    return rows
+
+
+def speed() -> list[str]:
+    rows = ["| data, code, phases | batch 1 | batch 64 |", "|---|---|---|"]
+    for name, hidden in (("digits", 128), ("mnist", 256)):
+        split = load(name).train.take(slice(0, 600))
+        net = layered(
+            split.x.shape[1], (hidden,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID
+        )
+        params = initialise(net, np.random.default_rng(0))
+        for code, each in ((Code.GRADED, (16, 12, 4)), (Code.RATE, (32, 32, 32))):
+            coding, found = Coding(code, theta=2.0**-8), []
+            stimulus = lessons_of(net, split.x, one_hot(split.y, 10), coding)
+            for batch in (1, 64):
+                rule = Rule(phases(*each, 0.5), 8.0, batch=batch)
+                plastic = sprout(net, params, Sprout(coding, rule, 4.0, 1e-3))
+                learner = load_learner("emulator")
+                for lessons in (2, 600):
+                    began = time.process_time()
+                    part = Lessons(stimulus.take(0, lessons), np.full(lessons, 0.02))
+                    learner.learn(plastic, part, synapses=NO_SYNAPSES, watch=nobody)
+                found.append(600 / (time.process_time() - began))
+            told = f"{name}, {code.value}, {'/'.join(map(str, each))}"
+            rows.append(f"| {told} | {found[0]:.0f} | {found[1]:.0f} |")
+    return rows
+
+
+TABLES = {
+    "cosines": cosines,
+    "digits": digits,
+    "ten_thousand": ten_thousand,
+    "full": full,
+    "robust": robust,
+    "forgetting": forgetting,
+    "speed": speed,
+}
+
+
+def fill(name: str, rows: list[str]) -> None:
+    """Put a table in its place on the page."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    text = PAGE.read_text()
+    made = f"{begin}\n\n" + "\n".join(rows) + f"\n\n{end}"
+    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+    if not pattern.search(text):
+        raise ValueError(f"{PAGE} has no place for {name!r}")
+    write_text(PAGE, pattern.sub(lambda _: made, text))
+
+
+def main() -> None:
+    for name in sys.argv[1:] or TABLES:
+        fill(name, TABLES[name]())
+        print(f"{name}: done", flush=True)
+
+
+if __name__ == "__main__":
+    main()
