@@ -24,7 +24,7 @@ else:
 
 MODELS = ("layered", "looped")
 RULES = ("hebbian",)
-HIDDEN_RATES = ("hard_sigmoid", "box", "relu", "tanh")
+HIDDEN_RATES = ("hard_sigmoid", "hard_tanh", "box", "relu", "tanh")
 OUTPUT_RATES = ("hard_sigmoid", "linear")
 
 
