@@ -41,6 +41,7 @@ class Activation:
 
 
 HARD_SIGMOID = Activation("hard_sigmoid", 0.0, 1.0)
+HARD_TANH = Activation("hard_tanh", -1.0, 1.0)
 RELU = Activation("relu", 0.0, inf)
 TANH = Activation("tanh", -1.0, 1.0, Curve.TANH)
 LINEAR = Activation("linear", -inf, inf)

@@ -135,8 +135,11 @@ def kinds(network: SpikingNetwork) -> dict[str, Kind]:
 def tally(
     network: SpikingNetwork, stimulus: Stimulus, schedule: Schedule, result: Result
 ) -> dict[tuple[str, str], Counts]:
-    """Events by population and phase. The host's work is booked on the first phase."""
+    """Events by population and phase. The host's work is booked once: on the first phase of the
+    first population it feeds.
+    """
     counts: dict[tuple[str, str], Counts] = {}
+    first = next((p.name for p in network.populations if p.name in stimulus.current), None)
     for population in network.populations:
         fan_out = np.zeros(population.size, dtype=np.int64)
         for projection in network.projections:
@@ -145,7 +148,7 @@ def tally(
         for k, phase in enumerate(schedule):
             sent = result.messages[population.name][:, k].sum(axis=0)
             steps = phase.steps * stimulus.samples
-            fed = k == 0 and population.name in stimulus.current
+            fed = k == 0 and population.name == first
             counts[population.name, phase.name] = Counts(
                 steps=steps,
                 spikes=int(sent.sum()),

@@ -29,6 +29,15 @@ STEPS = {"rate": 64, "graded": 32, "paired": 64, "predictive": 32, "bernoulli": 
 """Steps of a free phase that each code needs to settle and be read."""
 
 
+SWEPT = ("steps", "accuracy", "agreement", "pearson", "rmse", "p999", "spikes_per_neuron")
+"""What is told of each number of steps."""
+
+
+def several(text: str) -> list[int]:
+    """Numbers of steps, separated by commas."""
+    return [positive_int(part) for part in text.split(",")]
+
+
 def some(text: str) -> int | None:
     """A number of samples, or all of them."""
     return None if text == "all" else positive_int(text)
@@ -83,6 +92,8 @@ def options(parser: ArgumentParser) -> None:
     code_options(parser)
     input_option(parser)
     parser.set_defaults(code=None)
+    told = "numbers of steps, as 8,16,32: how the error falls"
+    parser.add_argument("--sweep", type=several, metavar="T,T,...", help=told)
     parser.add_argument("--bits", type=positive_int, help="of integer weights, in fixed point")
     parser.add_argument(
         "--max-drop", type=fraction, metavar="D", help="fail if more accuracy is lost"
@@ -90,26 +101,18 @@ def options(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Json:
-    """Evaluate and add a line to the run's evaluations."""
-    from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.study.evaluation import evaluate, samples_of
+    """Evaluate and add a line to the run's evaluations; a sweep is one for each number of steps."""
     from neuro_eqprop.study.folder import EVALUATIONS, append
 
     opened, code = open_source(args.run, args.dataset, args.code)
-    total = len(samples_of(opened, args.samples))
-    with bar(f"on {args.on}", total) as advance:
-        outcome = evaluate(
-            opened,
-            on=args.on,
-            code=code,
-            steps=args.steps or STEPS[code.value],
-            samples=args.samples,
-            watch=lambda more: advance(more, "samples"),
-            bits=args.bits,
-            entry=entry_named(args.input),
-        )
+    several = args.sweep or [args.steps or STEPS[code.value]]
+    found = [judge(args, opened, code, steps) for steps in several]
     if args.run.is_dir():
-        append(args.run / EVALUATIONS, outcome)
+        for each in found:
+            append(args.run / EVALUATIONS, each)
+    outcome = found[-1]
+    if args.sweep:
+        outcome["sweep"] = [{key: each[key] for key in SWEPT} for each in found]
     drop = outcome["rate_accuracy"] - outcome["accuracy"]
     if args.max_drop is not None and drop > args.max_drop:
         outcome[FAILURE] = (
@@ -117,6 +120,25 @@ def run(args: Namespace) -> Json:
             f"take more --steps or --code graded"
         )
     return outcome
+
+
+def judge(args: Namespace, opened: Run, code: Code, steps: int) -> Json:
+    """One evaluation, with a bar."""
+    from neuro_eqprop.cli.progress import bar
+    from neuro_eqprop.study.evaluation import evaluate, samples_of
+
+    total = len(samples_of(opened, args.samples))
+    with bar(f"on {args.on}", total) as advance:
+        return evaluate(
+            opened,
+            on=args.on,
+            code=code,
+            steps=steps,
+            samples=args.samples,
+            watch=lambda more: advance(more, "samples"),
+            bits=args.bits,
+            entry=entry_named(args.input),
+        )
 
 
 def code_named(name: str) -> Code:
@@ -167,6 +189,24 @@ def show(outcome: Json, console: Console) -> None:
     if outcome["bits"] is not None:
         rows["fixed point"] = f"{outcome['bits']}-bit weights, {outcome['overflows']} overflows"
     facts(rows | {"time": f"{outcome['seconds']:.1f} s"}, console)
+    if "sweep" in outcome:
+        show_sweep(outcome["sweep"], console)
+
+
+def show_sweep(rows: list[Json], console: Console) -> None:
+    """A row for each number of steps."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for column in ("steps", "accuracy", "agreement", "RMSE", "99.9 % within", "events"):
+        table.add_column(column, justify="right")
+    for row in rows:
+        parts = percent(row["accuracy"]), percent(row["agreement"])
+        sent = row["spikes_per_neuron"]
+        events = "" if sent is None else f"{sent:.2f}"
+        error = f"{row['rmse']:.4f}", f"{row['p999']:.4f}"
+        table.add_row(str(row["steps"]), *parts, *error, events)
+    console.print(table)
 
 
 COMMAND = Command("evaluate", "accuracy on the test set", options, run, show)

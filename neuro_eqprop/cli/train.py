@@ -53,7 +53,7 @@ def options(parser: ArgumentParser) -> None:
         help="layered, looped, toroidal, modern, conv, multiscale, predictive, transformer",
     )
     add("--hidden", metavar="N[,N...]", help="units of each hidden layer")
-    add("--activation", help="hard_sigmoid, box, relu or tanh")
+    add("--activation", help="hard_sigmoid, hard_tanh, box, relu or tanh")
     add("--output", help="hard_sigmoid or linear (spikes of code rate need the first)")
     add("--bound", type=positive_float, help="spectral bound of weights that close a loop")
     add("--feedback", type=positive_float, help="scale of what comes back in a layered network")

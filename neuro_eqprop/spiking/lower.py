@@ -99,7 +99,8 @@ def neuron(layer: Layer, coding: Coding) -> Neuron:
         raise LoweringError(
             f"layer {layer.name!r} has activation {rate.name!r} with range {rate.low}..{rate.high},"
             f" and spikes of code {coding.code.value!r} carry only {HARD_SIGMOID.name} ({carries});"
-            " use code 'graded', or train with --activation hard_sigmoid --output hard_sigmoid"
+            " use code 'graded' ('paired' for hard_tanh), or train with --activation hard_sigmoid "
+            "--output hard_sigmoid"
         )
     # A ceiling at the threshold would cost a unit that fires almost always some of its spikes.
     plain = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)

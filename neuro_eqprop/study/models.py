@@ -29,7 +29,7 @@ from neuro_eqprop.operators import Attention, Kind
 if TYPE_CHECKING:
     from neuro_eqprop.study.settings import Study
 
-HIDDEN_RATES = ("hard_sigmoid", "box", "relu", "tanh")
+HIDDEN_RATES = ("hard_sigmoid", "hard_tanh", "box", "relu", "tanh")
 OUTPUT_RATES = ("hard_sigmoid", "linear")
 ATTENTIONS = ("linear", "softmax", "none")
 

@@ -1,14 +1,16 @@
 """Write docs/agreement.md: random networks on every simulator, spike by spike with the reference.
 
-Run it with `.venv/bin/python sims/spikes/agreement.py` (about twenty minutes on one core).
+Run it with `.venv/bin/python sims/spikes/agreement.py` (about twenty minutes on one core). Rows are
+kept in the file of `--rows` as they are made; those that are there are not made again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -109,20 +111,25 @@ def main() -> None:
     parser.add_argument("--networks", type=int, default=50)
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--on", nargs="*", default=SIMULATORS, choices=SIMULATORS)
+    parser.add_argument("--rows", type=Path, default=Path("runs/agreement.json"))
     parser.add_argument("--out", type=Path, default=Path("docs/agreement.md"))
     options = parser.parse_args()
     torch.set_num_threads(1)
-    rows = []
+    kept = json.loads(options.rows.read_text()) if options.rows.exists() else []
+    rows = {(each["simulator"], each["numbers"]): Row(**each) for each in kept}
     for numbers, draw in KINDS.items():
-        cases = [lengthened(draw(SEED, n), options.steps) for n in range(options.networks)]
+        missing = [name for name in options.on if (name, numbers) not in rows]
+        if numbers == "fixed point":
+            missing = [n for n in missing if Feature.FIXED_POINT in load(n).support]
+        wanted = range(options.networks) if missing else ()
+        cases = [lengthened(draw(SEED, n), options.steps) for n in wanted]
         count = events(cases)
-        for simulator in options.on:
-            fixed = numbers == "fixed point"
-            if fixed and Feature.FIXED_POINT not in load(simulator).support:
-                continue
-            rows.append(compared(simulator, numbers, cases, count))
-            print(f"{rows[-1].seconds:8.1f} s {rows[-1].line}", flush=True)
-    write_text(options.out, page(rows, options.networks, options.steps))
+        for simulator in missing:
+            row = rows[simulator, numbers] = compared(simulator, numbers, cases, count)
+            print(f"{row.seconds:8.1f} s {row.line}", flush=True)
+            options.rows.parent.mkdir(parents=True, exist_ok=True)
+            write_text(options.rows, json.dumps([asdict(each) for each in rows.values()]))
+    write_text(options.out, page(list(rows.values()), options.networks, options.steps))
 
 
 if __name__ == "__main__":

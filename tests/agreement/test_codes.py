@@ -8,7 +8,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, TANH, Activation
+from neuro_eqprop.activations import HARD_SIGMOID, HARD_TANH, LINEAR, TANH, Activation
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends import emulator
@@ -34,7 +34,6 @@ from neuro_eqprop.testing.build import Case, Run, everything, run_case
 from neuro_eqprop.testing.draw import attempt_case, draw_spiking
 from neuro_eqprop.traces import NOTHING, Memory
 
-HARD_TANH = Activation("hard_tanh", -1.0, 1.0)
 BETA = 0.25
 
 
