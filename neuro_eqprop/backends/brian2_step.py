@@ -18,8 +18,8 @@ Handle: TypeAlias = Any
 MODEL = """
 a_one : 1
 a_beta : 1
-outside : 1 (constant)
-pull : 1 (constant)
+outside : 1
+pull : 1
 drive : 1
 messages : 1
 sum_firing : 1

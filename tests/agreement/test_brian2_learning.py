@@ -1,0 +1,167 @@
+"""Learning in Brian2 against the reference: the same spikes, tags and weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.activations import HARD_SIGMOID, TANH
+from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.backends.brian2_rule import time_constant
+from neuro_eqprop.backends.learning import Learned, Synapses, able, load_learner, nobody
+from neuro_eqprop.cli import main
+from neuro_eqprop.data import digits, one_hot
+from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.spiking.flaws import Flaws
+from neuro_eqprop.spiking.ir import Gain
+from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork, Rule, Whole, episode
+from neuro_eqprop.spiking.sprout import Sprout, lessons_of, sprout
+
+pytestmark = pytest.mark.brian2
+
+CENTERED = episode(beta=0.5, centered=True, free=6, settle=3, window=2)
+ONE_SIDED = episode(beta=0.3, centered=False, free=4, settle=3, window=2)
+SYNAPSES = Synapses((("input->hidden", 3, 20), ("output->hidden", 2, 1), ("always->output", 1, 0)))
+DEEP = Synapses((("hidden2->hidden1", 3, 2), ("hidden1->hidden2", 2, 3)))
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What to learn from a number of lessons."""
+
+    code: Code
+    rule: Rule
+    lessons: int = 4
+    limit: float = 2.0
+    flaws: Flaws = Flaws()  # noqa: RUF009 - frozen
+    net: str = "layered"
+
+
+CASES = {
+    "rate, run on, batch": Case(Code.RATE, Rule(CENTERED, 5.0, batch=3, fresh=False)),
+    "rate, clipped, flaws": Case(
+        Code.RATE, Rule(ONE_SIDED, 3.0), limit=0.31, flaws=Flaws(0.2, 0.1, 0.1, seed=3)
+    ),
+    "rate, looped": Case(Code.RATE, Rule(CENTERED, 5.0), net="looped"),
+    "graded, one-sided, apart": Case(
+        Code.GRADED, Rule(ONE_SIDED, 5.0, batch=2), lessons=5, flaws=Flaws(asymmetric=True)
+    ),
+    "graded, deep": Case(Code.GRADED, Rule(CENTERED, 5.0), net="deep"),
+}
+
+
+@cache
+def samples() -> tuple[Array, Array]:
+    """Digits 0, 1 and 2, with their targets."""
+    train = digits().train
+    rows = np.flatnonzero(train.y < 3)[:100]
+    return train.x[rows], one_hot(train.y[rows], 3)
+
+
+def network(which: str) -> Network:
+    if which == "looped":
+        return looped(64, 8, 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID, bound=None)
+    if which == "deep":
+        return layered(64, (7, 5), 3, hidden_rate=TANH, output_rate=HARD_SIGMOID, feedback=0.5)
+    return layered(64, (12,), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
+
+
+def task(case: Case) -> tuple[PlasticNetwork, Lessons]:
+    (x, target), net = samples(), network(case.net)
+    params = initialise(net, np.random.default_rng(0))
+    params = {name: value + (0.0 if "->" in name else 0.3) for name, value in params.items()}
+    coding = Coding(case.code, theta=2.0**-8)
+    stimulus = lessons_of(net, x[: case.lessons], target[: case.lessons], coding)
+    plastic = sprout(net, params, Sprout(coding, case.rule, case.limit, 1e-3, case.flaws))
+    return plastic, Lessons(stimulus, np.linspace(0.2, 0.05, case.lessons))
+
+
+def both(case: Case, synapses: Synapses) -> tuple[PlasticNetwork, Learned, Learned]:
+    plastic, lessons = task(case)
+    a, b = (
+        load_learner(on).learn(plastic, lessons, synapses=synapses, watch=nobody)
+        for on in ("reference", "brian2")
+    )
+    for name, weight in a.weights.items():
+        np.testing.assert_allclose(b.weights[name], weight, rtol=0, atol=1e-12)
+    for name, tag in a.tags.items():
+        np.testing.assert_allclose(b.tags[name], tag, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(b.story, a.story, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(b.drive, a.drive, rtol=0, atol=1e-12)
+    assert a.counts == b.counts
+    assert (a.saturated, a.clipped, a.overflows) == (b.saturated, b.clipped, b.overflows)
+    return plastic, a, b
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_brian2_learns_what_the_reference_does(name: str) -> None:
+    case = CASES[name]
+    synapses = DEEP if case.net == "deep" else Synapses() if case.net == "looped" else SYNAPSES
+    plastic, _, b = both(case, synapses)
+    for part in plastic.plastic:
+        moved = b.weights[part.name] - plastic.projection(part.name).weight
+        assert np.count_nonzero(moved) > 0, part.name
+        if part.mirror is not None:
+            pair = part.mirrored * b.weights[part.name].T
+            np.testing.assert_array_equal(b.weights[part.mirror], pair)
+    if "clipped" in name:
+        assert b.clipped > 0
+    if case.net == "deep":
+        forward, back = b.story[..., 1, :], b.story[..., 0, :]
+        np.testing.assert_array_equal(back[..., 3], 0.5 * forward[..., 3])
+        np.testing.assert_array_equal(back[..., 0], forward[..., 1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", [Code.RATE, Code.GRADED])
+def test_they_are_equal_after_a_hundred_lessons(code: Code) -> None:
+    _, a, b = both(Case(code, Rule(CENTERED, 5.0), lessons=100), SYNAPSES)
+    for name, weight in a.weights.items():
+        np.testing.assert_array_equal(b.weights[name], weight)
+
+
+def test_whole_numbers_and_delays_are_refused_with_the_reason() -> None:
+    plastic, lessons = task(Case(Code.RATE, Rule(CENTERED, 5.0, numbers=Whole(7)), limit=1.0))
+    learner = load_learner("brian2")
+    with pytest.raises(BackendError, match=r"real numbers.*without --bits"):
+        learner.learn(plastic, lessons, synapses=Synapses(), watch=nobody)
+    plastic, lessons = task(Case(Code.RATE, Rule(CENTERED, 5.0)))
+    late = tuple(
+        replace(p, delay=2) if p.gain is Gain.BETA else p for p in plastic.network.projections
+    )
+    plastic = replace(plastic, network=replace(plastic.network, projections=late))
+    with pytest.raises(BackendError, match="delay of 2"):
+        learner.learn(plastic, lessons, synapses=Synapses(), watch=nobody)
+
+
+def test_every_lesson_is_told_of() -> None:
+    plastic, lessons = task(Case(Code.GRADED, Rule(ONE_SIDED, 5.0), lessons=3))
+    seen: list[int] = []
+    load_learner("brian2").learn(plastic, lessons, synapses=Synapses(), watch=seen.append)
+    assert "brian2" in able()
+    assert seen == [1, 1, 1]
+
+
+@pytest.mark.parametrize("tau", [0.7, 3.0, 5.0, 8.0, 20.0, 100.0])
+def test_the_time_constant_decays_to_the_last_bit(tau: float) -> None:
+    from brian2 import second
+
+    rule = Rule(CENTERED, tau)
+    seconds = float(time_constant(rule, 1e-3 * second))
+    assert seconds == pytest.approx(tau * 1e-3, rel=1e-14)
+    assert float(np.exp(-1e-3 / seconds)) == rule.keep
+
+
+@pytest.mark.skipif(find_spec("neuro_eqprop.cli.learn") is None, reason="there is no command learn")
+def test_the_command_learns_in_brian2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = "learn --on brian2 --samples 4 --epochs 1 --hidden 6 --steps 4 --code rate --json"
+    assert main([*words.split(), "--out", str(tmp_path / "run")]) == 0
+    assert '"on": "brian2"' in capsys.readouterr().out
