@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import torch
@@ -13,6 +14,9 @@ from neuro_eqprop.activations import Activation, Curve
 from neuro_eqprop.arrays import Array, Bits, Shape
 from neuro_eqprop.ops.base import Values
 from neuro_eqprop.ops.numpy_ops import STEADY
+
+FEW = 3
+"""Channels up to which a kernel's slope is sooner had by one product than by torch's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +58,32 @@ class TorchOps:
         """The gradient of y . convolve(x, kernel) by kernel."""
         size = (x.shape[2] - y.shape[2] + 1, x.shape[3] - y.shape[3] + 1)
         shape = (y.shape[1], x.shape[1], *size)
-        return conv2d_weight(x, shape, y)  # type: ignore[no-untyped-call]
+        if x.shape[1] > FEW:
+            return conv2d_weight(x, shape, y)  # type: ignore[no-untyped-call]
+        views = x.unfold(2, size[0], 1).unfold(3, size[1], 1).permute(1, 4, 5, 0, 2, 3)
+        rows = views.reshape(x.shape[1] * size[0] * size[1], -1)
+        return (y.transpose(0, 1).reshape(y.shape[1], -1) @ rows.T).reshape(shape)
 
     def pool(self, x: Values, size: int) -> Values:
         """The means of squares of `size` by `size`."""
-        return functional.avg_pool2d(x, size)
+        if torch.is_grad_enabled():
+            return functional.avg_pool2d(x, size)
+        # Sums of slices: a fifth of avg_pool2d's time on a CPU.
+        down = reduce(torch.add, [x[:, :, k::size] for k in range(size)])
+        return reduce(torch.add, [down[..., k::size] for k in range(size)]) * (1.0 / size**2)
 
     def spread(self, y: Values, size: int) -> Values:
         """The transpose of `pool`."""
-        return functional.interpolate(y / size**2, scale_factor=size)
+        y = y * (1.0 / size**2)
+        if torch.is_grad_enabled():
+            return functional.interpolate(y, scale_factor=size)
+        wide = y.new_empty((*y.shape[:3], y.shape[3] * size))
+        for k in range(size):
+            wide[..., k::size] = y
+        whole = y.new_empty((*y.shape[:2], y.shape[2] * size, wide.shape[3]))
+        for k in range(size):
+            whole[:, :, k::size] = wide
+        return whole
 
     def activate(self, activation: Activation, u: Values) -> Values:
         """The rate at drive u."""

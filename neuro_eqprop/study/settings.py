@@ -15,7 +15,7 @@ from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset
 from neuro_eqprop.learn.recipe import Fall, Nudging, Recipe, Rule
 from neuro_eqprop.learn.train import OPTIMISERS
-from neuro_eqprop.networks import Network
+from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.study.models import ATTENTIONS, HIDDEN_RATES, MODELS, OUTPUT_RATES
 
 if sys.version_info >= (3, 11):
@@ -35,6 +35,8 @@ class Study:
     height: float = 4.0
     """Of the activation `box`."""
     output: str = "hard_sigmoid"
+    cost: str = ""
+    """What the output is judged by, squared or cross_entropy; empty for the model's own."""
     bound: float = 0.0
     """On spectral norms of weights that close a loop; zero for none, or for the model's own."""
     feedback: float = 1.0
@@ -90,6 +92,7 @@ class Study:
             ("rule", self.rule, [r.value for r in Rule]),
             ("activation", self.activation, HIDDEN_RATES),
             ("output", self.output, OUTPUT_RATES),
+            ("cost", self.cost or Cost.SQUARED.value, [c.value for c in Cost]),
             ("nudging", self.nudging, [n.value for n in Nudging]),
             ("optimiser", self.optimiser, OPTIMISERS),
             ("fall", self.fall, [f.value for f in Fall]),
@@ -124,6 +127,7 @@ class Study:
     def network(self, data: Dataset) -> Network:
         """The network of this study, sized for the data."""
         made = MODELS[self.model].build(self, data)
+        made = replace(made, cost=Cost(self.cost)) if self.cost else made
         return feed_forward(made) if self.rule == Rule.BACKPROP.value else made
 
     def recipe(self) -> Recipe:

@@ -1,0 +1,191 @@
+"""Measure the models of the rate trainer and write docs/models-numbers.md.
+
+    .venv/bin/python sims/rate/models.py run ROW [SEED ...]   train a row, keep what came of it
+    .venv/bin/python sims/rate/models.py cosines              gradients against the implicit ones
+    .venv/bin/python sims/rate/models.py times                batches against the backprop twins
+    .venv/bin/python sims/rate/models.py page                 write the page of all that was kept
+    .venv/bin/python sims/rate/models.py list                 the rows, and which seeds are missing
+
+What was measured is kept as a file for each row and seed in sims/rate/measured, so that the page
+can be filled bit by bit; a file that is there already is not measured again. MNIST and
+Fashion-MNIST need NEURO_EQPROP_DATA.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from cosines import cosines
+from models_page import page
+from models_rows import ROWS
+from times import ratios
+
+from neuro_eqprop.cli import parser
+from neuro_eqprop.cli.train import changes
+from neuro_eqprop.data import Dataset, Split, load
+from neuro_eqprop.files.atomic import write_text
+from neuro_eqprop.learn.contrastive import settling
+from neuro_eqprop.learn.recipe import Recipe
+from neuro_eqprop.learn.train import Snapshot, train
+from neuro_eqprop.networks import Cost, Network
+from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.rate.field import State, field
+from neuro_eqprop.solve import Stop, solve
+from neuro_eqprop.study.settings import Study, adapt
+from neuro_eqprop.study.training import fresh
+
+KEPT = Path(__file__).parent / "measured"
+PAGE = Path(__file__).parents[2] / "docs" / "models-numbers.md"
+PART = 1000
+"""Samples that settle together."""
+
+
+def study(options: str, seed: int) -> Study:
+    """The study that these options of `train` make."""
+    words = ["train", *options.split(), "--seed", str(seed), "--out", "RUN"]
+    return adapt(Study(), changes(parser(words).parse_args(words)))
+
+
+Params = dict[str, torch.Tensor]
+
+
+@torch.no_grad()
+def answered(network: Network, params: Params, split: Split, recipe: Recipe, steps: int) -> float:
+    """Accuracy in percent after so many free steps, taken as in training."""
+    ops, right = TorchOps(), 0
+    way = settling(recipe, measured=False).free
+    for start in range(0, len(split), PART):
+        part = split.take(slice(start, start + PART))
+        free = field(ops, network, params, ops.bring(part.x))
+        state = solve(free, free.rest(), way, Stop(None, steps, measured=False)).state
+        drive = free.drive(network.output.name, state)
+        right += int((drive.argmax(1).numpy() == part.y).sum())
+    return 100.0 * right / len(split)
+
+
+@torch.no_grad()
+def settled(network: Network, params: Params, split: Split, recipe: Recipe) -> dict[str, Any]:
+    """Steps until no rate moves more than 1e-4 in a step, of all samples."""
+    ops, found = TorchOps(), []
+    way = settling(recipe, measured=True).free
+    norm = 0.0
+    for start in range(0, len(split), PART):
+        part = split.take(slice(start, start + PART))
+        free = field(ops, network, params, ops.bring(part.x))
+        rest = solve(free, free.rest(), way, Stop(1e-4, 200))
+        found.append(rest.steps)
+        if "hidden->hidden" in params:
+            norm = max(norm, steepest(network, params, rest.state))
+    steps = np.concatenate(found)
+    told = {"steps_mean": float(steps.mean()), "steps_max": int(steps.max())}
+    return told | ({"jacobian": norm} if norm else {})
+
+
+def steepest(network: Network, params: Params, state: State) -> float:
+    """The largest norm, over samples, of the Jacobian of h <- tanh(drive), by power iteration."""
+    slope, loop = 1.0 - state["hidden"] ** 2, params["hidden->hidden"]
+    back = params["hidden->output"] if network.cost is Cost.SQUARED else None
+    v = torch.randn(slope.shape, generator=torch.Generator().manual_seed(0))
+    size = torch.zeros(len(v))
+    for _ in range(100):
+        v = v / v.norm(dim=1, keepdim=True)
+        moved = v @ loop if back is None else v @ loop + (v @ back.T) @ back
+        size = (slope * moved).norm(dim=1)
+        u = slope * slope * moved
+        v = u @ loop if back is None else u @ loop + (u @ back.T) @ back
+    return float(size.max())
+
+
+def measure(options: str, seed: int) -> dict[str, Any]:
+    """Train once and judge the last epoch on the test samples."""
+    wanted = study(options, seed)
+    data = load(wanted.dataset)
+    told, network, params = trained(wanted, data)
+    recipe = wanted.recipe()
+    free = 1 if wanted.rule == "backprop" else recipe.free_steps
+    told["test"] = answered(network, params, data.test, recipe, free)
+    if wanted.rule != "backprop":
+        told["test4"] = answered(network, params, data.test, recipe, 4 * free)
+        told |= settled(network, params, data.test, recipe)
+    return told
+
+
+def trained(wanted: Study, data: Dataset) -> tuple[dict[str, Any], Network, Params]:
+    """The last epoch of a training, with its process time."""
+    network, began = wanted.network(data), time.process_time()
+    last = None
+    for last in train(network, data.train, wanted.recipe(), fresh(wanted, network)):
+        spent = time.process_time() - began
+        print(f"epoch {last.snapshot.epoch} train {last.train_accuracy:.4f}", end=" ", flush=True)
+        print(f"residual {last.residual:.1e} cpu {spent:.0f} s", flush=True)
+    if last is None:
+        raise ValueError("a row needs at least one epoch")
+    end: Snapshot = last.snapshot
+    params = {name: TorchOps().bring(value) for name, value in end.params.items()}
+    told = {
+        "cpu": time.process_time() - began,
+        "train": 100.0 * last.train_accuracy,
+        "residual": last.residual,
+        "spectral": dict(last.spectral),
+        "parameters": int(sum(value.size for value in end.params.values())),
+    }
+    return told, network, params
+
+
+def run(name: str, seeds: list[int]) -> None:
+    """Measure a row for each seed that is not kept yet."""
+    for seed in seeds:
+        kept = KEPT / f"{name}-{seed}.json"
+        if not kept.exists():
+            told = measure(ROWS[name].options, seed)
+            keep(kept, {"options": ROWS[name].options, "seed": seed, **told})
+            print(name, seed, told, flush=True)
+
+
+def keep(path: Path, told: dict[str, Any]) -> None:
+    """Write what was measured."""
+    path.parent.mkdir(exist_ok=True)
+    write_text(path, json.dumps(told, indent=1) + "\n")
+
+
+def known() -> dict[str, list[dict[str, Any]]]:
+    """What is kept, by row; a file made with other options than the row has now is left out."""
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in ROWS}
+    for name, row in ROWS.items():
+        for path in sorted(KEPT.glob(f"{name}-[0-9]*.json")):
+            told = json.loads(path.read_text())
+            if told["options"] == row.options:
+                found[name].append(told)
+    return found
+
+
+def main() -> None:
+    """As the first word says."""
+    torch.set_num_threads(1)
+    word, rest = (sys.argv[1:] or ["list"])[0], sys.argv[2:]
+    if word == "run":
+        run(rest[0], [int(seed) for seed in rest[1:]] or [0, 1, 2])
+    elif word == "cosines":
+        keep(KEPT / "cosines.json", cosines())
+    elif word == "times":
+        keep(KEPT / "times.json", ratios(study))
+    elif word == "page":
+        extra = {
+            name: json.loads((KEPT / f"{name}.json").read_text())
+            for name in ("cosines", "times")
+            if (KEPT / f"{name}.json").exists()
+        }
+        write_text(PAGE, page(known(), extra))
+    else:
+        for name, told in known().items():
+            print(f"{name:24s} seeds {[t['seed'] for t in told]}")
+
+
+if __name__ == "__main__":
+    main()

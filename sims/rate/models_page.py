@@ -1,0 +1,114 @@
+"""The text of docs/models-numbers.md, from what was measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from models_notes import CHOICE, GROUPS, HEAD, MISSES
+from models_rows import ROWS, Row
+from times import TIMED
+
+Measured = dict[str, Any]
+
+
+def page(known: dict[str, list[Measured]], extra: dict[str, Measured]) -> str:
+    """All groups, then gradients and times, then what was not reached."""
+    lines = ["# Numbers of the models", "", *HEAD, ""]
+    for group, words in GROUPS.items():
+        lines += [f"## {words[0]}", "", *words[1:], *table(group, known), ""]
+    lines += ["## Process time of a batch against backprop", "", *times(extra.get("times")), ""]
+    lines += ["## Gradients", "", *gradients(extra.get("cosines")), ""]
+    lines += ["## What was not reached, or not measured", "", *MISSES, *unmeasured(known), ""]
+    lines += ["## How settings were chosen", "", *CHOICE, ""]
+    lines += ["## Commands", "", "With `--out RUN --seed N`:", ""]
+    lines += [f"- {r.title}: `neuro-eqprop train {r.options}`" for n, r in ROWS.items() if known[n]]
+    return "\n".join(lines) + "\n"
+
+
+def table(group: str, known: dict[str, list[Measured]]) -> list[str]:
+    """The rows of a group that were measured."""
+    rows = [
+        line(row, known[name]) for name, row in ROWS.items() if row.group == group and known[name]
+    ]
+    if not rows:
+        return ["Not measured yet."]
+    return [
+        "| network | test %, seeds 0, 1, ... | mean | with 4x the steps | steps to 1e-4: mean, "
+        "most | CPU s | to reach |",
+        "|---|---|---|---|---|---|---|",
+        *rows,
+    ]
+
+
+def line(row: Row, told: list[Measured]) -> str:
+    """A row."""
+    tests = [t["test"] for t in told]
+    each = " ".join(f"{test:.2f}" for test in tests)
+    more = " ".join(f"{t['test4']:.2f}" for t in told if "test4" in t) or "-"
+    steps = "-"
+    if "steps_max" in told[0]:
+        mean = np.mean([t["steps_mean"] for t in told])
+        steps = f"{mean:.1f}, {max(t['steps_max'] for t in told)}"
+    spent = np.mean([t["cpu"] for t in told])
+    reach = row.reach or "-"
+    if "jacobian" in told[0]:
+        largest = max(t["jacobian"] for t in told)
+        reach += f"; norm of the Jacobian < 1: at most {largest:.3f}"
+    return (
+        f"| {row.title} | {each} | {np.mean(tests):.2f} | {more} | {steps} | {spent:.0f} "
+        f"| {reach} |"
+    )
+
+
+def times(told: Measured | None) -> list[str]:
+    """Milliseconds and ratios."""
+    if told is None:
+        return ["Not measured yet."]
+    rows = [
+        f"| {ROWS[n].title} | {told[n]['batch']} | {told[n]['eqprop_ms']:.1f} "
+        f"| {told[n]['backprop_ms']:.1f} | {told[n]['ratio']:.2f} "
+        f"({told[n]['least']:.2f} to {told[n]['most']:.2f}) |"
+        for n in TIMED
+        if n in told
+    ]
+    return [
+        "One thread, in turns in one process, backprop by `nn.Sequential` and the same optimiser;",
+        "the median of nine rounds (`sims/rate/models.py times`).",
+        "",
+        "| network | batch | EqProp ms | backprop ms | ratio |",
+        "|---|---|---|---|---|",
+        *rows,
+    ]
+
+
+def gradients(told: Measured | None) -> list[str]:
+    """The least cosine of each model."""
+    if told is None:
+        return ["Not measured yet."]
+    rows = [
+        f"| {name} | {t['least']:.7f} | `{t['of']}` | {t['residual']:.0e} |"
+        for name, t in told.items()
+    ]
+    return [
+        "The cosine of the update, centered with beta 0.1, with minus the implicit gradient: the",
+        "least of any weight or bias. Float64, settled, 32 digits, after one epoch of training",
+        "(`sims/rate/models.py cosines`). Without symmetry only the adjoint nudge of rule",
+        "`asymmetric` is right; the other two are there to fail.",
+        "",
+        "| model | least cosine | of | free residual |",
+        "|---|---|---|---|",
+        *rows,
+    ]
+
+
+def unmeasured(known: dict[str, list[Measured]]) -> list[str]:
+    """Which rows are still to be run."""
+    missing = [f"`{name}`" for name, told in known.items() if not told]
+    few = [f"`{name}`" for name, told in known.items() if 0 < len(told) < 3]
+    lines = []
+    if missing:
+        lines.append(f"- Not run: {', '.join(missing)}; `sims/rate/models.py run NAME` runs one.")
+    if few:
+        lines.append(f"- Run for fewer than three seeds: {', '.join(few)}.")
+    return lines

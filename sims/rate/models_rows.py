@@ -1,0 +1,59 @@
+"""The rows of docs/models-numbers.md: the command of each, and what it is to reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+RELU = "--activation relu --output linear --beta 0.25"
+PLAIN = f"--dataset mnist --epochs 15 --batch 128 --learning-rate 0.001 {RELU}"
+ONE = f"{PLAIN} --hidden 512 --set free_steps=6 --set nudged_steps=3"
+TWO = f"{PLAIN} --hidden 512,512 --feedback 0.1 --bound 1.9 --set free_steps=3 --set nudged_steps=2"
+THREE = (
+    f"{PLAIN} --hidden 512,512,512 --feedback 0.1 --bound 1.4 --set free_steps=3 "
+    "--set nudged_steps=2"
+)
+LOOPED = (
+    "--model looped --hidden 256 --activation tanh --output linear --bound 0.95 --epochs 15 "
+    "--batch 128 --learning-rate 0.003 --beta 0.3 --set cost=cross_entropy --set free_steps=10 "
+    "--set nudged_steps=4"
+)
+CONV = (
+    f"--model conv --hidden 16,32 {RELU} --feedback 0.1 --bound 2.5 --epochs 8 --batch 64 "
+    "--learning-rate 0.003 --set free_steps=3 --set nudged_steps=1"
+)
+TOKENS = (
+    "--dataset mnist --model transformer --hidden 96 --bound 0.7 --beta 0.5 --epochs 6 --batch 256 "
+    "--learning-rate 0.004 --set free_steps=6 --set nudged_steps=3 --set attention_bound=1.2"
+)
+LINEAR = f"{TOKENS} --set attention=linear --set attention_scale=0.15"
+SOFTMAX = f"{TOKENS} --set attention=softmax --set attention_scale=0.3"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A training: what it is called, where it stands, its options of `train`, what to reach."""
+
+    title: str
+    group: str
+    options: str
+    reach: str = ""
+
+
+ROWS = {
+    "one": Row("784-512-10", "layered", ONE, "98.4, and backprop - 0.1"),
+    "one-bp": Row("784-512-10, backprop", "layered", f"{ONE} --rule backprop"),
+    "two": Row("784-512-512-10", "layered", TWO, "98.4"),
+    "three": Row("784-512-512-512-10", "layered", THREE, "98.2"),
+    "looped": Row("looped 256, MNIST", "looped", f"--dataset mnist {LOOPED}", "98.0"),
+    "looped-fashion": Row(
+        "looped 256, Fashion-MNIST", "looped", f"--dataset fashion-mnist {LOOPED}", "88.8"
+    ),
+    "conv": Row("convolutional, MNIST", "conv", f"--dataset mnist {CONV}", "99.0"),
+    "conv-fashion": Row(
+        "convolutional, Fashion-MNIST", "conv", f"--dataset fashion-mnist {CONV}", "90.0"
+    ),
+    "linear": Row("linear attention", "transformer", LINEAR, "97.5, and BPTT - 0.3"),
+    "linear-bptt": Row("linear attention, BPTT", "transformer", f"{LINEAR} --rule bptt"),
+    "softmax": Row("softmax attention", "transformer", SOFTMAX, "97.0, and BPTT - 0.3"),
+    "softmax-bptt": Row("softmax attention, BPTT", "transformer", f"{SOFTMAX} --rule bptt"),
+}
