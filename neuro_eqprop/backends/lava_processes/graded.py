@@ -21,10 +21,7 @@ class GradedPopulation(PopulationProcess):
     """Sigma-delta units, which send the changes of their state."""
 
 
-@implements(proc=GradedPopulation, protocol=LoihiProtocol)
-@requires(CPU)
-@tag("floating_pt")
-class GradedPopulationModel(RealModel):
+class GradedStep(RealModel):
     """The step of `Graded` in float64."""
 
     s_out = LavaPyType(PyOutPort.VEC_DENSE, float)
@@ -52,3 +49,10 @@ class GradedPopulationModel(RealModel):
     def values(self) -> Mapping[str, Array]:
         """Drive and state."""
         return {"drive": self.drive, "state": self.x}
+
+
+@implements(proc=GradedPopulation, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("floating_pt")
+class GradedPopulationModel(GradedStep):
+    """Graded units in float64, by the clock of a run."""
