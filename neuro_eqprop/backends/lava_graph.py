@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,10 @@ DONE = "done.json"
 
 def main(folder: str) -> None:
     """Run the job in the folder and leave there what came of it, or what went wrong."""
-    finish(folder, lambda place: work(load(place), place))
-
-
-def finish(folder: str, work: Callable[[Path], dict[str, list[Any]]]) -> None:
-    """Do the work and leave in the folder what came of it, or what went wrong."""
     place = Path(folder)
     guard(place)
     try:
-        done = work(place)
+        done = work(load(place), place)
         draft = place / f"{DONE}.draft"
         draft.write_text(json.dumps(done))
         draft.replace(place / DONE)

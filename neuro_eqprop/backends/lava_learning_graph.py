@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import traceback
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.backends.child import progress
+from neuro_eqprop.backends.child import guard, progress, report
 from neuro_eqprop.backends.lava_course import Course, Pupil, load
-from neuro_eqprop.backends.lava_graph import finish, synapses
+from neuro_eqprop.backends.lava_graph import DONE, synapses
 from neuro_eqprop.spiking.ir import Gain, Graded
 
 
 def main(folder: str) -> None:
     """Learn what is in the folder and leave there what came of it, or what went wrong."""
-    finish(folder, lambda place: work(load(place), place))
+    place = Path(folder)
+    guard(place)
+    try:
+        done = work(load(place), place)
+        draft = place / f"{DONE}.draft"
+        draft.write_text(json.dumps(done))
+        draft.replace(place / DONE)
+    except BaseException:
+        report(place, traceback.format_exc())
+        raise
 
 
 def work(course: Course, folder: Path) -> dict[str, list[Any]]:

@@ -72,8 +72,9 @@ class Left:
         samples, steps = course.lessons.stimulus.samples, course.plastic.rule.steps
         return self._layout("story", REAL, (samples, steps, len(course.of(name)), len(SEEN)))
 
-    def write(self, weights: Array, tags: Array, counts: Ints) -> None:
+    def write(self, weights: Array, tags: Array, counts: Ints, story: Array) -> None:
         """Leave them behind."""
         np.save(self.weights.path, weights.astype(REAL), allow_pickle=False)
         np.save(self.tags.path, tags.astype(REAL), allow_pickle=False)
         np.save(self.counts.path, counts, allow_pickle=False)
+        np.save(self.story.path, story, allow_pickle=False)

@@ -11,16 +11,13 @@ from lava.magma.core.process.ports.ports import InPort, OutPort
 from lava.magma.core.process.process import ProcessParameters
 
 from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.child import progress
+from neuro_eqprop.backends.lava_cells import Numbers, cell_of
 from neuro_eqprop.backends.lava_course import Beat, Pupil, places, told
 from neuro_eqprop.backends.lava_job import tick
 from neuro_eqprop.backends.lava_learning_tables import into, post_story, trace_counts
-from neuro_eqprop.backends.lava_processes.population import (
-    Numbers,
-    PopulationModel,
-    PopulationProcess,
-    RealModel,
-)
-from neuro_eqprop.backends.lava_tables import Table
+from neuro_eqprop.backends.lava_processes.population import PopulationProcess, Reporting
+from neuro_eqprop.backends.lava_tables import Ledger
 from neuro_eqprop.spiking.ir import Gain
 
 LENGTH = len(Beat._fields)
@@ -38,47 +35,49 @@ class LearningProcess(PopulationProcess):
         self.y3 = OutPort(shape=shape)
 
 
-class LearningModel(PopulationModel):
+class LearningModel(Reporting):
     """Neurons by the beat of the source."""
 
     part: Pupil
+    steps_run = LavaPyType(np.ndarray, np.int64)
+    overflows = LavaPyType(np.ndarray, np.int64)
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
-        job, course, name = self.part.job, self.part.course, self.part.population.name
+        job, course, population = self.part.job, self.part.course, self.part.population
+        self.cell = cell_of(job.network, population)
+        kind = np.float64 if job.network.fixed is None else np.int64
+        self.nothing = np.zeros(population.size, dtype=kind)
+        self.fed = {g: bool(job.network.into(population.name, g)) for g in Gain}
+        self.ledger, self.life = Ledger(self.part), progress(self.part.folder)
         self.total = job.steps * job.stimulus.samples
-        self.keep = course.plastic.rule.keep
-        self.trace = np.zeros(self.part.population.size)
+        self.trace = np.zeros(population.size)
         self.counts = np.zeros(len(job.schedule), dtype=np.int64)
         here = places(job)
-        self.at = {what: here.get((name, what)) for what in ("current", "pull")}
-        chosen = into(course, name)
-        self.units = np.array([course.chosen[k][1] for k in chosen], dtype=np.intp)
-        layout = post_story(course, self.part.folder, self.part.index)
-        self.story = Table(layout) if chosen else None
+        self.current, self.pull = (here.get((population.name, k)) for k in ("current", "pull"))
+        self.units = [course.chosen[k][1] for k in into(course, population.name)]
+        self.story = np.zeros(post_story(course, self.part.folder, self.part.index).shape)
 
     def step(self, sample: int, step: int) -> None:
         """One step, as the source tells it."""
-        message = self.news.recv()
+        message, cell = self.news.recv(), self.cell
         one = self.a_one.recv() if self.fed[Gain.ONE] else self.nothing
         by_beta = self.a_beta.recv() if self.fed[Gain.BETA] else self.nothing
         beat, now = Beat(*message[:LENGTH]), tick(self.part.job.schedule, step)
         if beat.start:
             one = by_beta = self.nothing
-            self.rest()
-        self.hear(beat, self.part_of(message, "current"), self.part_of(message, "pull"))
-        sent = self.nothing if beat.silent else self.advance(one, by_beta, self.beta(beat))
+            cell.rest(self.nothing.shape)
+        sent = self.nothing
+        if not beat.silent:
+            beta = self.beta(beat)
+            current, pull = self.heard(message, self.current), self.heard(message, self.pull)
+            sent = cell.advance(one, by_beta, beta, cell.outside(current, pull, beta))
         self.s_out.send(self.farewell() if beat.silent else sent)
         self.remember(sent, bool(beat.silent), now.phase)
         self.tell(beat)
-        shown = self.told(sent)
-        self.ledger.note(step, now, message=shown, firing=self.firing(), values=self.values())
-        self.book(step)
-
-    def part_of(self, message: Numbers, what: str) -> Numbers:
-        """The current or the pull in what the source tells."""
-        place = self.at[what]
-        return self.nothing if place is None else message[place]
+        shown = cell.told(sent)
+        self.ledger.note(step, now, message=shown, firing=cell.firing(), values=cell.values())
+        self.book(sample, step)
 
     def remember(self, sent: Numbers, silent: bool, phase: int) -> None:
         """Let the traces follow, and count those that change."""
@@ -86,21 +85,20 @@ class LearningModel(PopulationModel):
         self.counts[phase] += np.count_nonzero(new != self.trace)
         self.trace = new
 
-    def book(self, step: int) -> None:
+    def book(self, sample: int, step: int) -> None:
         """Note what was done, and after the last step of all leave it behind."""
-        if self.story is not None:
-            self.story.row[step] = self.trace[self.units]
-            if step == self.part.job.steps - 1:
-                self.story.turn()
+        self.story[sample, step] = self.trace[self.units]
+        self.overflows[:] = self.cell.overflows
         self.steps_run[0] += 1
         if self.time_step == self.total:
-            path = trace_counts(self.part.course, self.part.folder, self.part.index).path
-            np.save(path, self.counts, allow_pickle=False)
+            course, folder, index = self.part.course, self.part.folder, self.part.index
+            np.save(trace_counts(course, folder, index).path, self.counts, allow_pickle=False)
+            np.save(post_story(course, folder, index).path, self.story, allow_pickle=False)
         self.life[self.part.index + 1] = self.time_step
 
     @abstractmethod
-    def hear(self, beat: Beat, current: Numbers, pull: Numbers) -> None:
-        """Take in what comes from outside."""
+    def heard(self, message: Numbers, place: slice | None) -> Array | None:
+        """What the source tells at that place, in real numbers."""
 
     @abstractmethod
     def beta(self, beat: Beat) -> float:
@@ -119,17 +117,19 @@ class LearningModel(PopulationModel):
         """Send y1, y2 and y3 to the synapses."""
 
 
-class RealLearningModel(LearningModel, RealModel):
+class RealLearningModel(LearningModel):
     """In real numbers."""
 
     news = LavaPyType(PyInPort.VEC_DENSE, float)
+    a_one = LavaPyType(PyInPort.VEC_DENSE, float)
+    a_beta = LavaPyType(PyInPort.VEC_DENSE, float)
     y1 = LavaPyType(PyOutPort.VEC_DENSE, float)
     y2 = LavaPyType(PyOutPort.VEC_DENSE, float)
     y3 = LavaPyType(PyOutPort.VEC_DENSE, float)
 
-    def hear(self, beat: Beat, current: Numbers, pull: Numbers) -> None:
-        """bias + current + beta pull."""
-        self.outside = np.asarray(self.bias + current + beat.beta * pull)
+    def heard(self, message: Numbers, place: slice | None) -> Array | None:
+        """As it was told."""
+        return None if place is None else message[place]
 
     def beta(self, beat: Beat) -> float:
         """As it was told."""

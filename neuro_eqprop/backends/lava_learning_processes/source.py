@@ -14,9 +14,10 @@ from lava.magma.core.resources import CPU
 from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 
 from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.lava_cells import Numbers
 from neuro_eqprop.backends.lava_course import Beat, Pupil, places, told
 from neuro_eqprop.backends.lava_job import tick
-from neuro_eqprop.backends.lava_processes.population import Numbers, Reporting
+from neuro_eqprop.backends.lava_processes.population import Reporting
 from neuro_eqprop.spiking.integers import nearest, twelve
 from neuro_eqprop.spiking.plasticity import third_factors
 

@@ -32,11 +32,10 @@ from lava.utils.weightutils import SignMode
 
 from neuro_eqprop.arrays import Ints
 from neuro_eqprop.backends.child import report
+from neuro_eqprop.backends.lava_cells import Numbers
 from neuro_eqprop.backends.lava_course import Pupil, formulas
 from neuro_eqprop.backends.lava_job import tick
 from neuro_eqprop.backends.lava_learning_tables import Left
-from neuro_eqprop.backends.lava_processes.population import Numbers
-from neuro_eqprop.backends.lava_tables import Table
 from neuro_eqprop.spiking.ir import Graded
 from neuro_eqprop.spiking.plasticity import LEAST
 
@@ -115,7 +114,7 @@ class Watched(Base):  # type: ignore[misc]
         self.last_tags = np.zeros(projection.weight.shape)
         told = [course.chosen[k][1:] for k in course.of(projection.name)]
         self.targets, self.sources = (np.array([t[i] for t in told], dtype=np.intp) for i in (0, 1))
-        self.story = Table(self.left.story) if told else None
+        self.story = np.zeros(self.left.story.shape)
 
     def run_spk(self) -> None:
         """One step of Lava's synapses."""
@@ -137,22 +136,19 @@ class Watched(Base):  # type: ignore[misc]
 
     def note(self, tags: Numbers, weights: Numbers) -> None:
         """Count what changed, and tell the story."""
-        step = (self.time_step - 1) % self.part.job.steps
+        sample, step = divmod(self.time_step - 1, self.part.job.steps)
         phase = tick(self.part.job.schedule, step).phase
         if self.y2.any():
             self.counts[0, phase] += self.grown(tags)
         if self.y3.any():
             self.last_tags = tags
             self.counts[1, phase] += np.count_nonzero(self.weights != weights)
-        if self.story is not None:
-            row = self.story.row[step]
-            row[:, 0] = self.x1[self.sources] * (2.0 if self.payload else 1.0)
-            row[:, 1] = self.tag_1[self.targets, self.sources]
-            row[:, 2] = self.weights[self.targets, self.sources]
-            if step == self.part.job.steps - 1:
-                self.story.turn()
+        row = self.story[sample, step]
+        row[:, 0] = self.x1[self.sources] * (2.0 if self.payload else 1.0)
+        row[:, 1] = self.tag_1[self.targets, self.sources]
+        row[:, 2] = self.weights[self.targets, self.sources]
         if self.time_step == self.total:
-            self.left.write(self.weights, self.last_tags, self.counts)
+            self.left.write(self.weights, self.last_tags, self.counts, self.story)
 
     def cut(self, wanted: Numbers, allowed: Numbers) -> Numbers:
         """Weights within their limits; those cut off are counted."""

@@ -21,7 +21,10 @@ class GradedPopulation(PopulationProcess):
     """Sigma-delta units, which send the changes of their state."""
 
 
-class GradedStep(RealModel):
+@implements(proc=GradedPopulation, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("floating_pt")
+class GradedPopulationModel(RealModel):
     """The step of `Graded` in float64."""
 
     s_out = LavaPyType(PyOutPort.VEC_DENSE, float)
@@ -49,10 +52,3 @@ class GradedStep(RealModel):
     def values(self) -> Mapping[str, Array]:
         """Drive and state."""
         return {"drive": self.drive, "state": self.x}
-
-
-@implements(proc=GradedPopulation, protocol=LoihiProtocol)
-@requires(CPU)
-@tag("floating_pt")
-class GradedPopulationModel(GradedStep):
-    """Graded units in float64, by the clock of a run."""

@@ -20,7 +20,10 @@ class SpikingPopulation(PopulationProcess):
     """Leaky integrators with binary spikes."""
 
 
-class SpikingStep(RealModel):
+@implements(proc=SpikingPopulation, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("floating_pt")
+class SpikingPopulationModel(RealModel):
     """The step of `Spiking` in float64."""
 
     s_out = LavaPyType(PyOutPort.VEC_DENSE, bool)
@@ -50,10 +53,3 @@ class SpikingStep(RealModel):
     def values(self) -> Mapping[str, Array]:
         """Drive and voltage."""
         return {"drive": self.drive, "voltage": self.v}
-
-
-@implements(proc=SpikingPopulation, protocol=LoihiProtocol)
-@requires(CPU)
-@tag("floating_pt")
-class SpikingPopulationModel(SpikingStep):
-    """Spiking neurons in float64, by the clock of a run."""

@@ -17,7 +17,10 @@ from neuro_eqprop.backends.lava_processes.spiking import SpikingPopulation
 from neuro_eqprop.spiking.integers import FRACTION_BITS, SpikingIntegers, scale, twelve
 
 
-class SpikingIntegersStep(WholeModel):
+@implements(proc=SpikingPopulation, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("fixed_pt")
+class SpikingIntegersModel(WholeModel):
     """The step of `Spiking` in whole numbers: u wraps at 24 bits, v saturates."""
 
     s_out = LavaPyType(PyOutPort.VEC_DENSE, bool)
@@ -52,10 +55,3 @@ class SpikingIntegersStep(WholeModel):
         """Drive and voltage."""
         shown = self.neuron.shown
         return {"drive": self.drive * shown, "voltage": self.v * shown}
-
-
-@implements(proc=SpikingPopulation, protocol=LoihiProtocol)
-@requires(CPU)
-@tag("fixed_pt")
-class SpikingIntegersModel(SpikingIntegersStep):
-    """Spiking neurons in whole numbers, by the clock of a run."""
