@@ -11,12 +11,12 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from time import monotonic, sleep
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,6 +31,14 @@ GRACE = 5.0
 """Seconds a group has to end after it was told to."""
 
 
+Meanwhile: TypeAlias = Callable[[], None]
+"""Called again and again while the child runs."""
+
+
+def idle() -> None:
+    """Does nothing meanwhile."""
+
+
 class ChildError(RuntimeError):
     """The child failed: the first line says how, the rest is its traceback or what it printed."""
 
@@ -40,7 +48,12 @@ class SilenceError(ChildError):
 
 
 def run(
-    command: Sequence[str], folder: Path, *, deadline: float, environment: Mapping[str, str]
+    command: Sequence[str],
+    folder: Path,
+    *,
+    deadline: float,
+    environment: Mapping[str, str],
+    meanwhile: Meanwhile = idle,
 ) -> None:
     """Run the command until it ends well; raise ChildError if not, or at `deadline` s of silence.
 
@@ -56,16 +69,23 @@ def run(
             start_new_session=True,
         )
     try:
-        watch(child, folder, deadline=deadline)
+        watch(child, folder, deadline=deadline, meanwhile=meanwhile)
     finally:
         end(child)
 
 
-def watch(child: subprocess.Popen[bytes], folder: Path, *, deadline: float) -> None:
+def watch(
+    child: subprocess.Popen[bytes],
+    folder: Path,
+    *,
+    deadline: float,
+    meanwhile: Meanwhile = idle,
+) -> None:
     """Wait for the child to end; raise ChildError as soon as it is known to have failed."""
     seen, since, sought = b"", monotonic(), monotonic()
     while True:
         code = wait(child, POLL)
+        meanwhile()
         if (folder / ERROR).exists():
             told = (folder / ERROR).read_text(errors="replace").strip()
             raise ChildError(f"{last_line(told)}\n{told}")

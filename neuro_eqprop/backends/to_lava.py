@@ -34,8 +34,8 @@ WAY_OUT = (
 # The package is loaded from its folder alone: with the folder's parent on the path, a Python of
 # another version would find packages there that were built for this one.
 START = """
-import importlib.util, sys
-root, folder, way_out = sys.argv[1:]
+import importlib, importlib.util, sys
+root, entry, folder, way_out = sys.argv[1:]
 sys.path[:] = [place for place in sys.path if place]
 found = "has no Lava" if importlib.util.find_spec("lava") is None else None
 if sys.version_info[:2] != (3, 10):
@@ -45,9 +45,9 @@ if found:
 spec = importlib.util.spec_from_file_location("neuro_eqprop", root + "/__init__.py")
 sys.modules[spec.name] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules[spec.name])
-from neuro_eqprop.backends.lava_graph import main
-main(folder)
+importlib.import_module(entry).main(folder)
 """
+ENTRY = "neuro_eqprop.backends.lava_graph"
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -134,14 +134,24 @@ def room() -> str:
     return usual if len(usual) < 60 else "/tmp"
 
 
-def perform(job: Job, folder: Path, *, deadline: float) -> None:
-    """Run the job that was saved in the folder; what goes wrong in it becomes a BackendError."""
+def perform(
+    job: Job,
+    folder: Path,
+    *,
+    deadline: float,
+    entry: str = ENTRY,
+    meanwhile: child.Meanwhile = child.idle,
+) -> None:
+    """Run the job that was saved in the folder; what goes wrong in it becomes a BackendError.
+
+    `entry` is the module whose `main` does it.
+    """
     python = interpreter(os.environ, sys.version_info[:2])
     root = str(Path(neuro_eqprop.__file__).parent)
     np.zeros(1 + len(job.network.populations), dtype=np.int64).tofile(folder / child.PROGRESS)
-    command = [python, "-W", "ignore", "-c", START, root, str(folder), WAY_OUT]
+    command = [python, "-W", "ignore", "-c", START, root, entry, str(folder), WAY_OUT]
     try:
-        child.run(command, folder, deadline=deadline, environment=ONE_THREAD)
+        child.run(command, folder, deadline=deadline, environment=ONE_THREAD, meanwhile=meanwhile)
     except child.ChildError as error:
         done = int(np.fromfile(folder / child.PROGRESS, dtype=np.int64)[1:].min())
         reason = str(error).partition("\n")[0]
