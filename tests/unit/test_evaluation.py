@@ -58,7 +58,8 @@ def judge(
 def test_torch_and_numpy_rates_agree(run: Run) -> None:
     rate, exact = judge(run, "rate", None), judge(run, "numpy", None)
     assert exact["samples"] == 360
-    assert (exact["agreement"], exact["rmse"]) == (1.0, 0.0)
+    assert exact["agreement"] == 1.0
+    assert exact["rmse"] < 1e-6  # both settled to 1e-6, by different libraries
     assert exact["accuracy"] == exact["rate_accuracy"] == rate["rate_accuracy"]
     assert rate["agreement"] > 0.99
     assert rate["pearson"] > 0.99999
