@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import frexp
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,7 @@ from neuro_eqprop.backends.learning import (
 from neuro_eqprop.spiking.chance import mix
 from neuro_eqprop.spiking.integers import ONE, integers, nearest, twelve
 from neuro_eqprop.spiking.integers import weights as whole_weights
-from neuro_eqprop.spiking.ir import Gain, Graded
+from neuro_eqprop.spiking.ir import Gain, Graded, Population
 from neuro_eqprop.spiking.plasticity import (
     Engine,
     Lessons,
@@ -94,11 +95,21 @@ class Course:
         rows, constants = [], []
         for population in self.network.populations:
             start = self.starts[population.name]
-            graded = int(isinstance(population.neuron, Graded))
-            rows.append([start, start + population.size, graded])
+            rows.append([start, start + population.size, *self.kind(population)])
             constants.append(self.constants(self.numbers.get(population.name, population.neuron)))
         self.populations = np.array(rows, dtype=np.int64)
         self.rows = np.array(constants)
+
+    def kind(self, population: Population) -> tuple[int, int]:
+        """Whether it is graded, and whether after the first step of a lesson nothing changes."""
+        neuron, name = population.neuron, population.name
+        if not isinstance(neuron, Graded):
+            return 0, 0
+        reached = any(projection.target == name for projection in self.network.projections)
+        pulled = name in self.lessons.stimulus.pull
+        # With another theta what is left may be a half of it that rounds either way in turn.
+        exact = frexp(neuron.theta)[0] == 0.5
+        return 1, int(exact and neuron.damping == 1.0 and not reached and not pulled)
 
     def _pack_weights(self) -> None:
         rows, weights, gains, offset = [], [], [], 0

@@ -26,8 +26,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 REAL, WHOLE, ENGINE = range(3)
 """Kinds of numbers."""
-START, STOP, GRADED = range(3)
-"""Columns of the table of populations."""
+START, STOP, GRADED, STILL = range(4)
+"""Columns of the table of populations; one that is STILL sends all in the first step."""
 SOURCE, TARGET, BY_BETA, OFFSET = range(4)
 """Columns of the table of projections; OFFSET is where its weights begin."""
 PROJECTION, MIRROR, TAGS = range(3)
@@ -452,8 +452,7 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
     `thirds` the engine's y2 (lessons); `draws` has the engine's numbers of all steps (3, steps).
     Written are weights, what they pass on, the state of the units, traces, tags, tags as they were
     committed and of which sources (parts, units), drives of the output (lessons, units), messages
-    (phases, units), counts (3, phases, populations), totals, the
-    story (lessons, steps, synapses, 4).
+    (phases, units), counts (3, phases, populations), totals, story (lessons, steps, synapses, 4).
     """
     units, batch, mode = given.shape[1], settings[BATCH], settings[MODE]
     whole, phases = mode != REAL, betas.size
@@ -511,6 +510,12 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
                         )
                     for p in range(populations.shape[0]):
                         a, z, c = populations[p, START], populations[p, STOP], constants[p]
+                        if populations[p, STILL] and t > 0:
+                            if t == 1:
+                                sends[a:z] = 0
+                                message[a:z] = 0.0
+                                ending[p] = 0
+                            continue
                         if populations[p, GRADED]:
                             speak(c, beta, whole, a, z, state, sends, totals)
                         else:
@@ -531,7 +536,7 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
                     if not populations[p, GRADED]:
                         changed = decay(numbers, mode, a, z, sends, row, p_pre, traces)
                         counted[TRACED, k, p] += changed
-                    elif not last:
+                    elif not last and (whole or not populations[p, STILL] or t == 0):
                         changed = follow(constants[p], numbers, mode, a, z, sent, row, traces)
                         counted[TRACED, k, p] += changed
                 gate = gates[k] if inside else 0.0

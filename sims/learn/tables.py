@@ -161,7 +161,8 @@ def compared(options: dict[str, str], seeds: tuple[int, ...] = SEEDS) -> list[st
     return rows
 
 
-DIGITS = "--epochs 15 --learning-rate 0.05"
+DIGITS = "--epochs 10 --batch 8 --learning-rate 0.3"
+ALONE = "--epochs 10 --learning-rate 0.05"
 
 
 def digits() -> list[str]:
@@ -170,6 +171,7 @@ def digits() -> list[str]:
             "rates": f"{DIGITS} --on rate",
             "graded": f"{DIGITS} {GRADED}",
             "graded, 8 bits, 7-bit traces": f"{DIGITS} {GRADED} --bits 8",
+            "graded, a commit for each lesson": f"{ALONE} {GRADED}",
             "spikes": f"{DIGITS} {SPIKES}",
             "spikes, 8 bits, 7-bit traces": f"{DIGITS} {SPIKES} --bits 8",
         }
@@ -190,7 +192,7 @@ def ten_thousand() -> list[str]:
 
 
 def full() -> list[str]:
-    words = f"--dataset mnist --hidden 256 --epochs 4 --learning-rate 0.03 {GRADED}"
+    words = f"--dataset mnist --hidden 256 --epochs 3 --learning-rate 0.03 {GRADED}"
     return compared({"graded, all of MNIST": words}, (0,))
 
 
