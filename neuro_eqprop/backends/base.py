@@ -132,6 +132,14 @@ def kinds(network: SpikingNetwork) -> dict[str, Kind]:
     }
 
 
+def nothing(network: SpikingNetwork, schedule: Schedule) -> Result:
+    """What no samples come to."""
+    shapes = {p.name: (0, len(schedule), p.size) for p in network.populations}
+    whole = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
+    real = {name: np.zeros(shape) for name, shape in shapes.items()}
+    return Result(whole, real, real)
+
+
 def tally(
     network: SpikingNetwork, stimulus: Stimulus, schedule: Schedule, result: Result
 ) -> dict[tuple[str, str], Counts]:

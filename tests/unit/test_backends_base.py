@@ -40,6 +40,23 @@ def test_a_known_backend_is_loaded(name: str) -> None:
     assert (Feature.FIXED_POINT in backend.support) == (name in ("reference", "emulator", "lava"))
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "reference",
+        pytest.param("brian2", marks=pytest.mark.brian2),
+        pytest.param("snntorch", marks=pytest.mark.snntorch),
+    ],
+)
+def test_no_samples_come_to_nothing(name: str) -> None:
+    case = draw_case(0, 0)
+    nobody = replace(case, stimulus=case.stimulus.take(0, 0))
+    result = run_case(load(name), nobody).result
+    for population in case.network.populations:
+        assert result.messages[population.name].shape == (0, 3, population.size)
+        assert result.firing[population.name].shape == (0, 3, population.size)
+
+
 def test_support_holds_what_has_no_reason_against_it() -> None:
     support = Support({Feature.DELAY: "messages arrive at once"})
     assert Feature.DELAY not in support
