@@ -76,6 +76,8 @@ class Result:
     """Mean over the window of the drive: the pre-activation."""
     overflows: Mapping[str, Overflow] = field(default_factory=dict)
     """By population, if the network is in fixed point."""
+    copies: int = 1
+    """Neurons that stand for each unit: two where each is a pair that obeys Dale's law."""
 
 
 class Backend(Protocol):
@@ -162,7 +164,7 @@ def tally(
                 spikes=int(sent.sum()),
                 synops=int(sent @ fan_out),
                 updates_active=int(sent.sum()),
-                updates_idle=steps * population.size - int(sent.sum()),
+                updates_idle=steps * population.size * result.copies - int(sent.sum()),
                 host_macs=stimulus.host_macs * stimulus.samples if fed else 0,
             )
     return counts
