@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 HOMES = {
     "EqPropClassifier": "neuro_eqprop.study.estimator",
     "check_backend": "neuro_eqprop.testing",
+    "from_torch": "neuro_eqprop.rate.from_torch",
     "load_backend": "neuro_eqprop.backends.base:load",
     "load_data": "neuro_eqprop.data:load",
     "open_run": "neuro_eqprop.study.folder",

@@ -76,6 +76,8 @@ class Result:
     """Mean over the window of the drive: the pre-activation."""
     overflows: Mapping[str, Overflow] = field(default_factory=dict)
     """By population, if the network is in fixed point."""
+    copies: int = 1
+    """Neurons that stand for each unit: two where each is a pair that obeys Dale's law."""
 
 
 class Backend(Protocol):
@@ -132,6 +134,14 @@ def kinds(network: SpikingNetwork) -> dict[str, Kind]:
     }
 
 
+def nothing(network: SpikingNetwork, schedule: Schedule) -> Result:
+    """What no samples come to."""
+    shapes = {p.name: (0, len(schedule), p.size) for p in network.populations}
+    whole = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
+    real = {name: np.zeros(shape) for name, shape in shapes.items()}
+    return Result(whole, real, real)
+
+
 def tally(
     network: SpikingNetwork, stimulus: Stimulus, schedule: Schedule, result: Result
 ) -> dict[tuple[str, str], Counts]:
@@ -154,7 +164,7 @@ def tally(
                 spikes=int(sent.sum()),
                 synops=int(sent @ fan_out),
                 updates_active=int(sent.sum()),
-                updates_idle=steps * population.size - int(sent.sum()),
+                updates_idle=steps * population.size * result.copies - int(sent.sum()),
                 host_macs=stimulus.host_macs * stimulus.samples if fed else 0,
             )
     return counts

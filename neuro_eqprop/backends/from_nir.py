@@ -13,7 +13,8 @@ import numpy as np
 from neuro_eqprop.activations import Activation, Curve
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.nir_assume import Assumptions, assumed
-from neuro_eqprop.backends.nir_document import Document, Feed, NirError, damaged, library
+from neuro_eqprop.backends.nir_document import Document, Feed, NirError, damaged, library, sealed
+from neuro_eqprop.backends.nir_probe import probe
 from neuro_eqprop.backends.to_nir import KEY, SEMANTICS, VERSION, graph_of
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -66,9 +67,10 @@ def load(path: Path) -> Any:  # noqa: ANN401
     if not path.is_file():
         raise NirError(f"{path} does not exist; `neuro-eqprop translate RUN --out {path}` makes it")
     nir = library()
+    if not sealed(path.read_bytes()) and path.stat().st_size <= LARGEST:
+        probe(path)
     try:
-        inspect(path)
-        graph = nir.read(path)
+        graph = look(path)
     except NirError:
         raise
     # The library and HDF5 meet a damaged file with errors of almost any type.
@@ -79,6 +81,12 @@ def load(path: Path) -> Any:  # noqa: ANN401
     if not isinstance(graph, nir.NIRGraph):
         raise NirError(f"{path} holds a single node, not a graph")
     return graph
+
+
+def look(path: Path) -> Any:  # noqa: ANN401
+    """What the library reads from a file that claims no more than can be."""
+    inspect(path)
+    return library().read(path)
 
 
 def inspect(path: Path) -> None:

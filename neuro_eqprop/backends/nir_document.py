@@ -76,5 +76,9 @@ def seal(content: bytes) -> bytes:
 def damaged(content: bytes) -> bool:
     """Whether a file has a seal that is not its own; HDF5 can loop for ever on such a file."""
     size = len(SEAL) + sha256().digest_size
-    end = content[-size:]
-    return end.startswith(SEAL) and end != seal(content[:-size])
+    return sealed(content) and content[-size:] != seal(content[:-size])
+
+
+def sealed(content: bytes) -> bool:
+    """Whether a file ends with a seal, its own or not."""
+    return content[-len(SEAL) - sha256().digest_size :].startswith(SEAL)

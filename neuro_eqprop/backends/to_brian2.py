@@ -14,7 +14,7 @@ from types import ModuleType
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.base import FLOAT_ONLY, Result, Support
+from neuro_eqprop.backends.base import FLOAT_ONLY, Result, Support, nothing
 from neuro_eqprop.backends.brian2_door import settings, simulator
 from neuro_eqprop.backends.brian2_step import Handle, constants, step, tables
 from neuro_eqprop.schedules import Schedule
@@ -65,7 +65,7 @@ class Brian2:
             parts.append(measured(rendering, part.samples, schedule))
             for k, recording in enumerate(recorded(rendering, network, part.samples)):
                 sink.sample(start + k, recording)
-        return joined(parts)
+        return joined(parts) if parts else nothing(network, schedule)
 
 
 def values_per_sample(network: SpikingNetwork, schedule: Schedule, record: Record) -> int:

@@ -17,7 +17,15 @@ import numpy as np
 import neuro_eqprop
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.backends import child
-from neuro_eqprop.backends.base import BackendError, Feature, Overflow, Result, Support, kinds
+from neuro_eqprop.backends.base import (
+    BackendError,
+    Feature,
+    Overflow,
+    Result,
+    Support,
+    kinds,
+    nothing,
+)
 from neuro_eqprop.backends.lava_graph import DONE
 from neuro_eqprop.backends.lava_job import Job, Part, save
 from neuro_eqprop.backends.lava_tables import layouts, signal
@@ -97,7 +105,8 @@ def measure(job: Job, sink: Sink, *, deadline: float) -> Outcome:
     """Run the job on Lava, hand its recordings to the sink, and leave nothing else behind."""
     check(job)
     if not job.stimulus.samples:
-        return nothing(job)
+        none = nothing(job.network, job.schedule)
+        return Outcome(none, dict.fromkeys(none.messages, 0))
     with TemporaryDirectory(prefix="lava-", dir=room(), ignore_cleanup_errors=True) as name:
         folder = Path(name)
         save(job, folder)
@@ -118,14 +127,6 @@ def check(job: Job) -> None:
         values = VARIABLES[known[name]][1:]
         if variable not in values:
             raise UnknownNameError(f"variable of {name!r}", variable, values)
-
-
-def nothing(job: Job) -> Outcome:
-    """What no samples come to."""
-    shapes = {p.name: (0, len(job.schedule), p.size) for p in job.network.populations}
-    whole = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
-    real = {name: np.zeros(shape) for name, shape in shapes.items()}
-    return Outcome(Result(whole, real, real), dict.fromkeys(shapes, 0))
 
 
 def room() -> str:

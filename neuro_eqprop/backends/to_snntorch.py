@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.base import FLOAT_ONLY, BackendError, Result, Support
+from neuro_eqprop.backends.base import FLOAT_ONLY, BackendError, Result, Support, nothing
 from neuro_eqprop.schedules import Phase, Schedule
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 from neuro_eqprop.traces import Record, Recording, Sink
@@ -62,7 +62,7 @@ class SnnTorch:
                 parts.append(stack([run_phase(net, phase, log) for phase in schedule]))
             for k, recording in enumerate(log.recordings(part.samples)):
                 sink.sample(start + k, recording)
-        return joined(parts)
+        return joined(parts) if parts else nothing(network, schedule)
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,6 +188,8 @@ def show(outcome: Json, console: Console) -> None:
         )
     if outcome["bits"] is not None:
         rows["fixed point"] = f"{outcome['bits']}-bit weights, {outcome['overflows']} overflows"
+    for warning in outcome["warnings"]:
+        rows["warning"] = warning
     facts(rows | {"time": f"{outcome['seconds']:.1f} s"}, console)
     if "sweep" in outcome:
         show_sweep(outcome["sweep"], console)

@@ -16,12 +16,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
+from itertools import count
 
 import numpy as np
 
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Layer, Network, Role
+from neuro_eqprop.schedules import tail
 from neuro_eqprop.spiking.ir import Graded, Neuron, Population, Projection, SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.lower import (
     Code,
@@ -149,3 +151,10 @@ def enter(
         )
     step = THETA if entry is Entry.GRADED else coding.grid
     return replace(brought, current={network.input.name: snap(x, step)}, host_macs=0)
+
+
+def steps_needed(network: Network, coding: Coding, entry: Entry) -> int:
+    """The least steps of a phase whose window begins after input went to the output and back."""
+    depth = depths(network)[network.output.name]
+    way = 2 * depth - 1 + (entry is not Entry.CURRENT)
+    return next(steps for steps in count(1) if steps - tail(steps, coding.tail) >= way)

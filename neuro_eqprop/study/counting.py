@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from neuro_eqprop.spiking.entry import outer
+from neuro_eqprop.spiking.entry import Entry, outer, steps_needed
 from neuro_eqprop.spiking.ir import SpikingNetwork
-from neuro_eqprop.spiking.lower import matrix
+from neuro_eqprop.spiking.lower import Coding, matrix
 from neuro_eqprop.study.folder import Run
 from neuro_eqprop.traces import Counts
 
@@ -55,3 +55,14 @@ def events(
         (total.synops + total.host_macs) / (dense * samples),
     )
     return dict(zip(EVENTS, values, strict=True))
+
+
+def too_few(run: Run, coding: Coding, steps: int, entry: Entry) -> list[str]:
+    """A warning if the steps cannot be enough for the depth of the network."""
+    needed = steps_needed(run.model.network, coding, entry)
+    if steps >= needed:
+        return []
+    return [
+        f"{steps} steps are too few for a network of this depth: rates are read before input has "
+        f"reached the output and come back; take at least {needed}"
+    ]

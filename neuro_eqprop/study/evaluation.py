@@ -22,7 +22,7 @@ from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lower import Code, Coding, lower, rates_of
 from neuro_eqprop.spiking.quantise import quantise
 from neuro_eqprop.spiking.rounding import Rounding, round_weight
-from neuro_eqprop.study.counting import EVENTS, dense_macs, events
+from neuro_eqprop.study.counting import EVENTS, dense_macs, events, too_few
 from neuro_eqprop.study.folder import Run
 from neuro_eqprop.traces import NOTHING, Counts, Memory
 
@@ -58,6 +58,8 @@ class Spikes:
 def samples_of(run: Run, samples: int | None) -> Split:
     """The first so many test samples, or all."""
     test = run.data.test
+    if samples is not None and samples < 1:
+        raise ValueError(f"{samples} samples are none to judge by; ask for one at least")
     if samples is not None and samples > len(test):
         raise ValueError(f"{run.study.dataset!r} has {len(test)} test samples, not {samples}")
     return test if samples is None else test.take(slice(0, samples))
@@ -243,6 +245,7 @@ def evaluate(
         "input": None if rates else entry.value,
         **counted,
         "overflows": None if bits is None else made.overflows,
+        "warnings": [] if rates else too_few(run, Coding(code), steps, entry),
         "seconds": time.perf_counter() - began,
     }
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
+from neuro_eqprop.learn.readout import Answer
+from neuro_eqprop.spiking.entry import Entry
+from neuro_eqprop.spiking.lower import Code
+from neuro_eqprop.study.counting import events
+from neuro_eqprop.study.evaluation import agreement, equilibria, right, samples_of, spike
 from neuro_eqprop.study.folder import MODEL, Run, open_run
 from neuro_eqprop.study.settings import Study, adapt
 from neuro_eqprop.study.training import run_training
@@ -38,3 +45,48 @@ def trained(name: str, runs: Path) -> Run:
     if not (folder / MODEL).exists():
         run_training(study(RECIPES[name]), folder, force=True, resume=False, watch=unseen)
     return open_run(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Trained networks and where their rates settle, each made once; `samples` of each test set."""
+
+    runs: Path
+    samples: int | None = None
+    known: dict[str, tuple[Run, Answer]] = field(default_factory=dict)
+
+    def settled(self, name: str) -> tuple[Run, Answer]:
+        """A run and its equilibria."""
+        if name not in self.known:
+            run = trained(name, self.runs)
+            x = samples_of(run, self.size(run)).x
+            self.known[name] = run, equilibria(run.model.network, run.model.params, x)
+        return self.known[name]
+
+    def size(self, run: Run) -> int:
+        """How many samples are taken."""
+        return min(self.samples or len(run.data.test), len(run.data.test))
+
+    def judged(
+        self,
+        name: str,
+        code: Code,
+        steps: int,
+        *,
+        entry: Entry = Entry.CURRENT,
+        bits: int | None = None,
+    ) -> dict[str, Any]:
+        """What `evaluate --on emulator` tells, with the equilibria solved only once."""
+        run, exact = self.settled(name)
+        split = samples_of(run, self.size(run))
+        made = spike(
+            run, split, on="emulator", code=code, steps=steps, watch=unseen, bits=bits, entry=entry
+        )
+        sides = (exact.state, exact.drive), (made.firing, made.drive)
+        return {
+            "samples": len(split),
+            "rate_accuracy": right(exact.drive, split.y),
+            "accuracy": right(made.drive, split.y),
+            **agreement(run.model.network, *sides),
+            **events(run, made.network, made.counts, samples=len(split)),
+        }

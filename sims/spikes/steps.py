@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from recipes import trained, unseen
+from recipes import Bench
 
 from neuro_eqprop.files.atomic import write_text
 from neuro_eqprop.spiking.lower import Code
-from neuro_eqprop.study.evaluation import evaluate
 
 NETWORKS = {
     Code.RATE: "784-256-10",
@@ -37,13 +36,9 @@ Told = dict[str, Any]
 def swept(runs: Path) -> dict[Code, list[Told]]:
     """Each code at each number of steps."""
     found: dict[Code, list[Told]] = {}
+    bench = Bench(runs, SAMPLES)
     for code, name in NETWORKS.items():
-        run = trained(name, runs)
-        samples = min(SAMPLES, len(run.data.test))
-        found[code] = [
-            evaluate(run, on="emulator", code=code, steps=t, samples=samples, watch=unseen)
-            for t in STEPS
-        ]
+        found[code] = [bench.judged(name, code, steps) for steps in STEPS]
         print(code.value, [f"{told['rmse']:.4f}" for told in found[code]], flush=True)
     return found
 

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from recipes import RECIPES, trained, unseen
+from recipes import RECIPES, Bench
 
 from neuro_eqprop.files.atomic import write_text
 from neuro_eqprop.spiking.entry import Entry
 from neuro_eqprop.spiking.lower import Code
-from neuro_eqprop.study.evaluation import evaluate
 
 CURRENT, GRADED, RATE = Entry.CURRENT, Entry.GRADED, Entry.RATE
 ONE, TWO, TANH, DIGITS, SIGNED = RECIPES
@@ -156,17 +155,9 @@ def main() -> None:
     args = options.parse_args()
     torch.set_num_threads(1)
     rows: dict[str, Told] = {}
+    bench = Bench(args.runs)
     for key, (name, code, steps, entry, bits) in ROWS.items():
-        rows[key] = evaluate(
-            trained(name, args.runs),
-            on="emulator",
-            code=code,
-            steps=steps,
-            samples=None,
-            watch=unseen,
-            bits=bits,
-            entry=entry,
-        )
+        rows[key] = bench.judged(name, code, steps, entry=entry, bits=bits)
         print(line(key, rows[key]), flush=True)
     write_text(args.out, page(rows))
 

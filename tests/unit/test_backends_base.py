@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
+import numpy as np
 import pytest
 
 from neuro_eqprop.arrays import UnknownNameError
@@ -17,9 +18,10 @@ from neuro_eqprop.backends.base import (
     load,
     tally,
 )
+from neuro_eqprop.backends.brian2_dale import paired, paired_stimulus, unpaired
 from neuro_eqprop.testing import draw_case
 from neuro_eqprop.testing.build import Case, Run, run_case
-from neuro_eqprop.traces import Counts, Kind
+from neuro_eqprop.traces import NOTHING, Counts, Kind
 
 
 def test_an_unknown_backend_lists_the_known_ones_closest_first() -> None:
@@ -38,6 +40,23 @@ def test_a_known_backend_is_loaded(name: str) -> None:
     assert backend.name == name
     assert (backend.support is EVERYTHING) == (name in ("reference", "emulator"))
     assert (Feature.FIXED_POINT in backend.support) == (name in ("reference", "emulator", "lava"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "reference",
+        pytest.param("brian2", marks=pytest.mark.brian2),
+        pytest.param("snntorch", marks=pytest.mark.snntorch),
+    ],
+)
+def test_no_samples_come_to_nothing(name: str) -> None:
+    case = draw_case(0, 0)
+    nobody = replace(case, stimulus=case.stimulus.take(0, 0))
+    result = run_case(load(name), nobody).result
+    for population in case.network.populations:
+        assert result.messages[population.name].shape == (0, 3, population.size)
+        assert result.firing[population.name].shape == (0, 3, population.size)
 
 
 def test_support_holds_what_has_no_reason_against_it() -> None:
@@ -105,3 +124,22 @@ def test_work_of_the_host_is_booked_once() -> None:
 def test_counts_add_up() -> None:
     total = sum((Counts(1, 2, 3, 4, 5, 6), Counts(10, 20, 30, 40, 50, 60)), Counts())
     assert total == Counts(11, 22, 33, 44, 55, 66)
+
+
+def test_work_of_the_host_is_booked_once_for_several_populations() -> None:
+    case = draw_case(0, 0)
+    current = {p.name: np.zeros((2, p.size)) for p in case.network.populations}
+    stimulus = replace(case.stimulus, current=current, host_macs=5)
+    run = run_case(load("reference"), case)
+    counts = tally(case.network, stimulus, case.schedule, run.result)
+    assert sum(each.host_macs for each in counts.values()) == 10
+
+
+def test_pairs_that_obey_dales_law_are_counted_as_the_neurons_they_are() -> None:
+    case = draw_case(0, 0)
+    assert Feature.GRADED not in case.needs
+    network, stimulus = paired(case.network), paired_stimulus(case.stimulus)
+    twice = replace(case, network=network, stimulus=stimulus, record=NOTHING)
+    result = run_case(load("reference"), twice).result
+    want = tally(network, stimulus, case.schedule, result)
+    assert tally(case.network, case.stimulus, case.schedule, unpaired(result)) == want

@@ -13,15 +13,25 @@ from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Result, load, tally
 from neuro_eqprop.cli import main
+from neuro_eqprop.data import load as load_data
+from neuro_eqprop.files.checkpoint import Checkpoint, save
 from neuro_eqprop.networks import Connection, Layer, Network, Role, initialise
 from neuro_eqprop.schedules import free_only, tail
-from neuro_eqprop.spiking.entry import ON, THETA, Entry, depths, enter, outer, with_input
+from neuro_eqprop.spiking.entry import (
+    ON,
+    THETA,
+    Entry,
+    depths,
+    enter,
+    outer,
+    steps_needed,
+    with_input,
+)
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, rates_of
-from neuro_eqprop.study.evaluation import evaluate
-from neuro_eqprop.study.folder import Run, open_run
-from neuro_eqprop.study.settings import Study
-from neuro_eqprop.study.training import run_training
+from neuro_eqprop.study.evaluation import evaluate, samples_of
+from neuro_eqprop.study.folder import MODEL, STUDY, Run, open_run
+from neuro_eqprop.study.settings import Study, write
 from neuro_eqprop.testing import check_case
 from neuro_eqprop.testing.build import Case, everything, run_case
 from neuro_eqprop.traces import NOTHING, Memory
@@ -136,9 +146,13 @@ def test_a_layer_called_on_is_refused() -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    out = tmp_path_factory.mktemp("entered") / "run"
-    study = Study(hidden=(20,), epochs=3, batch=64, learning_rate=0.01)
-    run_training(study, out, force=False, resume=False, watch=lambda _: None)
+    """A run that nobody trained: what is looked at here is how data enter it."""
+    out = tmp_path_factory.mktemp("entered")
+    study, rng = Study(hidden=(20,)), np.random.default_rng(0)
+    made = study.network(load_data("digits"))
+    params = initialise(made, rng) | {"hidden": rng.uniform(-0.2, 0.2, 20)}
+    (out / STUDY).write_text(write(study))
+    save(out / MODEL, Checkpoint(made, params, 0))
     return open_run(out)
 
 
@@ -173,6 +187,24 @@ def test_each_way_in_is_counted_in_its_own_right(run: Run) -> None:
     for told in (current, graded, rate):
         assert told["agreement"] >= 0.95
     assert [told["input"] for told in (current, graded, rate)] == ["current", "graded", "rate"]
+
+
+def test_too_few_steps_for_the_depth_are_warned_of() -> None:
+    rate = network()[0]
+    needed = steps_needed(rate, Coding(Code.RATE), Entry.CURRENT)
+    assert needed == 20
+    assert steps_needed(rate, Coding(Code.GRADED), Entry.CURRENT) == 7
+    assert steps_needed(rate, Coding(Code.GRADED), Entry.GRADED) == 8
+
+
+def test_the_warning_says_how_many(run: Run) -> None:
+    told = evaluate(run, on="emulator", code=Code.RATE, steps=4, samples=3, watch=lambda _: None)
+    (warning,) = told["warnings"]
+    assert warning.startswith("4 steps are too few for a network of this depth")
+    assert warning.endswith("take at least 12")
+    assert judged(run, Code.RATE, Entry.CURRENT)["warnings"] == []
+    with pytest.raises(ValueError, match="0 samples are none to judge by"):
+        samples_of(run, 0)
 
 
 def test_graded_input_in_fixed_point(run: Run) -> None:

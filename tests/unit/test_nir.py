@@ -15,6 +15,7 @@ import pytest
 
 from neuro_eqprop.activations import HARD_SIGMOID, TANH
 from neuro_eqprop.architectures import layered
+from neuro_eqprop.backends import from_nir as reading
 from neuro_eqprop.backends.from_nir import from_nir, read
 from neuro_eqprop.backends.nir_assume import Assumptions
 from neuro_eqprop.backends.nir_document import Document, Feed, NirError
@@ -53,6 +54,12 @@ NETWORK = SpikingNetwork(
     "output",
 )
 FEED = Feed("hidden", np.arange(12.0).reshape(3, 4) / 3.0)
+
+
+@pytest.fixture(autouse=True)
+def unprobed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files made here are read without a try in a child, which takes a second each."""
+    monkeypatch.setattr(reading, "probe", lambda _: None)
 
 
 @pytest.fixture

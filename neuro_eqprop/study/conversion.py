@@ -1,0 +1,75 @@
+"""A network that was brought in from elsewhere, as spikes: what each layer loses; and as a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuro_eqprop.analysis.compare import distance
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.data import Dataset, Split
+from neuro_eqprop.files.checkpoint import Checkpoint, save
+from neuro_eqprop.rate.from_torch import Brought
+from neuro_eqprop.spiking.entry import Entry
+from neuro_eqprop.spiking.lower import Code
+from neuro_eqprop.study import settings
+from neuro_eqprop.study.counting import events
+from neuro_eqprop.study.evaluation import agreement, equilibria, right, spike, unseen
+from neuro_eqprop.study.folder import MODEL, STUDY, Run, claim
+from neuro_eqprop.study.settings import Study, adapt
+
+
+def loss(
+    brought: Brought,
+    x: Array,
+    y: Ints,
+    *,
+    code: Code,
+    steps: int,
+    on: str = "emulator",
+    bits: int | None = None,
+    entry: Entry = Entry.CURRENT,
+) -> dict[str, Any]:
+    """What becomes of samples (samples, features) with labels y as spikes, layer by layer."""
+    split = Split(x, np.asarray(y, dtype=np.int64))
+    data = Dataset("given", split, split, brought.network.output.size)
+    model = Checkpoint(brought.network, dict(brought.params), 0)
+    run = Run(Path("given"), Study(), model, data)
+    exact = equilibria(brought.network, brought.params, x)
+    made = spike(run, split, on=on, code=code, steps=steps, watch=unseen, bits=bits, entry=entry)
+    layers = []
+    for layer in brought.network.moving:
+        rates, firing = np.asarray(exact.state[layer.name]), made.firing[layer.name]
+        far = distance(rates, firing)
+        layers.append(
+            {
+                "layer": layer.name,
+                "pearson": far.pearson,
+                "rmse": far.rmse,
+                "p999": far.p999,
+                "worst": far.worst,
+                "clipped": float((rates >= layer.activation.high).mean()),
+            }
+        )
+    return {
+        "code": code.value,
+        "steps": steps,
+        "samples": len(split),
+        "rate_accuracy": right(exact.drive, split.y),
+        "accuracy": right(made.drive, split.y),
+        **agreement(brought.network, (exact.state, exact.drive), (made.firing, made.drive)),
+        **events(run, made.network, made.counts, samples=len(split)),
+        "layers": layers,
+    }
+
+
+def keep(brought: Brought, out: Path, *, dataset: str, force: bool = False) -> None:
+    """Write it as a run, so that every command takes it: evaluate, translate, simulate, energy."""
+    hidden = [layer.size for layer in brought.network.moving[:-1]] or [1]
+    study = adapt(Study(), {"dataset": dataset, "hidden": tuple(hidden)})
+    claim(out, force=force)
+    (out / STUDY).write_text(settings.write(study))
+    params = {name: np.asarray(value, dtype=np.float64) for name, value in brought.params.items()}
+    save(out / MODEL, Checkpoint(brought.network, params, 0))

@@ -1,0 +1,126 @@
+"""A torch MLP brought in: the same answers as rates, nearly the same as spikes, losses by layer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import neuro_eqprop
+from neuro_eqprop.activations import HARD_SIGMOID, HARD_TANH, LINEAR, RELU
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.cli import main
+from neuro_eqprop.data import load as load_data
+from neuro_eqprop.rate.from_torch import ForeignError, from_torch, normalised
+from neuro_eqprop.spiking.lower import Code
+from neuro_eqprop.study.conversion import keep, loss
+from neuro_eqprop.study.folder import open_run
+
+X = np.random.default_rng(0).random((40, 2, 3))
+
+
+def mlp(*middle: nn.Module) -> nn.Sequential:
+    torch.manual_seed(1)
+    body = [nn.Linear(6, 16), *middle, nn.Linear(16, 4)]
+    return nn.Sequential(nn.Flatten(), *body)
+
+
+def answers(module: nn.Module, x: Array) -> Array:
+    with torch.no_grad():
+        return np.asarray(module(torch.tensor(x, dtype=torch.float32)).numpy(), dtype=np.float64)
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [nn.ReLU(), nn.Hardsigmoid(), nn.Hardtanh(), nn.Hardtanh(0.0, 1.0), nn.Tanh(), nn.ReLU6()],
+    ids=str,
+)
+def test_rates_are_torchs_own(activation: nn.Module) -> None:
+    module = mlp(activation, nn.Dropout(0.5)).eval()
+    brought = neuro_eqprop.from_torch(module, (2, 3))
+    found = brought.states(X.reshape(40, 6))
+    np.testing.assert_allclose(found["output"], answers(module, X), atol=1e-5)
+    assert found["hidden"].std() > 0.05
+    assert all(not connection.symmetric for connection in brought.network.connections)
+
+
+def test_activations_and_names() -> None:
+    module = nn.Sequential(
+        nn.Linear(6, 5, bias=False),
+        nn.ReLU(),
+        nn.Sequential(nn.Linear(5, 4), nn.Hardsigmoid()),
+        nn.Linear(4, 3),
+        nn.Hardtanh(),
+        nn.Linear(3, 2),
+        nn.Softmax(dim=1),
+    )
+    network = from_torch(module, (6,)).network
+    assert [layer.name for layer in network.moving] == ["hidden1", "hidden2", "hidden3", "output"]
+    kinds = [layer.activation for layer in network.moving]
+    assert kinds == [RELU, HARD_SIGMOID, HARD_TANH, LINEAR]
+
+
+@pytest.mark.parametrize(
+    ("module", "told"),
+    [
+        (nn.Sequential(nn.Linear(6, 4), nn.GELU()), "layer '1' is a GELU: it has no counterpart"),
+        (nn.Sequential(nn.Linear(6, 4), nn.LayerNorm(4)), "layer '1' is a LayerNorm"),
+        (nn.Sequential(nn.ReLU(), nn.Linear(6, 4)), "layer '0' is a ReLU: an activation follows"),
+        (nn.Sequential(nn.Linear(5, 4)), "takes 5 values and is given 6"),
+        (nn.Sequential(nn.Flatten()), "no Linear layer"),
+        (nn.MultiheadAttention(4, 2), "layer 'the module' is a MultiheadAttention"),
+    ],
+)
+def test_what_cannot_be_brought_in_is_refused_by_name(module: nn.Module, told: str) -> None:
+    with pytest.raises(ForeignError, match=told):
+        from_torch(module, (2, 3))
+
+
+def test_the_loss_is_told_layer_by_layer() -> None:
+    module = mlp(nn.ReLU())
+    brought, x = from_torch(module, (2, 3)), X.reshape(40, 6)
+    y = answers(module, X).argmax(axis=1)
+    told = loss(brought, x, y, code=Code.GRADED, steps=24)
+    assert told["rate_accuracy"] == 1.0
+    assert told["accuracy"] == told["agreement"] >= 0.95
+    assert [layer["layer"] for layer in told["layers"]] == ["hidden", "output"]
+    assert all(0 < layer["rmse"] < 0.02 for layer in told["layers"])
+    # One message of each unit that is not silent, and hardly more: nothing comes back.
+    assert told["spikes_per_neuron"] < 4
+
+
+def test_rates_of_one_at_most_are_carried_by_binary_spikes() -> None:
+    module, x = mlp(nn.ReLU()), X.reshape(40, 6)
+    brought = normalised(from_torch(module, (2, 3)), x, 1.0)
+    y = answers(module, X).argmax(axis=1)
+    assert brought.states(x)["hidden"].max() == pytest.approx(1.0)
+    told = loss(brought, x, y, code=Code.RATE, steps=256)
+    assert told["rate_accuracy"] == 1.0
+    assert told["agreement"] >= 0.9
+    assert told["layers"][0]["rmse"] < 0.02
+    half = loss(normalised(from_torch(module, (2, 3)), x, 0.5), x, y, code=Code.RATE, steps=64)
+    assert half["layers"][0]["clipped"] > 0.2
+    with pytest.raises(ForeignError, match="rates below zero"):
+        normalised(from_torch(mlp(nn.Tanh()), (2, 3)), x)
+
+
+def test_it_becomes_a_run_that_every_command_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(64, 12), nn.ReLU(), nn.Linear(12, 10))
+    brought, out = from_torch(module, (64,)), tmp_path / "run"
+    keep(brought, out, dataset="digits")
+    run = open_run(out)
+    found = run.model.network
+    assert found == brought.network
+    x = load_data("digits").test.x[:5]
+    np.testing.assert_allclose(brought.states(x)["output"], answers(module, x), atol=1e-5)
+    words = ["evaluate", str(out), "--on", "emulator", "--code", "graded", "--samples", "20"]
+    assert main([*words, "--json"]) == 0
+    assert '"agreement": 1.0' in capsys.readouterr().out
+    with pytest.raises(ValueError, match="already holds a run"):
+        keep(brought, out, dataset="digits")
