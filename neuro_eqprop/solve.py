@@ -193,7 +193,12 @@ def march(f: Map, start: State, solver: Solver, stop: Stop) -> Equilibrium:
     memory: Memory = []
     for _ in range(stop.max_steps):
         old, state = state, solver.step(f, state, memory)
-    steps = np.full(len(next(iter(start.values()))), stop.max_steps, dtype=np.int64)
+    return counted(f, state, old, stop)
+
+
+def counted(f: Map, state: State, old: State, stop: Stop) -> Equilibrium:
+    """Where exactly so many steps ended, the last of them from `old`."""
+    steps = np.full(len(next(iter(state.values()))), stop.max_steps, dtype=np.int64)
     if not stop.measured:
         return Equilibrium(state, steps, np.full(len(steps), np.nan), Outcome.OUT_OF_STEPS)
     residual = f.change(state, old)

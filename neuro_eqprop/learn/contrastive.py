@@ -92,7 +92,7 @@ def right(free: Field, rest: State, lesson: Lesson) -> int:
     """
     name = free.network.output.name
     reads = free.network.cost is Cost.CROSS_ENTROPY
-    answers = (free.drive(name, rest) if reads else rest[name]).argmax(dim=1)
+    answers = (free.drive(name, rest) if reads else rest[name]).contiguous().argmax(dim=1)
     return int((answers == lesson.y.argmax(dim=1)).sum())
 
 

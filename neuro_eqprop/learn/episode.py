@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from neuro_eqprop.learn.chain import is_chain, relax_chain
 from neuro_eqprop.ops.base import Values
 from neuro_eqprop.rate.field import Field, State
 from neuro_eqprop.schedules import Schedule
@@ -45,6 +46,10 @@ def relax(
     The first phase starts at rest, the others where the first one ended, so that a nudge is all
     that lies between them, unless the rule gives nudged phases a field of their own by `turn`.
     """
+    swept = replace(settling, measured=True) == SWEEPS and turn is None
+    usual = [bool(phase.beta) for phase in schedule] == [k > 0 for k in range(len(schedule))]
+    if swept and usual and is_chain(free.network):
+        return relax_chain(free, target, schedule, measured=settling.measured)
     settled: dict[str, Equilibrium] = {}
     start = free.rest()
     pulled = free

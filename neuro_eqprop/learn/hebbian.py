@@ -89,7 +89,9 @@ def weighted(values: Mapping[str, Values], part: Mapping[str, complex]) -> Value
     if len(part) == 2:  # the usual case, with c = plus and minus one over the gap: one pass less
         (one, c), (other, minus) = part.items()
         if c == -minus:
-            return (values[one] - values[other]) * c
+            apart = values[one] - values[other]
+            apart *= c
+            return apart
     return sum(c * values[phase] for phase, c in part.items())
 
 

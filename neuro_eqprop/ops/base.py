@@ -30,6 +30,10 @@ class Ops(Protocol):
         """onto + gain x matrix, for rows x; a fresh array."""
         ...
 
+    def add_product(self, onto: Values, a: Values, b: Values, gain: float, into: Values) -> Values:
+        """onto + gain a b for matrices; in the array `into`, or a fresh one if that is None."""
+        ...
+
     def einsum(self, spec: str, *values: Values) -> Values:
         """Products summed by index, as in `numpy.einsum`."""
         ...

@@ -46,6 +46,14 @@ class NumpyOps:
         brought += onto
         return brought
 
+    def add_product(self, onto: Values, a: Values, b: Values, gain: float, into: Values) -> Values:
+        """onto + gain a b."""
+        brought = np.matmul(a, b, out=into)
+        if gain != 1.0:
+            brought *= gain
+        brought += onto
+        return brought
+
     def einsum(self, spec: str, *values: Values) -> Values:
         """Products summed by index."""
         return np.einsum(spec, *values, optimize=True)
@@ -82,7 +90,8 @@ class NumpyOps:
             return np.tanh(u)
         if activation.low == -np.inf and activation.high == np.inf:
             return u
-        return np.minimum(np.maximum(u, activation.low), activation.high)
+        rates = np.maximum(u, activation.low, out=u)
+        return rates if activation.high == np.inf else np.minimum(rates, activation.high, out=rates)
 
     def softmax(self, u: Values) -> Values:
         """exp(u) over its sum along the last axis."""

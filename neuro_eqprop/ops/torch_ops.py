@@ -40,7 +40,13 @@ class TorchOps:
 
     def affine(self, onto: Values, x: Values, matrix: Values, gain: float = 1.0) -> Values:
         """onto + gain x matrix, for rows x."""
-        return torch.addmm(onto, x, matrix, alpha=gain)
+        # By columns, since a product with few columns takes twice the time of one with few rows.
+        onto = onto.T if onto.ndim == 2 else onto[:, None]
+        return torch.addmm(onto, matrix.T, x.T, alpha=gain).T
+
+    def add_product(self, onto: Values, a: Values, b: Values, gain: float, into: Values) -> Values:
+        """onto + gain a b."""
+        return torch.addmm(onto, a, b, alpha=gain, out=into)
 
     def einsum(self, spec: str, *values: Values) -> Values:
         """Products summed by index."""

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
+from neuro_eqprop.architectures import feed_forward, layered, looped
+from neuro_eqprop.learn.chain import is_chain, relax_chain
+from neuro_eqprop.learn.episode import SWEEPS, Settling, relax
+from neuro_eqprop.networks import Cost, Network, initialise
+from neuro_eqprop.ops.base import Ops
+from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.rate.field import Field, field
+from neuro_eqprop.schedules import Schedule, three_phase, two_phase
+from neuro_eqprop.solve import Damped, Equilibrium, Stop, solve
+
+SIZES = pytest.mark.parametrize("hidden", [(14,), (12, 9), (7, 8, 6)], ids=str)
+SCHEDULES = [
+    three_phase(beta=0.25, free=6, nudged=3),
+    two_phase(beta=-0.3, free=1, nudged=1),
+    two_phase(beta=0.3, free=2, nudged=2),
+]
+
+
+def chain_of(
+    hidden: tuple[int, ...], rate: Activation = RELU, output: Activation = LINEAR
+) -> Network:
+    return layered(9, hidden, 4, hidden_rate=rate, output_rate=output, feedback=0.4)
+
+
+def problem(network: Network, ops: Ops) -> tuple[Field, object]:
+    rng = np.random.default_rng(3)
+    params = initialise(network, rng)
+    params |= {layer.name: rng.uniform(0, 0.3, layer.shape) for layer in network.moving}
+    brought = {name: ops.bring(value) for name, value in params.items()}
+    target = ops.bring(np.eye(4)[rng.integers(0, 4, 11)])
+    return field(ops, network, brought, ops.bring(rng.random((11, 9)))), target
+
+
+def plainly(free: Field, target: object, schedule: Schedule) -> dict[str, Equilibrium]:
+    """Sweep by sweep through `Field.sweep`."""
+    found: dict[str, Equilibrium] = {}
+    start = free.rest()
+    for phase in schedule:
+        at = free.nudged(target, phase.beta) if phase.beta else free
+        solver = SWEEPS.nudged if phase.beta else SWEEPS.free
+        found[phase.name] = solve(at, start, solver, Stop(None, phase.steps))
+        start = start if len(found) > 1 else found[phase.name].state
+    return found
+
+
+@SIZES
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=["centered", "one step", "two steps"])
+@pytest.mark.parametrize("ops", [NumpyOps(), TorchOps(torch.float64)], ids=["numpy", "torch"])
+@pytest.mark.parametrize(
+    ("rate", "output"),
+    [(RELU, LINEAR), (box(0.4), HARD_SIGMOID), (TANH, LINEAR)],
+    ids=lambda a: str(a.name),
+)
+@torch.no_grad()
+def test_a_chain_settles_as_any_network_does(
+    hidden: tuple[int, ...], schedule: Schedule, ops: Ops, rate: Activation, output: Activation
+) -> None:
+    free, target = problem(chain_of(hidden, rate, output), ops)
+    wanted = plainly(free, target, schedule)
+    found = relax_chain(free, target, schedule, measured=True)
+    assert list(found) == list(wanted)
+    for phase, settled in found.items():
+        assert np.allclose(settled.residual, wanted[phase].residual, rtol=0, atol=1e-12)
+        assert np.array_equal(settled.steps, wanted[phase].steps)
+        for name, rates in settled.state.items():
+            before = ops.numpy(wanted[phase].state[name])
+            assert before.any()
+            assert np.abs(ops.numpy(rates) - before).max() < 1e-12
+
+
+@torch.no_grad()
+def test_a_chain_overwrites_nothing_that_it_was_given() -> None:
+    for ops in (NumpyOps(), TorchOps(torch.float64)):
+        free, target = problem(chain_of((12, 9)), ops)
+        given = [*free.params.values(), *free.fed.values(), target]
+        before = [ops.numpy(value).copy() for value in given]
+        first = relax_chain(free, target, SCHEDULES[0], measured=False)["free"]
+        kept = {name: ops.numpy(rates).copy() for name, rates in first.state.items()}
+        relax_chain(free, target, SCHEDULES[0], measured=False)
+        assert all(np.array_equal(ops.numpy(v), b) for v, b in zip(given, before, strict=True))
+        assert all(np.array_equal(ops.numpy(first.state[name]), kept[name]) for name in kept)
+        assert np.isnan(first.residual).all()
+
+
+def test_only_dense_chains_are_chains() -> None:
+    net = chain_of((12, 9))
+    assert is_chain(net)
+    loop = looped(9, 14, 4, hidden_rate=RELU, output_rate=LINEAR, bound=0.9)
+    for other in (
+        loop,
+        feed_forward(net),
+        replace(net, cost=Cost.CROSS_ENTROPY),
+        replace(net, connections=net.connections[::-1]),
+        chain_of((12, 9), output=TANH),
+    ):
+        assert not is_chain(other)
+
+
+def test_other_ways_to_settle_are_left_to_the_plain_path() -> None:
+    free, target = problem(chain_of((14,)), NumpyOps())
+    schedule = SCHEDULES[0]
+    damped = relax(free, target, schedule, Settling(Damped(0.5), Damped(0.5)))
+    swept = relax(free, target, schedule, SWEEPS)
+    apart = damped["free"].state["hidden"] - swept["free"].state["hidden"]
+    assert np.abs(apart).max() > 1e-6
+
+
+def test_a_nudge_that_cannot_settle_is_refused() -> None:
+    free, target = problem(chain_of((14,)), NumpyOps())
+    with pytest.raises(ValueError, match="unbounded"):
+        relax(free, target, two_phase(beta=-1.0, free=2, nudged=2), SWEEPS)
