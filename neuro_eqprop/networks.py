@@ -16,7 +16,7 @@ import numpy as np
 
 from neuro_eqprop.activations import Activation
 from neuro_eqprop.arrays import Array, Shape
-from neuro_eqprop.operators import Dense, Operator
+from neuro_eqprop.operators import Attention, Dense, Operator, Patches, PerToken
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 
 A = TypeVar("A")
@@ -217,20 +217,33 @@ and clipped outputs die early.
 """
 
 
+START_LOOK = 0.8
+"""The norm of the query and key weights that attention starts with."""
+EMBEDDING = 4.0
+"""How much larger the embedding of given tokens starts: few of a token's features are on."""
+
+
 def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
     """Uniform weights and zero biases.
 
     The variance is 2 / (fan in + fan out), or less where a weight closes a loop: there it is kept
-    within `START_NORM` and the bound, and symmetric if it joins a layer to itself.
+    within `START_NORM` and the bound, and symmetric if it joins a layer to itself. Attention starts
+    with equal queries and keys (an orthogonal matrix), so that tokens look at those like them.
     """
     params: dict[str, Array] = {}
     for connection in network.connections:
         shape = network.parameter(connection)
-        limit = np.sqrt(6.0 / fans(shape))
+        given = network[connection.source].role is Role.INPUT
+        if isinstance(connection.operator, Attention):
+            params[connection.name] = alike(shape, min(START_LOOK, connection.bound or np.inf), rng)
+            continue
+        limit = np.sqrt(6.0 / fans(connection.operator, shape))
         weight = rng.uniform(-limit, limit, shape)
         if connection.loops and connection.symmetric and connection.operator.matrix:
             weight = (weight + weight.T) / 2
-        if network[connection.source].role is not Role.INPUT:
+        if given and isinstance(connection.operator, PerToken):
+            weight = weight * EMBEDDING
+        if not given:
             weight = weight * shrink(network, connection, weight)
         params[connection.name] = weight
     for layer in network.moving:
@@ -238,11 +251,19 @@ def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
     return params
 
 
-def fans(shape: Shape) -> int:
+def alike(shape: Shape, norm: float, rng: np.random.Generator) -> Array:
+    """The same orthogonal matrix, times `norm`, for queries and keys."""
+    turned, _ = np.linalg.qr(rng.standard_normal(shape[1:]))
+    return norm * np.stack([turned] * shape[0])
+
+
+def fans(operator: Operator, shape: Shape) -> int:
     """How many weights lead to a unit plus how many lead from one."""
-    places = int(np.prod(shape[2:])) if len(shape) == 4 else 1
-    outer = shape[-2] if len(shape) == 3 else shape[0]
-    return places * (outer + (shape[1] if len(shape) == 4 else shape[-1]))
+    if len(shape) < 4:
+        return shape[0] + shape[-1]
+    places = int(np.prod(shape[2:]))
+    apart = isinstance(operator, Patches)  # each place of a patch has units of its own
+    return places * shape[1] + (1 if apart else places) * shape[0]
 
 
 def shrink(network: Network, connection: Connection, weight: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from neuro_eqprop import activations
@@ -144,7 +144,11 @@ def build_transformer(study: Study, data: Dataset) -> Network:
     looks = None
     if study.attention != "none":
         looks = Attention(
-            Kind(study.attention), study.heads, study.attention_scale, others=study.query
+            Kind(study.attention),
+            study.heads,
+            study.attention_scale,
+            study.attention_sharpness,
+            others=study.query,
         )
     block = Block(width, study.memory or width, looks, study.bound or 0.8, study.attention_bound)
     query = -1 if study.query else None
@@ -153,21 +157,36 @@ def build_transformer(study: Study, data: Dataset) -> Network:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """How to build a model, the rule that suits it, how many hidden sizes it takes."""
+    """How to build a model, the rule that suits it, how many hidden sizes it takes.
+
+    `defaults` are settings that suit it better than those of a study in general.
+    """
 
     build: Callable[[Study, Dataset], Network]
     rule: str = Rule.HEBBIAN.value
     depths: tuple[int, ...] = (1,)
+    defaults: Mapping[str, object] = field(default_factory=dict)
 
 
 MANY = tuple(range(1, 65))
+IMAGES = {
+    "hidden": (32,),
+    "activation": "relu",
+    "output": "linear",
+    "feedback": 0.1,
+    "bound": 2.5,
+    "beta": 0.25,
+    "free_steps": 3,
+    "nudged_steps": 1,
+}
+TOKENS = {"hidden": (64,), "bound": 0.7, "free_steps": 6, "nudged_steps": 3}
 MODELS: Mapping[str, Model] = {
     "layered": Model(build_layered, depths=MANY),
     "looped": Model(build_looped),
     "toroidal": Model(build_toroidal),
     "modern": Model(build_modern),
-    "conv": Model(build_conv, depths=MANY),
+    "conv": Model(build_conv, depths=MANY, defaults=IMAGES),
     "multiscale": Model(build_multiscale),
     "predictive": Model(build_predictive, rule=Rule.SINGLE_PHASE.value, depths=MANY),
-    "transformer": Model(build_transformer),
+    "transformer": Model(build_transformer, defaults=TOKENS),
 }

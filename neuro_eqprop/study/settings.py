@@ -52,6 +52,8 @@ class Study:
     attention: str = "linear"
     heads: int = 4
     attention_scale: float = 0.15
+    attention_sharpness: float = 1.0
+    """Of softmax attention, times one over the root of a head's width."""
     attention_bound: float = 1.2
     patch: int = 7
     """Side of the patches that a transformer cuts images into."""
@@ -159,6 +161,7 @@ ABOVE_ZERO = (
     "kernel",
     "heads",
     "attention_scale",
+    "attention_sharpness",
     "attention_bound",
     "patch",
     "epochs",
@@ -172,6 +175,7 @@ ABOVE_ZERO = (
 
 def adapt(study: Study, changes: Mapping[str, Any]) -> Study:
     """The study with some settings changed; values may be text, as from the command line."""
+    changes = own_defaults(study, changes) | dict(changes)
     known = {f.name: getattr(study, f.name) for f in fields(study)}
     clean: dict[str, Any] = {}
     for key, value in changes.items():
@@ -181,6 +185,19 @@ def adapt(study: Study, changes: Mapping[str, Any]) -> Study:
     if "model" in clean and "rule" not in clean:
         clean["rule"] = ""  # another model's own rule may be another
     return replace(study, **clean)
+
+
+def own_defaults(study: Study, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What suits a model that is newly named, where neither the changes nor the study say more."""
+    model = changes.get("model", study.model)
+    if model == study.model or not isinstance(model, str) or model not in MODELS:
+        return {}
+    general = {f.name: f.default for f in fields(study)}
+    return {
+        key: value
+        for key, value in MODELS[model].defaults.items()
+        if key not in changes and getattr(study, key) == general[key]
+    }
 
 
 def convert(key: str, value: Any, like: Any) -> Any:  # noqa: ANN401

@@ -7,7 +7,8 @@
     .venv/bin/python sims/rate/models.py list                 the rows, and which seeds are missing
 
 What was measured is kept as a file for each row and seed in sims/rate/measured, so that the page
-can be filled bit by bit; a file that is there already is not measured again. MNIST and
+can be filled bit by bit; a file that is there already is not measured again, and a training that
+was stopped goes on after its last epoch (from measured/begun). MNIST and
 Fashion-MNIST need NEURO_EQPROP_DATA.
 """
 
@@ -29,7 +30,9 @@ from times import ratios
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.data import Dataset, Split, load
+from neuro_eqprop.files import checkpoint
 from neuro_eqprop.files.atomic import write_text
+from neuro_eqprop.files.checkpoint import Checkpoint
 from neuro_eqprop.learn.contrastive import settling
 from neuro_eqprop.learn.recipe import Recipe
 from neuro_eqprop.learn.train import Snapshot, train
@@ -102,11 +105,11 @@ def steepest(network: Network, params: Params, state: State) -> float:
     return float(size.max())
 
 
-def measure(options: str, seed: int) -> dict[str, Any]:
-    """Train once and judge the last epoch on the test samples."""
+def measure(options: str, seed: int, begun: Path) -> dict[str, Any]:
+    """Train once, by way of the checkpoint `begun`; judge the last epoch on the test samples."""
     wanted = study(options, seed)
     data = load(wanted.dataset)
-    told, network, params = trained(wanted, data)
+    told, network, params = trained(wanted, data, begun)
     recipe = wanted.recipe()
     free = 1 if wanted.rule == "backprop" else recipe.free_steps
     told["test"] = answered(network, params, data.test, recipe, free)
@@ -116,24 +119,30 @@ def measure(options: str, seed: int) -> dict[str, Any]:
     return told
 
 
-def trained(wanted: Study, data: Dataset) -> tuple[dict[str, Any], Network, Params]:
-    """The last epoch of a training, with its process time."""
-    network, began = wanted.network(data), time.process_time()
-    last = None
-    for last in train(network, data.train, wanted.recipe(), fresh(wanted, network)):
-        spent = time.process_time() - began
-        print(f"epoch {last.snapshot.epoch} train {last.train_accuracy:.4f}", end=" ", flush=True)
+def trained(wanted: Study, data: Dataset, begun: Path) -> tuple[dict[str, Any], Network, Params]:
+    """The last epoch of a training, with its process time; goes on where it was stopped."""
+    network, start, spent = wanted.network(data), None, 0.0
+    clock = begun.with_suffix(".seconds")
+    if begun.exists() and checkpoint.load(begun).network == network:
+        kept, spent = checkpoint.load(begun), float(clock.read_text())
+        start = Snapshot(kept.epoch, kept.params, kept.memory)
+    since, last = time.process_time() - spent, None
+    for last in train(network, data.train, wanted.recipe(), start or fresh(wanted, network)):
+        spent, end = time.process_time() - since, last.snapshot
+        print(f"epoch {end.epoch} train {last.train_accuracy:.4f}", end=" ", flush=True)
         print(f"residual {last.residual:.1e} cpu {spent:.0f} s", flush=True)
+        if end.epoch < wanted.epochs:
+            checkpoint.save(begun, Checkpoint(network, end.params, end.epoch, end.memory))
+            write_text(clock, str(spent))
     if last is None:
         raise ValueError("a row needs at least one epoch")
-    end: Snapshot = last.snapshot
-    params = {name: TorchOps().bring(value) for name, value in end.params.items()}
+    params = {name: TorchOps().bring(value) for name, value in last.snapshot.params.items()}
     told = {
-        "cpu": time.process_time() - began,
+        "cpu": spent,
         "train": 100.0 * last.train_accuracy,
         "residual": last.residual,
         "spectral": dict(last.spectral),
-        "parameters": int(sum(value.size for value in end.params.values())),
+        "parameters": int(sum(value.size for value in last.snapshot.params.values())),
     }
     return told, network, params
 
@@ -143,8 +152,12 @@ def run(name: str, seeds: list[int]) -> None:
     for seed in seeds:
         kept = KEPT / f"{name}-{seed}.json"
         if not kept.exists():
-            told = measure(ROWS[name].options, seed)
+            begun = KEPT / "begun" / f"{name}-{seed}"
+            begun.parent.mkdir(parents=True, exist_ok=True)
+            told = measure(ROWS[name].options, seed, begun)
             keep(kept, {"options": ROWS[name].options, "seed": seed, **told})
+            begun.unlink(missing_ok=True)
+            begun.with_suffix(".seconds").unlink(missing_ok=True)
             print(name, seed, told, flush=True)
 
 

@@ -27,6 +27,12 @@ TOKENS = (
 )
 LINEAR = f"{TOKENS} --set attention=linear --set attention_scale=0.15"
 SOFTMAX = f"{TOKENS} --set attention=softmax --set attention_scale=0.3"
+RECALL = (
+    "--dataset recall --model transformer --hidden 32 --bound 0.5 --beta 0.5 --epochs 10 "
+    "--batch 64 --learning-rate 0.003 --set query=true --set heads=1 --set attention_bound=1 "
+    "--set free_steps=8 --set nudged_steps=4"
+)
+SHARP = f"{RECALL} --set attention=softmax --set attention_scale=0.5 --set attention_sharpness=5.66"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +62,12 @@ ROWS = {
     "linear-bptt": Row("linear attention, BPTT", "transformer", f"{LINEAR} --rule bptt"),
     "softmax": Row("softmax attention", "transformer", SOFTMAX, "97.0, and BPTT - 0.3"),
     "softmax-bptt": Row("softmax attention, BPTT", "transformer", f"{SOFTMAX} --rule bptt"),
+    "recall": Row("softmax attention", "recall", SHARP, "97"),
+    "recall-bptt": Row("softmax attention, BPTT", "recall", f"{SHARP} --rule bptt"),
+    "recall-linear": Row(
+        "linear attention", "recall", f"{RECALL} --set attention=linear --set attention_scale=0.3"
+    ),
+    "recall-none": Row(
+        "no attention", "recall", f"{RECALL} --set attention=none", "near chance, 12.5"
+    ),
 }

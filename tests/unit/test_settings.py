@@ -186,3 +186,14 @@ def test_the_recipe_of_a_study_is_as_told() -> None:
 def test_activations_are_found_by_name() -> None:
     names = ("hard_sigmoid", "relu", "tanh", "linear", "box")
     assert [rate(name, 3.0) for name in names] == [HARD_SIGMOID, RELU, TANH, LINEAR, box(3.0)]
+
+
+def test_a_model_brings_settings_of_its_own_that_give_way() -> None:
+    conv = adapt(Study(), {"model": "conv"})
+    assert (conv.activation, conv.free_steps) == ("relu", 3)
+    asked = adapt(Study(), {"model": "conv", "activation": "tanh"})
+    assert (asked.activation, asked.output) == ("tanh", "linear")
+    before = adapt(Study(free_steps=7), {"model": "conv"})
+    assert (before.free_steps, before.nudged_steps) == (7, 1)
+    assert adapt(conv, {"seed": 1, "free_steps": 15}).free_steps == 15
+    assert adapt(Study(), {"model": "layered"}) == Study()
