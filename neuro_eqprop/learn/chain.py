@@ -5,8 +5,8 @@ With a_l = b_l + W_l s_{l-1} what layer l hears from below, g_l the feedback, o 
     s_l = rho_l(a_l + g_l W_{l+1}^T s_{l+1})
     s_o = rho_o((a_o + beta y) / (1 + beta))
 
-Nothing comes back from layers that are still at rest, a nudged phase begins with the a_l of the free
-one, and each array is used again in the next sweep. The numbers are those of
+Nothing comes back from layers that are still at rest, a nudged phase begins with the a_l of the
+free one, and each array is used again in the next sweep. The numbers are those of
 `neuro_eqprop.learn.episode.relax`, to rounding.
 """
 
