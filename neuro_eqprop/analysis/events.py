@@ -61,6 +61,9 @@ def count(
     sums = dict.fromkeys(Event, 0.0)
     for name, counts in counted.items():
         sums[Event.SYNOP] += counts.synops
+        if learning:
+            # Also of what comes in from outside: the trace of an axon is kept on the chip.
+            sums[Event.TRACE_UPDATE] += counts.trace_updates
         if workload.shapes[name].off_chip:
             continue
         more = placement.seat(name).compartments - 1 if placement.seats else 0
@@ -73,7 +76,6 @@ def count(
         if learning:
             sums[Event.WEIGHT_UPDATE] += counts.weight_updates
             sums[Event.TAG_UPDATE] += counts.tag_updates
-            sums[Event.TRACE_UPDATE] += counts.trace_updates
     sums[Event.OUTPUT] = workload.shapes[workload.shapes.output].size * workload.samples
     if profile.timing is Timing.BARRIER:
         sums[Event.BARRIER] = longest(counted) * (placement.chips or 1)

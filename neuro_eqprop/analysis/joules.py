@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -163,8 +163,15 @@ class Bill:
 NO_LEARNING = "unknown: no learning run counted"
 
 
-def bill(workload: Workload, profile: Profile, options: Options) -> Bill:
-    """Place and price a workload on a chip."""
+def bill(
+    workload: Workload,
+    profile: Profile,
+    options: Options,
+    *,
+    lessons: Workload | None = None,
+    unlearned: str = NO_LEARNING,
+) -> Bill:
+    """Place and price a workload on a chip; learning by its lessons, or why there are none."""
     if profile.missing:
         factor = profile.missing[0]
         raise ValueError(
@@ -172,12 +179,17 @@ def bill(workload: Workload, profile: Profile, options: Options) -> Bill:
             f"--override {profile.name}.scale.{factor}=FACTOR"
         )
     inference = side(workload, profile, options, learning=False)
-    return Bill(profile, inference, side(workload, profile, options, learning=True))
+    learning = side(lessons or workload, profile, options, learning=True)
+    if learning.reason == NO_LEARNING:
+        learning = replace(learning, reason=unlearned)
+    return Bill(profile, inference, learning)
 
 
 def side(workload: Workload, profile: Profile, options: Options, *, learning: bool) -> Side:
     """One of the two sides of a bill."""
-    shapes = workload.shapes.learning() if learning else workload.shapes
+    shapes = workload.shapes
+    if learning and not any(link.plastic for link in shapes.links):
+        shapes = shapes.learning()
     placement = place(
         shapes,
         profile,
@@ -187,6 +199,10 @@ def side(workload: Workload, profile: Profile, options: Options, *, learning: bo
     )
     if learning and not workload.learned:
         return Side(placement, None, NO_LEARNING)
+    ability = profile.known("support.learning")
+    if learning and ability is not None and not ability.value:
+        words = f"no learning on the chip: {ability.where} ({ability.source})"
+        return Side(placement, None, words)
     if placement.verdict is Verdict.DOES_NOT_FIT:
         reasons = "; ".join(violation.reason for violation in placement.violations)
         return Side(placement, None, f"does not fit: {reasons}")

@@ -36,7 +36,10 @@ class Bill:
     reason: str
     """Why there is no total."""
     facts: Row
-    """What the placement says: fits, cores, chips, binding; and the seconds of one use."""
+    """What the placement says: fits, cores, chips, binding; the seconds of one use; the training.
+
+    The training is all lessons together: presentations, joules, low, high.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,7 @@ def bill(profile: Row, use: str) -> Bill:
         tuple(str(each) for each in unknown) if isinstance(unknown, list) else (),
         plain(part.get("boundary")),
         word(part.get("reason")),
-        facts | {"seconds": part.get("seconds")},
+        facts | {"seconds": part.get("seconds"), "training": part.get("training")},
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from html import escape
 from typing import Any
 
 from neuro_eqprop.analysis import page_text as text
-from neuro_eqprop.analysis.page_bills import Bill, Bills, Term, number
+from neuro_eqprop.analysis.page_bills import Bill, Bills, Term, number, term
 
 
 def shown(bills: Bills) -> list[Bill]:
@@ -81,8 +81,21 @@ def bill_text(bill: Bill) -> str:
     if seconds is not None:
         said.append(f"{text.quantity(seconds, 's')} long")
     said.append(place(bill))
+    said.append(whole_training(bill))
     sentence = f"<p>{escape('; '.join(part for part in said if part))}.</p>"
     return sentence + text.listing("Not known, so not in the sum", bill.unknown)
+
+
+def whole_training(bill: Bill) -> str:
+    """The joules of all lessons together, where learning has been estimated."""
+    told = bill.facts.get("training")
+    whole = term("training", told) if isinstance(told, Mapping) else None
+    if whole is None or not isinstance(told, Mapping):
+        return ""
+    least = "at least " if bill.unknown else ""
+    many = text.count(told.get("presentations"))
+    joules = f"{least}{text.quantity(whole.joules, 'J')} ({spread(whole)})"
+    return f"the whole training of {many} lessons takes {joules}"
 
 
 def place(bill: Bill) -> str:
@@ -110,7 +123,7 @@ def without_learning(bills: Bills) -> str:
 
 
 def chips_table(bills: Bills) -> str:
-    """Every chip, also those without a number, with the reason; learning where it has one."""
+    """Every chip, also those without a number, with the reason; learning if any chip has it."""
     header = [
         "chip",
         "use",
@@ -122,7 +135,8 @@ def chips_table(bills: Bills) -> str:
         "what stands in the way",
     ]
     rows = []
-    for bill in (bill for bill in bills.chips if bill.total or bill.use == "inference"):
+    learned = any(bill.total for bill in bills.chips if bill.use == "learning")
+    for bill in (bill for bill in bills.chips if learned or bill.use == "inference"):
         total = bill.total
         numbers = [total.joules, total.low, total.high] if total else [None] * 3
         seconds = number(bill.facts.get("seconds"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuro_eqprop.cli.base import Command, Json, positive_float, positive_int
+from neuro_eqprop.cli.energy_learning import taught_json, teach
 from neuro_eqprop.cli.energy_more import beside, evaluations, points
 from neuro_eqprop.cli.energy_show import show
 from neuro_eqprop.cli.evaluate import STEPS, code_named, code_options
@@ -33,7 +34,9 @@ def options(parser: ArgumentParser) -> None:
         metavar="CHIP.SECTION.KEY=VALUE",
         help="a value of your own, as in loihi1.energy.synop=30pJ; repeatable",
     )
-    parser.add_argument("--samples", type=positive_int, default=32, help="samples to count on")
+    parser.add_argument(
+        "--samples", type=positive_int, default=32, help="samples and lessons to count on"
+    )
     code_options(parser)
     parser.add_argument("--bits", type=positive_int, help="bits of a weight on the chip (8)")
     parser.add_argument("--batch", type=positive_int, help="batch of the dense devices; all if not")
@@ -63,21 +66,25 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Count, place, price and compare."""
-    from neuro_eqprop.analysis.joules import bill
+    from neuro_eqprop.analysis.joules import NO_LEARNING, bill
     from neuro_eqprop.cli.energy_json import bill_json
     from neuro_eqprop.files.countsfile import write_json
 
     chips, devices = chosen(args)
     workload = events(args, steps=args.steps or STEPS.get(args.code), code=args.code)
     how = pricing(args)
-    bills = [bill(workload, profile, how) for profile in chips]
+    taught = teach(args, workload, steps=args.steps or STEPS.get(args.code) or 0, code=args.code)
+    bills = [
+        bill(workload, profile, how, lessons=taught.load, unlearned=taught.reason or NO_LEARNING)
+        for profile in chips
+    ]
     refuse_alone(bills, args)
     outcome: Json = {
         "run": args.run and str(args.run),
         "input_coding": workload.input_coding,
-        "counted": counted(args, workload),
+        "counted": {**counted(args, workload), "lessons": taught_json(taught)},
         "seed": args.seed,
-        "profiles": [bill_json(each, presentations=args.presentations) for each in bills],
+        "profiles": [bill_json(each, presentations=taught.presentations) for each in bills],
         **against(workload, bills, devices, args=args, how=how),
     }
     if args.explain:

@@ -10,7 +10,8 @@ from neuro_eqprop.analysis.joules import Bill, Estimate, Side
 from neuro_eqprop.analysis.terms import Missing
 from neuro_eqprop.analysis.trade import Point, best, front
 from neuro_eqprop.cli.base import Json
-from neuro_eqprop.profiles import Included, Profile, Quantity
+from neuro_eqprop.profiles import Device, Included, Profile, Quantity
+from neuro_eqprop.profiles.keys import KEYS
 from neuro_eqprop.spiking.fit import Placement, Verdict
 
 FITS = {Verdict.FITS: True, Verdict.DOES_NOT_FIT: False, Verdict.UNKNOWN: None}
@@ -77,7 +78,8 @@ def side_json(side: Side, *, presentations: int | None = None) -> Json:
     outcome: Json = {**found, "reason": side.reason, **placement_json(side.placement)}
     if presentations is not None and side.estimate is not None and side.estimate.joules:
         whole = {name: presentations * outcome[name] for name in ("joules", "low", "high")}
-        outcome["training"] = {"presentations": presentations, **whole}
+        seconds = outcome["seconds"] and presentations * outcome["seconds"]
+        outcome["training"] = {"presentations": presentations, **whole, "seconds": seconds}
     return outcome
 
 
@@ -147,6 +149,24 @@ def trade_json(points: list[Point]) -> Json:
             {**asdict(each), "front": each in kept, "best": each == chosen} for each in points
         ]
     }
+
+
+LEARNING = (
+    *("support.learning", "capacity.tag_bits", "energy.weight_update", "energy.tag_update"),
+    *("energy.trace_update", "time.weight_update"),
+)
+"""What a profile says of learning; the terms are those of `energy`."""
+
+
+def learning_json(profile: Profile) -> list[Json]:
+    """What learning on a chip is charged for, also where the profile is silent."""
+    if profile.device is not Device.SPIKING:
+        return []
+    told = {row["key"]: row for row in explain_json(profile)}
+    silent: Json = {"unknown": True, "note": f"{profile.file} does not speak of it"}
+    return [
+        {**told.get(key, {"key": key, **silent}), "meaning": KEYS[key].meaning} for key in LEARNING
+    ]
 
 
 def explain_json(profile: Profile) -> list[Json]:

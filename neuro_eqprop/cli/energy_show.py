@@ -8,6 +8,7 @@ from math import log10
 from rich.console import Console
 from rich.markup import escape
 
+from neuro_eqprop.cli import energy_learning
 from neuro_eqprop.cli.base import Json
 from neuro_eqprop.cli.energy_versus import dense, second, trade
 from neuro_eqprop.cli.units import si
@@ -29,10 +30,12 @@ def joules(side: Json) -> str:
 def show(outcome: Json, console: Console) -> None:
     """Everything, the most asked for first."""
     head(outcome, console)
+    energy_learning.head(outcome["counted"]["lessons"], console)
     table(outcome["profiles"], console)
     axis(outcome["profiles"], console)
     shares(outcome["profiles"], console)
     doubts(outcome["profiles"], console)
+    energy_learning.learning(outcome["profiles"], console)
     dense(outcome, console)
     for row in outcome.get("beside", []):
         second(row, console)
@@ -71,18 +74,21 @@ def table(profiles: Iterable[Json], console: Console) -> None:
             cores,
             escape(joules(inference)),
             si(inference["seconds"], "s"),
-            si(learning["joules"], "J") if learning["joules"] else short(learning["reason"]),
+            brief(learning),
         )
     console.print(found)
     for each in profiles:
         for change in each["overridden"]:
             console.print(f"* {escape(each['profile'])}: {escape(change)}")
-        training = each["learning"].get("training")
-        if training:
-            told = f"{training['presentations']} presentations: {si(training['joules'], 'J')}"
-            console.print(f"{escape(each['profile'])}: whole training, {told}")
         if each["scenario"]:
             console.print(f"[bold]{escape(each['profile'])}: {escape(each['scenario'])}[/bold]")
+
+
+def brief(side: Json) -> str:
+    """Joules without their range, or the first words of the reason."""
+    if side["joules"] is None:
+        return escape(short(side["reason"]))
+    return f"{'>= ' if side['at_least'] else ''}{si(side['joules'], 'J')}"
 
 
 def short(reason: str) -> str:

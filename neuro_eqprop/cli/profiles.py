@@ -73,7 +73,7 @@ def in_short(profile: Profile) -> Json:
 
 def whole(profile: Profile) -> Json:
     """Everything a profile says."""
-    from neuro_eqprop.cli.energy_json import explain_json
+    from neuro_eqprop.cli.energy_json import explain_json, learning_json
 
     return {
         **in_short(profile),
@@ -88,6 +88,7 @@ def whole(profile: Profile) -> Json:
             for each in profile.sources.values()
         },
         "entries": explain_json(profile),
+        "learning": learning_json(profile),
         "curve": [
             {
                 "batch": point.batch,

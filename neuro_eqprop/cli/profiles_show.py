@@ -79,6 +79,10 @@ def explained(outcome: Json, console: Console) -> None:
     for point in outcome["curve"]:
         cost = si(point["joules_per_mac"], "J")
         console.print(escape(f"  batch {point['batch']}: {cost} a MAC; {point['where']}"))
+    if outcome["learning"]:
+        console.print("\nwhat learning is charged for")
+    for row in outcome["learning"]:
+        console.print(escape(f"{describe(row)}: {row['meaning']}"))
     console.print("\nsources")
     for name, source in outcome["sources"].items():
         doi = f", doi {source['doi']}" if source["doi"] else ""
