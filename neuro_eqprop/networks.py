@@ -254,7 +254,7 @@ def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
 def alike(shape: Shape, norm: float, rng: np.random.Generator) -> Array:
     """The same orthogonal matrix, times `norm`, for queries and keys."""
     turned, _ = np.linalg.qr(rng.standard_normal(shape[1:]))
-    return norm * np.stack([turned] * shape[0])
+    return np.asarray(norm * np.stack([turned] * shape[0]))
 
 
 def fans(operator: Operator, shape: Shape) -> int:
