@@ -28,9 +28,9 @@ TOKENS = (
 LINEAR = f"{TOKENS} --set attention=linear --set attention_scale=0.15"
 SOFTMAX = f"{TOKENS} --set attention=softmax --set attention_scale=0.3"
 RECALL = (
-    "--dataset recall --model transformer --hidden 32 --bound 0.5 --beta 0.5 --epochs 10 "
+    "--dataset recall --model transformer --hidden 32 --bound 0.5 --beta 0.25 --epochs 10 "
     "--batch 64 --learning-rate 0.003 --set query=true --set heads=1 --set attention_bound=1 "
-    "--set free_steps=8 --set nudged_steps=4"
+    "--set free_steps=12 --set nudged_steps=6"
 )
 SHARP = f"{RECALL} --set attention=softmax --set attention_scale=0.5 --set attention_sharpness=5.66"
 

@@ -12,7 +12,7 @@ import torch
 from models_rows import ROWS
 from torch import nn
 
-from neuro_eqprop.data import load, one_hot
+from neuro_eqprop.data import Dataset, load, one_hot
 from neuro_eqprop.learn.recipe import Lesson
 from neuro_eqprop.learn.train import learn_batch, pupil
 from neuro_eqprop.ops.torch_ops import TorchOps
@@ -54,9 +54,9 @@ def backprop(study: Study, x: torch.Tensor, y: torch.Tensor) -> Callable[[], Non
     return step
 
 
-def eqprop(study: Study, x: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
+def eqprop(study: Study, data: Dataset, x: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
     """A step of EqProp."""
-    network, recipe = study.network(load("mnist")), study.recipe()
+    network, recipe = study.network(data), study.recipe()
     at, lesson = pupil(network, recipe, fresh(study, network), TorchOps()), Lesson(x, y, False)
 
     def step() -> None:
@@ -74,12 +74,12 @@ def seconds(step: Callable[[], None]) -> float:
 
 def ratios(study_of: Callable[[str, int], Study]) -> dict[str, Any]:
     """For each timed row the milliseconds of both and the median of their ratios."""
-    data, found = load("mnist").train, {}
+    data, found = load("mnist"), {}
     for name in TIMED:
         study = study_of(ROWS[name].options, 0)
-        x = torch.tensor(data.x[: study.batch], dtype=torch.float32)
-        y = torch.tensor(one_hot(data.y[: study.batch], 10), dtype=torch.float32)
-        ours, theirs = eqprop(study, x, y), backprop(study, x, y)
+        x = torch.tensor(data.train.x[: study.batch], dtype=torch.float32)
+        y = torch.tensor(one_hot(data.train.y[: study.batch], 10), dtype=torch.float32)
+        ours, theirs = eqprop(study, data, x, y), backprop(study, x, y)
         for step in (ours, theirs):
             seconds(step)
         pairs = np.array([(seconds(ours), seconds(theirs)) for _ in range(ROUNDS)])
