@@ -36,6 +36,19 @@ LAYERED: Mapping[str, Any] = {
 }
 """One hidden layer between pixels and classes, connected both ways."""
 
+TRANSFORMER: Mapping[str, Any] = {
+    "model": "transformer",
+    "hidden": [64],
+    "heads": 4,
+    "patch": 7,
+    "beta": 0.5,
+    "learning_rate": 0.004,
+    "batch": 64,
+    "free_steps": 6,
+    "nudged_steps": 3,
+}
+"""The energy transformer on 16 patches of an image of 28 x 28 pixels."""
+
 SEEDS: Mapping[Budget, int] = {Budget.SMALL: 3, Budget.FULL: 5}
 
 

@@ -1,12 +1,26 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.claims.cells.lipschitz import jacobians
+from neuro_eqprop.claims.cells.nets import TESTED, Trained, begin, data_of, samples, study_of
+from neuro_eqprop.claims.cells.stemmed import stemmed
 from neuro_eqprop.claims.claim import Cell, canonical, timeless
+from neuro_eqprop.claims.design import TRANSFORMER
 from neuro_eqprop.claims.registry import perform
+from neuro_eqprop.claims.rows import claim, hierarchical_cifar, text_sst2
+from neuro_eqprop.data import FOLDER
+from neuro_eqprop.data.cifar import RECORD, TEST, TRAIN
+from neuro_eqprop.learn.hybrid import stem_of
+from neuro_eqprop.learn.readout import answer
+from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.rate.field import field
 
 DIGITS: dict[str, Any] = {"dataset": "digits", "images": 300, "tests": 60}
 LOOPED = {
@@ -51,6 +65,45 @@ def test_the_bound_is_kept_in_the_lipschitz_cell() -> None:
     )
     assert max(kept["loop"]) < 0.5 < max(free["loop"])
     assert len(kept["loop"]) == 5
+
+
+def test_the_jacobian_of_a_loop_is_slope_times_weight() -> None:
+    data, study = data_of(DIGITS), study_of({**DIGITS, "study": LOOPED}, 1)
+    network = study.network(data)
+    found = Trained(network, begin(study, network).params, data)
+    x = data.test.x[:3]
+    h = answer(NumpyOps(), network, found.exact, x, TESTED).state["hidden"]
+    expected = (1.0 - h**2)[:, :, None] * found.exact["hidden->hidden"]
+    np.testing.assert_allclose(jacobians(found, x), expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": "toroidal"},
+        {"model": "modern", "memory": 24},
+        {"model": "modern", "memory": 24, "symmetric": False, "rule": "vector-field"},
+    ],
+)
+def test_once_around_other_loops_is_that_of_small_steps(changes: dict[str, Any]) -> None:
+    told = {**DIGITS, "study": {**LOOPED, **changes}}
+    data, study = data_of(told), study_of(told, 1)
+    network = study.network(data)
+    found = Trained(network, begin(study, network).params, data)
+    x, small = data.test.x[:2], 1e-6
+    free = field(NumpyOps(), network, found.exact, x)
+    rest = answer(NumpyOps(), network, found.exact, x, TESTED).state
+
+    def around(h: Array) -> Array:
+        state = {**rest, "hidden": h}
+        if "memory" in state:
+            state["memory"] = free.answer("memory", state)
+        return np.asarray(free.answer("hidden", state))
+
+    step = np.zeros_like(rest["hidden"])
+    step[:, 3] = small
+    slope = (around(rest["hidden"] + step) - around(rest["hidden"] - step)) / (2 * small)
+    np.testing.assert_allclose(jacobians(found, x)[:, :, 3], slope, rtol=1e-4, atol=1e-7)
 
 
 def test_memory_is_counted() -> None:
@@ -129,3 +182,71 @@ def test_a_cell_gives_the_same_twice() -> None:
     study = {"hidden": [8], "epochs": 1}
     one, two = (run("accuracy", {"study": study}, seed=3) for _ in range(2))
     assert canonical(timeless(one)) == canonical(timeless(two))
+
+
+SMALL = {**TRANSFORMER, "hidden": [16], "patch": 4, "epochs": 4, "batch": 16}
+
+
+def test_a_hybrid_trains_the_layer_below_the_tokens() -> None:
+    told = {"study": {**SMALL, "attention": "softmax", "rule": "hybrid"}}
+    found = run("stemmed", told)
+    assert found["test_accuracy"] > 0.3
+    network = stemmed(study_of({**DIGITS, **told}, 0).network(data_of(DIGITS)))
+    assert stem_of(network) == ["stem"]
+
+
+def test_sequences_of_several_lengths_are_learnt_and_timed() -> None:
+    study = {**SMALL, "attention": "softmax", "epochs": 20, "learning_rate": 0.01}
+    found = run("algorithmic", {"dataset": "parity", "lengths": [1, 3], "study": study})
+    assert found["accuracy"][0] == 1.0
+    assert found["majority"][1] < 0.8
+    assert len(found["steps"]) == 2
+    assert -1 <= found["rho"] <= 1
+
+
+def test_an_autoencoder_learns_to_reconstruct() -> None:
+    study = {"hidden": [32], "batch": 16, "beta": 0.2, "epochs": 15, "learning_rate": 0.003}
+    found = run("autoencoder", {"study": study})
+    assert found["error"] < 0.7 < found["before"]
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    samples.cache_clear()
+    yield tmp_path
+    samples.cache_clear()
+
+
+def test_the_cifar_cell_runs_where_there_are_pictures(shelf: Path) -> None:
+    told = {"dataset": "cifar10", "images": 60, "tests": 12}
+    told["study"] = {**hierarchical_cifar.STUDY, "hidden": [16], "epochs": 8, "batch": 10}
+    cell = Cell("", "accuracy", told, 0)
+    assert perform(cell).error == "undecided: data not present (cifar10)"
+    rng = np.random.default_rng(0)
+    (shelf / "cifar10").mkdir()
+    for name in TRAIN + TEST:
+        rows = rng.integers(0, 100, (12, RECORD))
+        rows[:, 0] = np.arange(12) % 2
+        rows[rows[:, 0] == 1, 1025:2049] += 150  # one of the two classes is green
+        (shelf / "cifar10" / name).write_bytes(rows.astype(np.uint8).tobytes())
+    done = perform(cell)
+    assert done.error is None
+    assert done.values["test_accuracy"] == 1.0
+    assert claim("hierarchical-cifar").cells is hierarchical_cifar.cells
+
+
+def test_the_text_cell_runs_where_there_are_sentences(shelf: Path) -> None:
+    told = {"dataset": "sst2", "images": 80, "tests": 20}
+    told["study"] = {**text_sst2.STUDY, "hidden": [8], "epochs": 6, "batch": 10}
+    cell = Cell("", "accuracy", told, 0)
+    assert perform(cell).error == "undecided: data not present (sst2)"
+    lines = [f"{('a dull', 'a fine')[k % 2]} film {k % 7}\t{k % 2}\n" for k in range(80)]
+    (shelf / "sst2").mkdir()
+    (shelf / "sst2" / "train.tsv").write_text("sentence\tlabel\n" + "".join(lines))
+    (shelf / "sst2" / "dev.tsv").write_text("sentence\tlabel\n" + "".join(lines[:20]))
+    done = perform(cell)
+    assert done.error is None
+    assert done.values["test_accuracy"] > 0.9

@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.activations import LINEAR, TANH
-from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.architectures import Block, layered, looped, transformer
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.claims.cells.nets import data_of
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.data import Dataset, one_hot
+from neuro_eqprop.learn.asymmetric import adjoint, vector_field
 from neuro_eqprop.learn.episode import Settling, relax
 from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.learn.oracle import cosine, implicit
+from neuro_eqprop.learn.recipe import Rule
 from neuro_eqprop.networks import Connection, Network, initialise
+from neuro_eqprop.operators import Attention, Kind
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
@@ -30,8 +33,13 @@ STEPS = 5000
 def network_of(model: str, hidden: int, data: Dataset) -> Network:
     """A symmetric network of tanh units with a straight output, or the looped one with free ways.
 
-    `nonsymmetric`: the loop is any matrix, and the way back has weights of its own.
+    `nonsymmetric`: the loop is any matrix, and the way back has weights of its own. `linear` and
+    `softmax`: the transformer with that attention, of a fourth as many units for each token.
     """
+    if model in ("linear", "softmax"):
+        width = hidden // 4
+        block = Block(width, width, Attention(Kind(model), 2, 0.5), 0.7, 1.0)
+        return transformer(data.shape, block, data.classes, patch=4)
     sizes = (data.features, hidden, data.classes)
     if model == "layered":
         half = (sizes[1] // 2,) * 2
@@ -44,11 +52,16 @@ def network_of(model: str, hidden: int, data: Dataset) -> Network:
 
 
 def parameters(network: Network, coupling: float, seed: int) -> dict[str, Array]:
-    """Drawn weights, those that close a loop at a spectral norm of `coupling`."""
+    """Drawn weights, those that close a loop at a spectral norm of `coupling`.
+
+    Attention is drawn as its network says, twice as large.
+    """
     params = initialise(network, np.random.default_rng(seed))
     for connection in network.connections:
-        if connection.source != network.input.name:
-            weight = params[connection.name]
+        weight = params[connection.name]
+        if isinstance(connection.operator, Attention):
+            params[connection.name] = 2.0 * weight
+        elif connection.source != network.input.name:
             params[connection.name] = weight * (coupling / float(np.linalg.norm(weight, 2)))
     return params
 
@@ -60,13 +73,20 @@ def schedule_of(nudging: str, beta: float) -> Schedule:
 
 
 def update(
-    network: Network, params: Mapping[str, Array], x: Array, y: Array, schedule: Schedule
+    network: Network,
+    params: Mapping[str, Array],
+    x: Array,
+    y: Array,
+    schedule: Schedule,
+    rule: Rule = Rule.HEBBIAN,
 ) -> dict[str, Array]:
     """What the local rule asks for at equilibrium."""
     ops = NumpyOps()
-    phases = relax(field(ops, network, params, x), y, schedule, TIGHT)
+    turn = adjoint if rule is Rule.ASYMMETRIC else None
+    phases = relax(field(ops, network, params, x), y, schedule, TIGHT, turn)
     states = {name: settled.state for name, settled in phases.items()}
-    return hebbian(ops, network, x, states=states, schedule=schedule)
+    ask = hebbian if rule is Rule.HEBBIAN else vector_field
+    return ask(ops, network, x, states=states, schedule=schedule, params=params)
 
 
 def flat(parts: Mapping[str, Array]) -> Array:
@@ -82,9 +102,11 @@ def cosines(arguments: Mapping[str, Any], seed: int) -> Json:
     rows = np.random.default_rng([seed, 1]).permutation(len(data.train))[: arguments["samples"]]
     x, y = data.train.x[rows], one_hot(data.train.y[rows], data.classes)
     truth = {name: -slope for name, slope in implicit(network, params, x, y).items()}
+    rule = Rule(arguments.get("rule", Rule.HEBBIAN.value))
     found: Json = {"cosine": [], "ratio": [], "beta": list(arguments["betas"])}
     for beta in arguments["betas"]:
-        asked = update(network, params, x, y, schedule_of(arguments["nudging"], beta))
+        schedule = schedule_of(arguments["nudging"], beta)
+        asked = update(network, params, x, y, schedule, rule)
         found["cosine"].append(cosine(flat(asked), flat(truth)))
         sizes = [float(np.linalg.norm(flat(each))) for each in (asked, truth)]
         found["ratio"].append(sizes[0] / sizes[1])

@@ -42,12 +42,15 @@ def betas(plan: Mapping[str, Any], count: int) -> list[float]:
 def annealed(arguments: Mapping[str, Any], seed: int) -> Json:
     """Test accuracy after each epoch, with the beta of each."""
     data, study = data_of(arguments), study_of(arguments, seed)
-    network = study.network(data)
-    snapshot, plan = begin(study, network), betas(arguments["plan"], study.epochs)
+    network, told = study.network(data), arguments["plan"]
+    snapshot, plan = begin(study, network), betas(told, study.epochs)
     curve: list[float] = []
     for beta in plan:
+        # Over the whole training beta goes from batch to batch, as a study's `beta_end` says.
+        slow = replace(study, beta=told["start"], beta_end=told["end"])
+        changed = slow if told["over"] == 1.0 else replace(study, beta=beta)
         try:
-            progress = next(epochs(replace(study, beta=beta), data, snapshot))
+            progress = next(epochs(changed, data, snapshot))
         except TrainingError:  # the rates left the finite numbers: a collapse, if there is one
             curve += [1.0 / data.classes] * (study.epochs - len(curve))
             break

@@ -25,12 +25,12 @@ GAIN = 0.005
 BEST = 0.22
 SIZES: dict[Budget, dict[str, Any]] = {
     Budget.SMALL: {
-        **{"seeds": 3, "images": 4000, "tests": 2000, "epochs": 4},
-        "betas": [0.05, 0.15, 0.2, 0.22, 0.26, 0.5],
+        **{"seeds": 3, "images": 640, "tests": 500, "epochs": 3},
+        "betas": [0.05, 0.2, 0.22, 0.26, 0.5],
     },
     Budget.FULL: {
-        **{"seeds": 5, "images": 8000, "tests": 5000, "epochs": 5},
-        "betas": [0.05, 0.1, 0.15, 0.18, 0.2, 0.21, 0.22, 0.23, 0.24, 0.26, 0.3, 0.5],
+        **{"seeds": 5, "images": 1500, "tests": 1000, "epochs": 4},
+        "betas": [0.05, 0.1, 0.15, 0.2, 0.22, 0.26, 0.3, 0.5],
     },
 }
 

@@ -18,8 +18,8 @@ from neuro_eqprop.claims.intervals import hedges_g, student
 
 RULES = ("eqprop", "backprop")
 SIZES = {
-    Budget.SMALL: {"seeds": 3, "images": 4000, "tests": 2000, "epochs": 3},
-    Budget.FULL: {"seeds": 5, "images": 12000, "tests": 5000, "epochs": 4},
+    Budget.SMALL: {"seeds": 3, "images": 2000, "tests": 1000, "epochs": 3},
+    Budget.FULL: {"seeds": 5, "images": 4000, "tests": 2000, "epochs": 3},
 }
 
 

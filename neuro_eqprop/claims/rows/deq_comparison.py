@@ -21,7 +21,7 @@ from neuro_eqprop.claims.intervals import Interval, geometric, student
 WAYS = ("eqprop", "implicit", "bptt", "phantom 1", "phantom 5")
 SIZES = {
     Budget.SMALL: {"seeds": 3, "images": 2000, "tests": 10, "epochs": 2, "rounds": 5},
-    Budget.FULL: {"seeds": 5, "images": 6000, "tests": 10, "epochs": 4, "rounds": 15},
+    Budget.FULL: {"seeds": 5, "images": 2000, "tests": 10, "epochs": 3, "rounds": 8},
 }
 
 

@@ -23,7 +23,7 @@ from neuro_eqprop.claims.intervals import Interval
 
 SIZES: dict[Budget, dict[str, Any]] = {
     Budget.SMALL: {"seeds": 1, "images": 4000, "tests": 500, "epochs": 3, "samples": 16},
-    Budget.FULL: {"seeds": 3, "images": 12000, "tests": 2000, "epochs": 6, "samples": 64},
+    Budget.FULL: {"seeds": 3, "images": 4000, "tests": 1000, "epochs": 4, "samples": 32},
 }
 STUDY = {
     **{"hidden": [256], "batch": 64, "learning_rate": 0.001},

@@ -8,6 +8,7 @@ from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
     Claim,
+    Finding,
     Outcomes,
     Verdict,
     below,
@@ -18,29 +19,33 @@ from neuro_eqprop.claims.design import meanings, over_seeds, sample
 from neuro_eqprop.claims.intervals import student
 
 SIZES = {
-    Budget.SMALL: {"seeds": 3, "images": 1437, "tests": 360, "epochs": 20},
-    Budget.FULL: {"seeds": 5, "images": 1437, "tests": 360, "epochs": 60},
+    Budget.SMALL: {"seeds": 3, "images": 1437, "tests": 360, "epochs": 5},
+    Budget.FULL: {"seeds": 5, "images": 1437, "tests": 360, "epochs": 15},
 }
-VARIANTS: dict[str, dict[str, Any]] = {
-    "autoencoder": {},
+STUDY: dict[str, Any] = {
+    **{"hidden": [32], "batch": 32, "beta": 0.2, "learning_rate": 0.003},
+    **{"free_steps": 12, "nudged_steps": 6},
 }
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """Each variant."""
+    """The autoencoder on the digits."""
     size = SIZES[budget]
-    made: list[Cell] = []
-    for name, variant in VARIANTS.items():
-        told = {**sample(size, "digits"), "epochs": size["epochs"], **variant}
-        made += over_seeds(name, "generative", told, size["seeds"])
-    return tuple(made)
+    told = {**sample(size, "digits"), "study": {**STUDY, "epochs": size["epochs"]}}
+    return over_seeds("autoencoder", "autoencoder", told, size["seeds"])
 
 
 def judge(outcomes: Outcomes) -> Verdict:
-    """The error over variance against the threshold."""
+    """The error of reconstruction: without sampling it can refute the claim, not confirm it."""
     found = student(column(outcomes, "autoencoder", "error"))
-    note = f"The error over variance is {found}."
-    return verdict(below(found, 0.5), found, note)
+    note = (
+        f"A plain equilibrium autoencoder leaves {found} of the variance of test digits. Its "
+        "variational form, with a prior to draw from, is not implemented, so the claim stays open "
+        "where reconstruction works."
+    )
+    worked = below(found, 0.5)
+    finding = Finding.UNDECIDED if worked is Finding.CONFIRMED else worked
+    return verdict(finding, found, note)
 
 
 CLAIM = Claim(
@@ -49,8 +54,9 @@ CLAIM = Claim(
     source="002, without figures; a stretch",
     threshold="reconstruction error of test digits below half of that of their mean",
     method=(
-        "The equilibrium autoencoder on {images} digits, {epochs} epochs, {seeds} seeds; "
-        "squared error of reconstruction over the variance of the pixels."
+        "The network 64-32-64 (tanh, straight output), the samples their own targets, on {images} "
+        "digits, {epochs} epochs, {seeds} seeds; squared error of reconstructed test digits over "
+        "that of the mean digit. Sampling from a prior is not implemented."
     ),
     sizes=SIZES,
     cells=cells,
@@ -58,5 +64,6 @@ CLAIM = Claim(
     meaning=meanings(
         "EqProp can learn to reconstruct.",
         "EqProp did not learn to reconstruct here.",
+        "EqProp can learn to reconstruct; whether it can learn to generate is open.",
     ),
 )

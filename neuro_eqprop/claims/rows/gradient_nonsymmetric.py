@@ -31,7 +31,7 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
         for rule in ("vector-field", "asymmetric"):
             corrected = {**arguments, "rule": rule}
             name = f"{rule}, {nudging}"
-            made += over_seeds(name, "corrected", corrected, size["seeds"], needed=False)
+            made += over_seeds(name, "gradient", corrected, size["seeds"], needed=False)
     return tuple(made)
 
 

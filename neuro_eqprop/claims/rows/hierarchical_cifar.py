@@ -21,19 +21,17 @@ SIZES = {
     Budget.SMALL: {"seeds": 3, "images": 3000, "tests": 2000, "epochs": 3},
     Budget.FULL: {"seeds": 3, "images": 20000, "tests": 10000, "epochs": 6},
 }
-VARIANTS: dict[str, dict[str, Any]] = {
-    "multi-scale": {},
+STUDY: dict[str, Any] = {
+    **{"model": "multiscale", "hidden": [512], "activation": "tanh", "output": "linear"},
+    **{"beta": 0.22, "learning_rate": 0.002, "batch": 64, "free_steps": 15, "nudged_steps": 6},
 }
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """Each variant."""
+    """The multi-scale network (512, 256 and 128 units) on CIFAR-10."""
     size = SIZES[budget]
-    made: list[Cell] = []
-    for name, variant in VARIANTS.items():
-        told = {**sample(size, "cifar10"), "epochs": size["epochs"], **variant}
-        made += over_seeds(name, "cifar", told, size["seeds"])
-    return tuple(made)
+    told = {**sample(size, "cifar10"), "study": {**STUDY, "epochs": size["epochs"]}}
+    return over_seeds("multi-scale", "accuracy", told, size["seeds"])
 
 
 def judge(outcomes: Outcomes) -> Verdict:
@@ -49,8 +47,8 @@ CLAIM = Claim(
     source="001, 002: 50, 60, 65 %",
     threshold="test accuracy above 50 %",
     method=(
-        "The multi-scale network on {images} CIFAR-10 images, {epochs} epochs, {seeds} seeds, "
-        "where the data is present."
+        "The multi-scale network (512, 256 and 128 units) on {images} CIFAR-10 images, {epochs} "
+        "epochs, {seeds} seeds, where the data is present."
     ),
     sizes=SIZES,
     cells=cells,

@@ -20,8 +20,8 @@ from neuro_eqprop.claims.intervals import hedges_g, paired
 
 BEST = (0.8, 0.2, 0.002)
 SIZES = {
-    Budget.SMALL: {"seeds": 3, "images": 1280, "tests": 1000, "epochs": 3},
-    Budget.FULL: {"seeds": 5, "images": 4000, "tests": 2000, "epochs": 3},
+    Budget.SMALL: {"seeds": 2, "images": 320, "tests": 300, "epochs": 3},
+    Budget.FULL: {"seeds": 3, "images": 640, "tests": 500, "epochs": 3},
 }
 
 

@@ -22,7 +22,7 @@ from neuro_eqprop.claims.intervals import Interval, geometric
 BATCHES = (64, 128, 512)
 SIZES: dict[Budget, dict[str, Any]] = {
     Budget.SMALL: {"seeds": 3, "rounds": 5, "times": 3},
-    Budget.FULL: {"seeds": 5, "rounds": 15, "times": 5},
+    Budget.FULL: {"seeds": 5, "rounds": 10, "times": 3},
 }
 
 

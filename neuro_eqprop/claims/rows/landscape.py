@@ -20,11 +20,11 @@ from neuro_eqprop.claims.intervals import student, wilson
 
 SIZES = {
     Budget.SMALL: {
-        **{"seeds": 3, "images": 1437, "tests": 360, "epochs": 10},
+        **{"seeds": 3, "images": 1437, "tests": 360, "epochs": 4},
         **{"samples": 40, "starts": 5, "sweeps": 20, "points": 15},
     },
     Budget.FULL: {
-        **{"seeds": 5, "images": 1437, "tests": 360, "epochs": 30},
+        **{"seeds": 5, "images": 1437, "tests": 360, "epochs": 6},
         **{"samples": 60, "starts": 10, "sweeps": 20, "points": 21},
     },
 }

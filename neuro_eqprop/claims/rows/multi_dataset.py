@@ -30,7 +30,7 @@ def size_of(task: str, budget: Budget) -> dict[str, Any]:
     """The sizes of MNIST, but for the digits, which are few."""
     size = dict(SIZES[budget])
     if task == "digits":
-        epochs = 15 if budget is Budget.SMALL else 30
+        epochs = 8 if budget is Budget.SMALL else 15
         size |= {"images": 1437, "held": 237, "tests": 360, "epochs": epochs}
     return size
 

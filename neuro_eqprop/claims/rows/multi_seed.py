@@ -22,8 +22,8 @@ from neuro_eqprop.claims.design import LOOPED, meanings, over_seeds, percent, sa
 from neuro_eqprop.claims.intervals import deviation, student
 
 SIZES = {
-    Budget.SMALL: {"seeds": 5, "images": 1437, "tests": 360, "epochs": 15, "looped_epochs": 20},
-    Budget.FULL: {"seeds": 8, "images": 1437, "tests": 360, "epochs": 30, "looped_epochs": 40},
+    Budget.SMALL: {"seeds": 4, "images": 1437, "tests": 360, "epochs": 6, "looped_epochs": 6},
+    Budget.FULL: {"seeds": 6, "images": 1437, "tests": 360, "epochs": 10, "looped_epochs": 10},
 }
 
 

@@ -24,8 +24,8 @@ from neuro_eqprop.claims.intervals import hedges_g, paired, student
 MARGIN = 0.005
 RATES = [0.001, 0.003, 0.01, 0.03]
 SIZES = {
-    Budget.SMALL: {"seeds": 3, "images": 6000, "held": 1000, "tests": 2000, "epochs": 5},
-    Budget.FULL: {"seeds": 5, "images": 18000, "held": 3000, "tests": 10000, "epochs": 6},
+    Budget.SMALL: {"seeds": 3, "images": 2000, "held": 500, "tests": 1000, "epochs": 3},
+    Budget.FULL: {"seeds": 5, "images": 4000, "held": 800, "tests": 2000, "epochs": 4},
 }
 
 

@@ -19,8 +19,8 @@ from neuro_eqprop.claims.design import LOOPED, meanings, over_seeds, points, sam
 from neuro_eqprop.claims.intervals import paired, student, wilson
 
 SIZES = {
-    Budget.SMALL: {"seeds": 3, "images": 4000, "tests": 1000, "epochs": 4},
-    Budget.FULL: {"seeds": 5, "images": 12000, "tests": 3000, "epochs": 6},
+    Budget.SMALL: {"seeds": 3, "images": 1000, "tests": 500, "epochs": 3},
+    Budget.FULL: {"seeds": 5, "images": 3000, "tests": 1000, "epochs": 4},
 }
 
 

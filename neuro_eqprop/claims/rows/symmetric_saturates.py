@@ -10,10 +10,12 @@ from neuro_eqprop.claims.claim import (
     Verdict,
     below,
     column,
+    names,
     verdict,
 )
 from neuro_eqprop.claims.design import meanings, over_seeds, percent
 from neuro_eqprop.claims.intervals import student
+from neuro_eqprop.claims.rows import transformer_mnist
 from neuro_eqprop.claims.rows.multi_seed import SIZES, arguments
 
 
@@ -21,15 +23,18 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     """The symmetric looped network; the symmetric transformer beside it."""
     size = SIZES[budget]
     looped = over_seeds("looped", "accuracy", arguments("looped", size), size["seeds"])
-    token = {"attention": "linear", "tokens": 16, "symmetric": True, "dataset": "mnist"}
-    other = over_seeds("transformer", "transformer", token, size["seeds"], needed=False)
-    return looped + other
+    other = transformer_mnist.SIZES[budget]
+    told = transformer_mnist.arguments({"attention": "linear"}, other)
+    return looped + over_seeds("transformer", "accuracy", told, other["seeds"], needed=False)
 
 
 def judge(outcomes: Outcomes) -> Verdict:
     """Accuracy of the symmetric network against the notes' failure."""
     found = student(column(outcomes, "looped", "test_accuracy"))
     note = f"With symmetric weights the looped network reaches {percent(found)} on the digits."
+    if "transformer" in names(outcomes):
+        other = student(column(outcomes, "transformer", "test_accuracy"))
+        note += f" The transformer, symmetric by its energy, reaches {percent(other)} on MNIST."
     return verdict(below(found, 0.15), found, note)
 
 
@@ -40,7 +45,8 @@ CLAIM = Claim(
     threshold="test accuracy below 15 % (chance is 10 %)",
     method=(
         "The looped network of 128 tanh units with a symmetric loop, {images} digits, "
-        "{looped_epochs} epochs, {seeds} seeds."
+        "{looped_epochs} epochs, {seeds} seeds; beside it the transformer of transformer-mnist, "
+        "whose weights are tied."
     ),
     sizes=SIZES,
     cells=cells,

@@ -18,22 +18,20 @@ from neuro_eqprop.claims.design import meanings, over_seeds, percent, sample
 from neuro_eqprop.claims.intervals import student
 
 SIZES = {
-    Budget.SMALL: {"seeds": 3, "images": 6000, "tests": 2000, "epochs": 4},
-    Budget.FULL: {"seeds": 5, "images": 24000, "tests": 10000, "epochs": 6},
+    Budget.SMALL: {"seeds": 3, "images": 2000, "tests": 1000, "epochs": 3},
+    Budget.FULL: {"seeds": 5, "images": 12000, "tests": 3000, "epochs": 6},
 }
-VARIANTS: dict[str, dict[str, Any]] = {
-    "predictive": {},
+STUDY: dict[str, Any] = {
+    **{"model": "predictive", "hidden": [256], "activation": "relu", "output": "linear"},
+    **{"beta": 0.1, "learning_rate": 0.002, "batch": 64, "free_steps": 2, "nudged_steps": 6},
 }
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """Each variant."""
+    """The predictive network on MNIST."""
     size = SIZES[budget]
-    made: list[Cell] = []
-    for name, variant in VARIANTS.items():
-        told = {**sample(size, "mnist"), "epochs": size["epochs"], **variant}
-        made += over_seeds(name, "predictive", told, size["seeds"])
-    return tuple(made)
+    told = {**sample(size, "mnist"), "study": {**STUDY, "epochs": size["epochs"]}}
+    return over_seeds("predictive", "accuracy", told, size["seeds"])
 
 
 def judge(outcomes: Outcomes) -> Verdict:
@@ -48,7 +46,11 @@ CLAIM = Claim(
     statement="The predictive single-phase variant (TPEqProp) stays below 94 %.",
     source="004: below 94 %",
     threshold="test accuracy on MNIST below 94 %",
-    method="The predictive network on {images} MNIST images, {epochs} epochs, {seeds} seeds.",
+    method=(
+        "The predictive network 784-256-10 (relu), one nudged phase against what each layer "
+        "predicts, on {images} MNIST images, {epochs} epochs, {tests} test images, {seeds} seeds. "
+        "The notes' own form has no energy and no rule that follows a gradient; it is not tested."
+    ),
     sizes=SIZES,
     cells=cells,
     judge=judge,

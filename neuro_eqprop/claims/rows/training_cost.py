@@ -19,8 +19,8 @@ from neuro_eqprop.claims.design import LAYERED, LOOPED, meanings, over_seeds, sa
 from neuro_eqprop.claims.intervals import Interval, geometric
 
 SIZES = {
-    Budget.SMALL: {"seeds": 3, "images": 1600, "tests": 10, "rounds": 3},
-    Budget.FULL: {"seeds": 5, "images": 4000, "tests": 10, "rounds": 5},
+    Budget.SMALL: {"seeds": 3, "images": 640, "tests": 10, "rounds": 3},
+    Budget.FULL: {"seeds": 5, "images": 1280, "tests": 10, "rounds": 3},
 }
 
 
