@@ -206,7 +206,7 @@ def test_the_outcome_in_words(tmp_path: Path) -> None:
     ("words", "code", "sentence"),
     [
         (("--on", "snntorch"), 1, "snntorch cannot learn: its neurons have no synapses"),
-        (("--on", "emulater"), 2, "unknown simulator that learns 'emulater'; known: emulator"),
+        (("--on", "emulat"), 2, "unknown simulator that learns 'emulat'; known: emulator"),
         (("--code", "bernoulli"), 1, "cannot learn: no synapse has a trace"),
         (("--code", "nothing"), 2, "unknown code 'nothing'"),
         (("--code", "rate", "--engine", "--batch", "2"), 1, "use a batch of 1"),

@@ -169,7 +169,7 @@ def test_an_operator_comes_back_from_its_text(case: Case) -> None:
     ("told", "reason"),
     [
         ("magic", "unknown to this version"),
-        ({"operator": "conv2d", "kernal": 3}, "no setting"),
+        ({"operator": "conv2d", "colour": 3}, "no setting"),
         ({"kernel": 3}, "unknown to this version"),
     ],
 )

@@ -277,5 +277,5 @@ def test_simulators_that_cannot_learn_say_why(name: str, words: str) -> None:
 
 def test_an_unknown_learner_is_named() -> None:
     assert {"reference", "emulator"} <= set(able())
-    with pytest.raises(ValueError, match="unknown simulator that learns 'emulater'; known: emul"):
-        load_learner("emulater")
+    with pytest.raises(ValueError, match="unknown simulator that learns 'emulat'; known: emul"):
+        load_learner("emulat")
