@@ -18,7 +18,6 @@ from neuro_eqprop.backends.learning import (
     load_learner,
     nobody,
 )
-from neuro_eqprop.backends.reference_learning import arrive
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.schedules import Phase
 from neuro_eqprop.spiking.flaws import Flaws
@@ -280,13 +279,3 @@ def test_an_unknown_learner_is_named() -> None:
     assert {"reference", "emulator"} <= set(able())
     with pytest.raises(ValueError, match="unknown simulator that learns 'emulater'; known: emul"):
         load_learner("emulater")
-
-
-@pytest.mark.parametrize("targets", [1, 2])
-def test_what_arrives_is_added_source_by_source(targets: int) -> None:
-    weight = np.random.default_rng(0).normal(size=(targets, 200))
-    total = np.zeros(targets)
-    for column in weight.T:
-        total = total + column
-    found = arrive(np.zeros(targets), weight, np.ones(200))
-    np.testing.assert_array_equal(found, total)
