@@ -130,7 +130,8 @@ def arrive(total: Array, weight: Array, message: Array) -> Array:
     """total + weight @ message, source by source in their order, which fixes the last digits."""
     sources = np.flatnonzero(message)
     brought = (weight[:, sources] * message[sources]).T
-    return np.asarray(np.add.reduce(np.concatenate([total[None], brought]), axis=0))
+    # A reduction would pair terms up where there is but one target.
+    return np.asarray(np.add.accumulate(np.concatenate([total[None], brought]), axis=0)[-1])
 
 
 @dataclass(slots=True)
