@@ -59,7 +59,7 @@ def teach(args: Namespace, inference: Workload, *, steps: int, code: str) -> Tau
         entry=opened.model.network.input.name,
         bits=args.bits or 8,
         lessons=found.lessons,
-        coding=code,
+        coding=found.code.value,
         dense_macs=inference.dense_macs,
     )
     return Taught(load, "", args.presentations or found.presentations, found.note)

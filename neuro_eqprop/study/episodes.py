@@ -19,7 +19,8 @@ from neuro_eqprop.spiking.plasticity import (
     episode,
 )
 from neuro_eqprop.spiking.sprout import Sprout, lessons_of, sprout
-from neuro_eqprop.study.folder import Run
+from neuro_eqprop.study import lessons
+from neuro_eqprop.study.folder import STUDY, Run
 
 DT = 1e-3
 """Seconds a step stands for; counts do not depend on it."""
@@ -62,6 +63,15 @@ def phases(run: Run, code: Code, steps: int) -> Rule:
     return Rule(schedule, TAU)
 
 
+def taught_by(run: Run, coding: Coding, *, steps: int, limit: float) -> tuple[Sprout, int]:
+    """How lessons go, and how many the training has: as the run learned on a chip, if it did."""
+    samples, epochs = len(run.data.train), run.study.epochs
+    if not lessons.learned_here(run.path):
+        return Sprout(coding, phases(run, coding.code, steps), limit, DT), samples * epochs
+    study, learning = lessons.read(run.path / STUDY)
+    return learning.sprout(study), (learning.samples or samples) * epochs
+
+
 def unbound(network: Network) -> tuple[Network, str]:
     """The network without spectral bounds, which a host would keep, and the note that says so."""
     bounded = [c.name for c in network.connections if c.bound is not None]
@@ -77,14 +87,13 @@ def count_lessons(
     network, note = unbound(run.model.network)
     params = {name: value.astype(np.float64) for name, value in run.model.params.items()}
     largest = max(float(np.abs(value).max(initial=0.0)) for value in params.values())
-    coding, train = Coding(code), run.data.train
-    rule = phases(run, code, steps)
-    plastic = sprout(network, params, Sprout(coding, rule, max(4.0, 2 * largest), DT))
-    lessons = min(samples, len(train))
-    split = train.take(slice(0, lessons))
+    train = run.data.train
+    how, whole = taught_by(run, Coding(code), steps=steps, limit=max(4.0, 2 * largest))
+    plastic = sprout(network, params, how)
+    count = min(samples, len(train))
+    split = train.take(slice(0, count))
     target = one_hot(split.y, run.data.classes)
-    stimulus = lessons_of(network, split.x, target, coding)
-    course = Lessons(stimulus, np.full(lessons, run.study.learning_rate))
+    stimulus = lessons_of(network, split.x, target, how.coding)
+    course = Lessons(stimulus, np.full(count, run.study.learning_rate))
     learned = load_learner("emulator").learn(plastic, course, synapses=NO_SYNAPSES, watch=watch)
-    whole = len(train) * run.study.epochs
-    return CountedLessons(plastic, learned, lessons, code, whole, note)
+    return CountedLessons(plastic, learned, count, how.coding.code, whole, note)

@@ -221,3 +221,17 @@ def test_profiles_name_what_learning_is_charged_for(capsys: pytest.CaptureFixtur
     shown = " ".join(capsys.readouterr().out.split())
     assert "what learning is charged for" in shown
     assert "energy.trace_update: unknown" in shown
+
+
+def test_a_run_that_learned_on_a_chip_is_counted_as_it_learned(tmp_path: Path) -> None:
+    from neuro_eqprop.study import lessons as settings
+
+    net = layered(64, (4,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
+    study = Study(hidden=(4,), nudging="centered", epochs=3, batch=1)
+    made = make_run(tmp_path / "chip", net, study)
+    learning = settings.Learning(code="rate", free=5, settle=4, window=3, samples=20)
+    (made.path / "study.toml").write_text(settings.write(study, learning))
+    found = count_lessons(open_run(made.path), samples=2, steps=8, code=Code.GRADED, watch=nothing)
+    assert found.code is Code.RATE
+    assert found.presentations == 60
+    assert [phase.steps for phase in found.plastic.rule.schedule] == [5, 7, 7]
