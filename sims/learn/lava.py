@@ -252,9 +252,9 @@ point from their mode that follows Lava's engine), and of a weight from its mirr
 
 Images in a second: Lava from its first lesson to its last, without its start, and the emulator
 just before and after that on the same machine, which was busy with other work (load {load:.0f} on
-two cores). Lava has a dozen processes to compete with and the emulator one, so that on such a
-machine the last column tells more: the same ratio in seconds of the processor, Lava's start
-included.
+two cores). Lava has a dozen processes to compete with and the emulator one, which on such a machine
+is in Lava's favour. The last column is the ratio in seconds of the processor, which is in the
+emulator's: Lava's start is in it, and what its processes burn while they wait for each other.
 
 | code | Lava | emulator, batch 1 | ratio | ratio of processor time |
 |---|---|---|---|---|
