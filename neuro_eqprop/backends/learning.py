@@ -87,7 +87,6 @@ LEARNERS: Mapping[str, tuple[str, str]] = {
 """A learner is there as soon as its module is."""
 
 CANNOT: Mapping[str, str] = {
-    "lava": "its processes run the step here but not yet the rule",
     "brian2-biology": "its neurons run in continuous time, and the rule is defined by steps",
     "snntorch": "its neurons have no synapses that change, only weights that torch trains",
     "rate": "rates learn by `neuro-eqprop train`",
