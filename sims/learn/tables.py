@@ -141,9 +141,9 @@ def cosines() -> list[str]:
 def compared(options: dict[str, str], seeds: tuple[int, ...] = SEEDS) -> list[str]:
     """A row for each, with the accuracies of all seeds; the first is what others are held to."""
     rows = [
-        "| learned with | batch | test %, seeds 0, 1, ... | mean | apart | images/s "
+        "| learned with | batch | test %, seeds 0, 1, ... | mean | apart "
         "| command (with `--out RUN --seed N`) |",
-        "|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|",
     ]
     base = None
     for name, words in options.items():
@@ -152,10 +152,9 @@ def compared(options: dict[str, str], seeds: tuple[int, ...] = SEEDS) -> list[st
         mean = float(np.mean(found))
         base = mean if base is None else base
         each = " ".join(f"{accuracy:.2f}" for accuracy in found)
-        speed = np.median([one["images_per_second"] for one in told])
         rows.append(
             f"| {name} | {told[0]['batch']} | {each} | {mean:.2f} | {mean - base:+.2f} | "
-            f"{speed:.0f} | `neuro-eqprop learn {words}` |"
+            f"`neuro-eqprop learn {words}` |"
         )
         print(rows[-1], flush=True)
     return rows
