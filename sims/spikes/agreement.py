@@ -91,7 +91,7 @@ def page(rows: list[Row], networks: int, steps: int) -> str:
             f"{networks} random recurrent networks (spiking, graded and mixed, with delays,",
             f"decays, both resets and gains of beta), each over {steps} steps of three phases,",
             "against the reference: every spike or message equal, voltages, states and drives",
-            "within 1e-12, and in fixed point also what did not fit 24 bits. Each network has in",
+            "within 1e-12, and in fixed point also what did not fit 24 bits. As drawn, each has in",
             "every spiking population a unit that fires always and one that meets its threshold",
             "exactly.",
             "",
