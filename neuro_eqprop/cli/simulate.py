@@ -30,6 +30,7 @@ def options(parser: ArgumentParser) -> None:
         "also, for example hidden:voltage, 'hidden->output:hebbian', 'hidden->output[3,17]:hebbian'"
     )
     add("--record", action="append", default=[], metavar="WHAT:VARIABLE", help=told)
+    add("--bits", type=positive_int, help="of integer weights, in fixed point")
     add("--force", action="store_true", help="replace the trace file")
     code_options(parser)
     parser.set_defaults(code=None)
@@ -50,6 +51,7 @@ def run(args: Namespace) -> Json:
         code=code,
         phases=args.phases,
         record=tuple(args.record),
+        bits=args.bits,
     )
     with bar(f"on {args.on}", args.samples) as advance:
         return simulate(

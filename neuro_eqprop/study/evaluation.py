@@ -74,14 +74,16 @@ def spiking(run: Run, coding: Coding, nudged: bool) -> tuple[SpikingNetwork, dic
     return lower(run.model.network, params, dt=DT, coding=coding, nudged=nudged), params
 
 
-def rounded(run: Run, coding: Coding, bits: int) -> tuple[SpikingNetwork, dict[str, Array]]:
+def rounded(
+    run: Run, coding: Coding, bits: int, *, nudged: bool = False
+) -> tuple[SpikingNetwork, dict[str, Array]]:
     """The run's network in fixed point; the input weights of the host have so many bits too."""
     rounding, params = Rounding(bits), dict(run.model.params)
     for connection in run.model.network.connections:
         exact = params[connection.name].astype(np.float64)
         params[connection.name] = round_weight(exact, rounding, finest=coding.grid).weight
     model = replace(run.model, params=params)
-    network, params = spiking(replace(run, model=model), coding, False)
+    network, params = spiking(replace(run, model=model), coding, nudged)
     return quantise(network, rounding)[0], params
 
 

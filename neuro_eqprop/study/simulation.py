@@ -22,7 +22,7 @@ from neuro_eqprop.rate.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import Schedule, free_only, tail, three_phase
 from neuro_eqprop.solve import Damped
 from neuro_eqprop.spiking.lower import Code, Coding, stimulate
-from neuro_eqprop.study.evaluation import Watch, samples_of, spiking
+from neuro_eqprop.study.evaluation import Watch, rounded, samples_of, spiking
 from neuro_eqprop.study.folder import MODEL, Run
 from neuro_eqprop.study.surroundings import versions
 from neuro_eqprop.synapses import Synapse
@@ -43,6 +43,8 @@ class Simulation:
     phases: bool
     """Whether nudged phases follow the free one."""
     record: tuple[str, ...]
+    bits: int | None = None
+    """Of weights in fixed point; none for floating point."""
 
 
 Tell = Callable[[Plan], None]
@@ -85,6 +87,8 @@ def simulate(
     """Record a trace; what `simulate --json` shows."""
     if simulation.on != "rate" and simulation.on not in BACKENDS:
         raise UnknownNameError("backend", simulation.on, ("rate", *BACKENDS))
+    if simulation.on == "rate" and simulation.bits is not None:
+        raise ValueError("rates have no bits; run spikes in fixed point with --on emulator")
     began, schedule = time.perf_counter(), schedule_of(simulation, run.study.beta)
     make = plan_rates if simulation.on == "rate" else plan_spikes
     plan, work = make(run, simulation, schedule)
@@ -96,6 +100,7 @@ def simulate(
         "traces": str(path),
         "on": simulation.on,
         "code": None if simulation.on == "rate" else simulation.code.value,
+        "bits": simulation.bits,
         "samples": simulation.samples,
         "steps": simulation.steps,
         "phases": [phase.name for phase in schedule],
@@ -172,7 +177,10 @@ class Counted:
 def plan_spikes(run: Run, simulation: Simulation, schedule: Schedule) -> tuple[Plan, Work]:
     """The samples as spikes, on a simulator."""
     coding, backend = Coding(simulation.code), load(simulation.on)
-    network, params = spiking(run, coding, simulation.phases)
+    if simulation.bits is None:
+        network, params = spiking(run, coding, simulation.phases)
+    else:
+        network, params = rounded(run, coding, simulation.bits, nudged=simulation.phases)
     held = {projection.name: projection.weight for projection in network.projections}
     names = [connection.name for connection in run.model.network.connections]
     plan = plan_of(
