@@ -13,7 +13,8 @@ the contrast of the schedule, the update is dW = sum over phases and samples of 
     cosine = <dW_a, dW_b> / (|dW_a| |dW_b|)
     sign_agreement = share of equal signs among the synapses where |dW_a| > `FAINT` max |dW_a|
 
-Both are nothing where they would divide by zero.
+Both are nothing where they would divide by zero. Of two runs that changed their weights, the same
+for the changes that they made.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ class Agreement:
     pooled: tuple[tuple[str, Distance], ...]
     """By phase, over the units of all layers."""
     connections: tuple[UpdateAgreement, ...]
+    learned: tuple[UpdateAgreement, ...] = ()
+    """Of connections whose weights both runs changed, the changes they made."""
 
 
 def compare(a: Trace, b: Trace) -> Agreement:
@@ -96,7 +99,7 @@ def compare(a: Trace, b: Trace) -> Agreement:
             layers.append(LayerAgreement(layer, phase, distance(*both), *settled))
     pooled = tuple((phase, pool([rates[n, phase] for n in a.kinds])) for phase in phases)
     updates = compare_updates(a, b) if learns(a.schedule) else ()
-    return Agreement(len(a.index), tuple(layers), pooled, updates)
+    return Agreement(len(a.index), tuple(layers), pooled, updates, compare_learned(a, b))
 
 
 def check(a: Trace, b: Trace) -> None:
@@ -184,13 +187,30 @@ def update(trace: Trace, connection: str) -> Array:
 
 def compare_updates(a: Trace, b: Trace) -> tuple[UpdateAgreement, ...]:
     """The updates of every connection that both traces know."""
+    return tuple(
+        alike(connection, update(a, connection), update(b, connection))
+        for connection in a.connections
+        if connection in b.connections
+    )
+
+
+def compare_learned(a: Trace, b: Trace) -> tuple[UpdateAgreement, ...]:
+    """The changes of every connection whose weights both runs changed."""
     found: list[UpdateAgreement] = []
-    for connection in a.connections:
-        if connection in b.connections:
-            one, other = update(a, connection), update(b, connection)
-            loud = np.abs(one) > FAINT * np.abs(one).max(initial=0.0)
-            signs = np.sign(one[loud]) == np.sign(other[loud])
-            angle = cosine(one, other)
-            share = float(signs.mean()) if signs.size and angle is not None else None
-            found.append(UpdateAgreement(connection, angle, share))
+    for name, mine in a.weights.items():
+        other = b.weights.get(name)
+        if mine.after is None or other is None or other.after is None:
+            continue
+        if mine.before.shape != other.before.shape:
+            raise MismatchError(f"{name!r} has weights of other shapes in the two traces")
+        found.append(alike(name, mine.after - mine.before, other.after - other.before))
     return tuple(found)
+
+
+def alike(connection: str, one: Array, other: Array) -> UpdateAgreement:
+    """How alike two changes of the weights of a connection are."""
+    loud = np.abs(one) > FAINT * np.abs(one).max(initial=0.0)
+    signs = np.sign(one[loud]) == np.sign(other[loud])
+    angle = cosine(one, other)
+    share = float(signs.mean()) if signs.size and angle is not None else None
+    return UpdateAgreement(connection, angle, share)

@@ -37,7 +37,8 @@ def simulator() -> ModuleType:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            brian2 = import_module("brian2")
+            with hidden("matplotlib", "pylab"):
+                brian2 = import_module("brian2")
         except ImportError as error:
             raise BackendError(
                 f"Brian2 cannot be imported ({error}); install it with: pip install brian2"
@@ -49,6 +50,22 @@ def simulator() -> ModuleType:
         signal.signal(signal.SIGINT, interrupt)
     forget_logs(brian2)
     return brian2
+
+
+@contextmanager
+def hidden(*names: str) -> Iterator[None]:
+    """Modules that cannot be imported for a while, unless they were before.
+
+    Where there is matplotlib, Brian2 would load all of it, and that writes a cache of its fonts.
+    """
+    unseen = [name for name in names if name not in sys.modules]
+    for name in unseen:
+        sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        for name in unseen:
+            del sys.modules[name]
 
 
 def forget_logs(brian2: ModuleType) -> None:

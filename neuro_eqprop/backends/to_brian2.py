@@ -69,11 +69,13 @@ class Brian2:
 
 
 def values_per_sample(network: SpikingNetwork, schedule: Schedule, record: Record) -> int:
-    """Synapses plus recorded values of one sample."""
-    recorded = [*record.spikes, *(name for name, _ in record.signals)]
+    """Synapses plus recorded values of one sample; of spikes as many as are likely."""
     steps = sum(phase.steps for phase in schedule)
     synapses = sum(int(projection.fan_out.sum()) for projection in network.projections)
-    return 1 + synapses + steps * sum(network[name].size for name in recorded)
+    values = steps * sum(network[name].size for name, _ in record.signals)
+    # Each chunk of samples is built anew, which costs more than its spikes do.
+    spikes = steps * sum(network[name].size for name in record.spikes) // 16
+    return 1 + synapses + values + spikes
 
 
 def joined(parts: list[Result]) -> Result:
@@ -126,7 +128,10 @@ def render(
         for name, group in groups.items()
     }
     spikes = {
-        name: brian2.SpikeMonitor(groups[name], variables=[message(network[name])])
+        # Of a binary spike that it was sent says all.
+        name: brian2.SpikeMonitor(
+            groups[name], variables=["q"] if isinstance(network[name].neuron, Graded) else None
+        )
         for name in record.spikes
     }
     signals = {
@@ -212,34 +217,47 @@ def measured(rendering: Rendering, samples: int, schedule: Schedule) -> Result:
     result: tuple[dict[str, Ints], dict[str, Array], dict[str, Array]] = ({}, {}, {})
     windows = np.array([float(phase.window) for phase in schedule])[:, None]
 
-    def by_sample(values: Handle) -> Array:
+    def phases(values: Handle) -> Array:
         shaped = np.asarray(values[:]).reshape(len(schedule), samples, -1)
         return np.ascontiguousarray(shaped.transpose(1, 0, 2))
 
     for name, monitor in rendering.ends.items():
-        result[0][name] = by_sample(monitor.messages).astype(np.int64)
-        result[1][name] = by_sample(monitor.sum_firing) / windows
-        result[2][name] = by_sample(monitor.sum_drive) / windows
+        result[0][name] = phases(monitor.messages).astype(np.int64)
+        result[1][name] = phases(monitor.sum_firing) / windows
+        result[2][name] = phases(monitor.sum_drive) / windows
     return Result(*result)
 
 
 def recorded(rendering: Rendering, network: SpikingNetwork, samples: int) -> Iterator[Recording]:
     """The recordings, sample by sample."""
     steps = round(float(rendering.seconds) / network.dt)
-    spikes: dict[str, Array] = {}
-    for name, monitor in rendering.spikes.items():
-        size = network[name].size
-        raster = np.zeros((samples, steps, size))
-        sample, unit = np.divmod(np.asarray(monitor.i[:]), size)
-        at = np.rint(np.asarray(monitor.t_[:]) / network.dt).astype(np.int64)
-        raster[sample, at, unit] = np.asarray(getattr(monitor, message(network[name]))[:])
-        spikes[name] = raster
+    events = {
+        name: by_sample(monitor, network[name], samples=samples, dt=network.dt)
+        for name, monitor in rendering.spikes.items()
+    }
     signals = {
         key: np.asarray(getattr(monitor, NAMES[key[1]])).reshape(samples, -1, steps)
         for key, monitor in rendering.signals.items()
     }
     for k in range(samples):
-        yield Recording(
-            {name: raster[k] for name, raster in spikes.items()},
-            {key: array[k].T.copy() for key, array in signals.items()},
-        )
+        spikes: dict[str, Array] = {}
+        for name, parts in events.items():
+            step, unit, value = parts[k]
+            spikes[name] = np.zeros((steps, network[name].size))
+            spikes[name][step, unit] = value
+        yield Recording(spikes, {key: array[k].T.copy() for key, array in signals.items()})
+
+
+def by_sample(
+    monitor: Handle, population: Population, *, samples: int, dt: float
+) -> list[tuple[Ints, Ints, Array | float]]:
+    """Step, unit and payload of the events of each sample."""
+    sample, unit = np.divmod(np.asarray(monitor.i[:], dtype=np.int64), population.size)
+    order = np.argsort(sample, kind="stable")
+    cuts = np.searchsorted(sample[order], np.arange(1, samples))
+    step = np.rint(np.asarray(monitor.t_[:])[order] / dt).astype(np.int64)
+    both = zip(np.split(step, cuts), np.split(unit[order], cuts), strict=True)
+    if not isinstance(population.neuron, Graded):
+        return [(at, which, 1.0) for at, which in both]
+    sent = np.split(np.asarray(monitor.q[:], dtype=np.float64)[order], cuts)
+    return [(at, which, value) for (at, which), value in zip(both, sent, strict=True)]

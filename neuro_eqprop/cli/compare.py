@@ -50,6 +50,7 @@ def as_json(agreement: Agreement) -> Json:
         "layers": layers,
         "pooled": [{"phase": phase, **asdict(each)} for phase, each in agreement.pooled],
         "connections": [asdict(each) for each in agreement.connections],
+        "learned": [asdict(each) for each in agreement.learned],
     }
 
 
@@ -74,8 +75,17 @@ def show(outcome: Json, console: Console) -> None:
     if not outcome["connections"]:
         console.print("no nudged phases, so no Hebbian updates (`simulate --phases` runs them)")
         return
-    updates = Table("connection", "cosine of updates", "same sign")
-    for each in outcome["connections"]:
+    show_updates("cosine of updates", outcome["connections"], console)
+    if outcome["learned"]:
+        show_updates("cosine of the changes made", outcome["learned"], console)
+
+
+def show_updates(title: str, found: list[Json], console: Console) -> None:
+    """A row for each connection."""
+    from rich.table import Table
+
+    updates = Table("connection", title, "same sign")
+    for each in found:
         share = "-" if each["sign_agreement"] is None else percent(each["sign_agreement"])
         updates.add_row(escape(each["connection"]), number(each["cosine"]), share)
     console.print(updates)

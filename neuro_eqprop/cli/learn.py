@@ -93,6 +93,9 @@ def options(parser: ArgumentParser) -> None:
     add("--mismatch", type=fraction, help="of thresholds, as a part of them")
     add("--asymmetric", action="store_true", help="both directions are rounded on their own")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="any setting of a study")
+    add("--traces", type=Path, metavar="FILE.h5", help="the story of synapses in the first lessons")
+    add("--record", action="append", metavar="WORD", help="source->target[row,column]:hebbian")
+    add("--watched", type=positive_int, default=50, help="lessons in the trace")
     add("--resume", action="store_true", help="go on where the run in --out was left")
     add("--force", action="store_true", help="replace a run that --out already holds")
 
@@ -134,7 +137,7 @@ def changes(args: Namespace) -> dict[str, object]:
 def run(args: Namespace) -> Json:
     """Learn and write the run."""
     from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.study.learning import prepare, run_learning
+    from neuro_eqprop.study.learning import prepare, run_learning, watch_synapses
 
     study, learning = chosen(args)
     task = prepare(study, learning)
@@ -155,6 +158,12 @@ def run(args: Namespace) -> Json:
             watch=lambda more: advance(more, word),
             told=told,
         )
+    if args.traces:
+        words = args.record or ["hidden->output:hebbian"]
+        watch_synapses(
+            study, learning, args.traces, words=words, lessons_=args.watched, force=args.force
+        )
+        outcome["traces"] = str(args.traces)
     for warning in outcome["warnings"]:
         sys.stderr.write(f"neuro-eqprop learn: warning: {warning}\n")
     return outcome

@@ -37,6 +37,7 @@ def options(parser: ArgumentParser) -> None:
         "also, for example hidden:voltage, 'hidden->output:hebbian', 'hidden->output[3,17]:hebbian'"
     )
     add("--record", action="append", default=[], metavar="WHAT:VARIABLE", help=told)
+    add("--bits", type=positive_int, help="of integer weights, in fixed point")
     add("--force", action="store_true", help="replace the trace file")
     code_options(parser)
     input_option(parser)
@@ -59,6 +60,7 @@ def run(args: Namespace) -> Json:
         phases=args.phases,
         record=tuple(args.record),
         entry=entry_named(args.input),
+        bits=args.bits,
     )
     with bar(f"on {args.on}", args.samples) as advance:
         return simulate(

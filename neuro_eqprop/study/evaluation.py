@@ -95,7 +95,7 @@ def spiking(
 
 
 def rounded(
-    run: Run, coding: Coding, bits: int, entry: Entry = Entry.CURRENT
+    run: Run, coding: Coding, bits: int, entry: Entry = Entry.CURRENT, *, nudged: bool = False
 ) -> tuple[SpikingNetwork, dict[str, Array]]:
     """The run's network in fixed point; the input weights of the host have so many bits too."""
     rounding, params = Rounding(bits), dict(run.model.params)
@@ -103,7 +103,7 @@ def rounded(
         exact = params[connection.name].astype(np.float64)
         params[connection.name] = round_weight(exact, rounding, finest=coding.grid).weight
     model = replace(run.model, params=params)
-    network, params = spiking(replace(run, model=model), coding, False, entry)
+    network, params = spiking(replace(run, model=model), coding, nudged, entry)
     return quantise(network, rounding)[0], params
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from neuro_eqprop.spiking.sprout import (
 )
 from neuro_eqprop.study import folder, lessons
 from neuro_eqprop.study.evaluation import equilibria
+from neuro_eqprop.study.learning_trace import Watched, record_learning
 from neuro_eqprop.study.lessons import RATES, Learning
 from neuro_eqprop.study.rate_learning import (
     Direction,
@@ -274,6 +275,34 @@ def rate_epoch(
     for layer in task.network.moving:
         weights[f"always->{layer.name}"] = learned.params[layer.name].reshape(-1, 1)
     return weights, learned.drive
+
+
+def watch_synapses(
+    study: Study,
+    learning: Learning,
+    path: Path,
+    *,
+    words: Sequence[str],
+    lessons_: int,
+    force: bool,
+) -> None:
+    """Record chosen synapses through the first lessons of a run, which repeats them exactly."""
+    if learning.on == RATES:
+        raise ValueError("rates have no synapses to watch; use --on emulator")
+    task = prepare(study, learning)
+    rows = task.order(0)[:lessons_]
+    x, y = task.train.x[rows], task.train.y[rows]
+    stimulus = lessons_of(task.network, x, one_hot(y, task.data.classes), learning.coding)
+    course = Lessons(stimulus, rates_of(task, 0, len(task.order(0)))[: len(rows)])
+    record_learning(
+        path,
+        task.network,
+        made(task),
+        course,
+        load_learner(learning.on),
+        watched=Watched(rows, y, words, study.seed),
+        overwrite=force,
+    )
 
 
 def events(learned: Learned) -> dict[str, Any]:

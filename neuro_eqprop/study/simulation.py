@@ -25,7 +25,7 @@ from neuro_eqprop.solve import Damped
 from neuro_eqprop.spiking.entry import Entry, enter, outer
 from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lower import Code, Coding
-from neuro_eqprop.study.evaluation import Watch, samples_of, spiking
+from neuro_eqprop.study.evaluation import Watch, rounded, samples_of, spiking
 from neuro_eqprop.study.folder import MODEL, Run
 from neuro_eqprop.study.surroundings import versions
 from neuro_eqprop.synapses import Synapse
@@ -48,6 +48,8 @@ class Simulation:
     record: tuple[str, ...]
     entry: Entry = Entry.CURRENT
     """How data enter; the populations that bring them are counted, but not part of the trace."""
+    bits: int | None = None
+    """Of weights in fixed point; none for floating point."""
 
 
 Tell = Callable[[Plan], None]
@@ -90,6 +92,8 @@ def simulate(
     """Record a trace; what `simulate --json` shows."""
     if simulation.on != "rate" and simulation.on not in BACKENDS:
         raise UnknownNameError("backend", simulation.on, ("rate", *BACKENDS))
+    if simulation.on == "rate" and simulation.bits is not None:
+        raise ValueError("rates have no bits; run spikes in fixed point with --on emulator")
     began, schedule = time.perf_counter(), schedule_of(simulation, run.study.beta)
     make = plan_rates if simulation.on == "rate" else plan_spikes
     plan, work = make(run, simulation, schedule)
@@ -101,6 +105,7 @@ def simulate(
         "traces": str(path),
         "on": simulation.on,
         "code": None if simulation.on == "rate" else simulation.code.value,
+        "bits": simulation.bits,
         "samples": simulation.samples,
         "steps": simulation.steps,
         "phases": [phase.name for phase in schedule],
@@ -193,7 +198,10 @@ def dense(network: Network) -> list[str]:
 def plan_spikes(run: Run, simulation: Simulation, schedule: Schedule) -> tuple[Plan, Work]:
     """The samples as spikes, on a simulator."""
     coding, backend, entry = Coding(simulation.code), load(simulation.on), simulation.entry
-    network, params = spiking(run, coding, simulation.phases, entry)
+    if simulation.bits is None:
+        network, params = spiking(run, coding, simulation.phases, entry)
+    else:
+        network, params = rounded(run, coding, simulation.bits, entry, nudged=simulation.phases)
     held: dict[str, Array] = {}
     for projection in network.projections:
         held.setdefault(projection.name, projection.weight)

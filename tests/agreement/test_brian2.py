@@ -136,8 +136,10 @@ def test_chunks_of_samples_change_nothing(name: str) -> None:
 
 def test_values_of_a_sample_are_counted() -> None:
     case = NAMED["self-projection"]
-    # Three weights other than zero; spikes, voltage and drive of two neurons for 32 steps.
-    assert values_per_sample(case.network, case.schedule, case.record) == 1 + 3 + 3 * 2 * 32
+    # Three weights other than zero; voltage and drive of two neurons for 32 steps, a spike of
+    # each in every sixteenth of them.
+    found = values_per_sample(case.network, case.schedule, case.record)
+    assert found == 1 + 3 + 2 * 2 * 32 + 2 * 32 // 16
     assert values_per_sample(case.network, case.schedule, NOTHING) == 1 + 3
 
 

@@ -17,6 +17,7 @@ from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.networks import Connection, Layer, Network, Role
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import free_only
+from neuro_eqprop.synapses import Weights
 from neuro_eqprop.traces import Kind, Origin, Trace
 
 
@@ -151,3 +152,17 @@ def test_command_tells_a_foreign_file(tmp_path: Path, capsys: pytest.CaptureFixt
     (tmp_path / "a.h5").write_text("no")
     assert main(["compare", str(tmp_path / "a.h5"), str(tmp_path / "b.h5")]) == 1
     assert "is no HDF5 file" in capsys.readouterr().err
+
+
+def test_changes_that_were_made_are_compared(episode: dict[str, Trace]) -> None:
+    spikes = episode["spikes"]
+    before = spikes.weights["hidden->output"].before
+    step = np.ones_like(before)
+    one = replace(spikes, weights={"hidden->output": Weights(before, before + step)})
+    step[0] = -1.0
+    other = replace(spikes, weights={"hidden->output": Weights(before, before + 0.5 * step)})
+    (learned,) = compare(one, other).learned
+    assert learned.connection == "hidden->output"
+    assert learned.cosine == pytest.approx(0.8)
+    assert learned.sign_agreement == pytest.approx(0.9)
+    assert compare(spikes, one).learned == ()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuro_eqprop.analysis.compare import update
+from neuro_eqprop.analysis.compare import compare, update
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.files.tracefile import TraceError, read
@@ -98,6 +98,18 @@ def test_more_is_recorded_when_asked(run: Run, tmp_path: Path) -> None:
     assert told["recorded"] == ["hidden:spikes", "hidden:voltage", "output:drive", "output:spikes"]
     assert trace.signals["hidden", "voltage"].shape == (5 * 120, 16)
     assert trace.signals["output", "drive"].shape == (5 * 120, 10)
+
+
+def test_float_is_compared_with_fixed_point(run: Run, tmp_path: Path) -> None:
+    asked = replace(ASKED, code=Code.GRADED)
+    record(run, tmp_path / "float.h5", asked)
+    told = record(run, tmp_path / "fixed.h5", replace(asked, bits=8))
+    assert told["bits"] == 8
+    found = compare(read(tmp_path / "float.h5"), read(tmp_path / "fixed.h5"))
+    assert 0.0 < max(each.distance.rmse for each in found.layers) < 0.02
+    assert all(each.cosine is not None and each.cosine > 0.95 for each in found.connections)
+    with pytest.raises(ValueError, match="rates have no bits"):
+        record(run, tmp_path / "none.h5", replace(asked, on="rate", bits=8))
 
 
 @pytest.mark.parametrize("on", ["rate", "reference"])

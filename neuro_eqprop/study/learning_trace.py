@@ -1,0 +1,123 @@
+"""The story of chosen synapses while they learn on a chip, as a trace file.
+
+A simulator tells both traces, tag and weight at the end of every step, in its own numbers. A trace
+file has them in those of `neuro_eqprop.synapses`: with Q the trace of a unit that always fires (one
+in real numbers), pre and post are divided by Q, and a tag by gap M Q^2; the engine's by what a
+window of such traces leaves in it. The commit, a step of its own here, belongs to the last step of
+a lesson there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.backends.base import kinds
+from neuro_eqprop.backends.learning import Learned, Learner, Synapses, nobody
+from neuro_eqprop.files.tracefile import Writer
+from neuro_eqprop.networks import Network
+from neuro_eqprop.spiking.plasticity import COMMIT, Engine, Lessons, PlasticNetwork
+from neuro_eqprop.study.simulation import origin_of
+from neuro_eqprop.synapses import Story, Synapse
+from neuro_eqprop.traces import Counts, Plan, Record, Recording, choose
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Lessons to be watched: their places in the data set, their labels, the words that choose."""
+
+    index: Ints
+    label: Ints
+    words: Sequence[str]
+    seed: int
+
+
+def record_learning(
+    path: Path,
+    network: Network,
+    plastic: PlasticNetwork,
+    lessons: Lessons,
+    learner: Learner,
+    *,
+    watched: Watched,
+    overwrite: bool,
+) -> Learned:
+    """Learn from the lessons and write the story of the synapses that the words choose."""
+    inputs = lessons.stimulus.current[network.input.name]
+    weights = {name: plastic.projection(name).weight for name in sorted(plastic.learns)}
+    how = kinds(plastic.network)
+    chosen = choose(watched.words, how, pickable(weights, network.input.name, inputs)).hebbian
+    plan = Plan(
+        origin_of(learner.name, seed=watched.seed, digest=plastic.network.digest),
+        plastic.rule.schedule,
+        how,
+        {p.name: p.size for p in plastic.network.populations},
+        tuple(weights),
+        watched.index,
+        watched.label,
+        inputs,
+        Record(hebbian=chosen),
+        weights,
+        learns=True,
+    )
+    flat = Synapses(tuple((name, *pair) for name, pairs in chosen.items() for pair in pairs))
+    learned = learner.learn(plastic, lessons, synapses=flat, watch=nobody)
+    with Writer(path, plan, overwrite=overwrite) as writer:
+        for k, lesson in enumerate(learned.story):
+            stories = tell(plastic, lesson, chosen, float(lessons.rates[k]))
+            writer.sample(k, Recording({}, {}, stories))
+        writer.counts(merged(plastic, learned.counts))
+        writer.weights(learned.weights)
+    return learned
+
+
+def pickable(weights: Mapping[str, Array], name: str, inputs: Array) -> dict[str, Array]:
+    """Weights by which synapses are picked; those from inputs that never change are not."""
+    spread = inputs.std(axis=0)
+    return {n: w * spread if n.startswith(f"{name}->") else w for n, w in weights.items()}
+
+
+def tell(
+    plastic: PlasticNetwork,
+    lesson: Array,
+    chosen: Mapping[str, tuple[Synapse, ...]],
+    rate: float,
+) -> dict[str, Story]:
+    """The story of one lesson (steps, synapses, what), by connection."""
+    top, full = sizes(plastic, rate)
+    pre, post, tag, weight = (lesson[:-1, :, k].copy() for k in range(4))
+    weight[-1] = lesson[-1, :, 3]
+    columns = (pre / top, post / top, pre * post / top**2, tag / full, weight)
+    found, start = {}, 0
+    for name, pairs in chosen.items():
+        here = slice(start, start + len(pairs))
+        found[name] = Story(pairs, *(column[:, here] for column in columns))
+        start += len(pairs)
+    return found
+
+
+def sizes(plastic: PlasticNetwork, rate: float) -> tuple[float, float]:
+    """The trace of a unit that always fires, and what a tag of one is told as."""
+    rule, numbers = plastic.rule, plastic.rule.numbers
+    if numbers is None:
+        return 1.0, rule.gap * rule.window
+    full = rule.gap * rule.window * numbers.top**2
+    if isinstance(numbers, Engine):
+        full *= max(1.0, np.rint(numbers.factor * rate / numbers.first)) / 2**17
+    return float(numbers.top), float(full)
+
+
+def merged(
+    plastic: PlasticNetwork, counts: Mapping[tuple[str, str], Counts]
+) -> dict[tuple[str, str], Counts]:
+    """Events by phase, those of the commit booked on the last one."""
+    last = plastic.rule.schedule[-1].name
+    found: dict[tuple[str, str], Counts] = {}
+    for (name, phase), each in counts.items():
+        key = name, last if phase == COMMIT else phase
+        found[key] = found.get(key, Counts()) + each
+    return found
