@@ -13,7 +13,7 @@ import numpy as np
 
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Layer, Network, Role, check_parameters
+from neuro_eqprop.networks import Cost, Layer, Network, Role, check_parameters
 from neuro_eqprop.operators import Dense
 from neuro_eqprop.spiking.flaws import DEAD, PERFECT, Flaws, gains
 from neuro_eqprop.spiking.ir import (
@@ -86,6 +86,11 @@ def sprout(network: Network, params: Mapping[str, Array], how: Sprout) -> Plasti
     coding, rule = how.coding, how.rule
     check_parameters(network, params)
     check_code(network, coding)
+    if network.cost is Cost.CROSS_ENTROPY:
+        raise PlasticityError(
+            f"layer {network.output.name!r} is nudged by the cross-entropy, whose softmax no neuron "
+            f"computes; learn with --set cost=squared"
+        )
     shared = next((c for c in network.connections if not isinstance(c.operator, Dense)), None)
     if shared is not None:
         raise PlasticityError(
