@@ -88,8 +88,8 @@ def sprout(network: Network, params: Mapping[str, Array], how: Sprout) -> Plasti
     check_code(network, coding)
     if network.cost is Cost.CROSS_ENTROPY:
         raise PlasticityError(
-            f"layer {network.output.name!r} is nudged by the cross-entropy, whose softmax no neuron "
-            f"computes; learn with --set cost=squared"
+            f"layer {network.output.name!r} is nudged by the cross-entropy, whose softmax no "
+            f"neuron computes; learn with --set cost=squared"
         )
     shared = next((c for c in network.connections if not isinstance(c.operator, Dense)), None)
     if shared is not None:
