@@ -45,8 +45,10 @@ MISSES = [
     "- Rows that were not run were left out for lack of machine time, not because they failed.",
     "- The ratio of 784-512-10 at batch 128 is above the 1.2 that is asked for; on a busy machine",
     "  it varies from 1.2 to 1.6 (`sims/bench/training.py` measures it alone).",
-    "- In associative recall a few samples have not come to rest after the steps of training; how",
-    "  far the answers depend on that is what the column with four times the steps shows.",
+    "- Associative recall by EqProp stays two points behind BPTT on the same model: a few",
+    "  samples have not come to rest after the steps of training (residual 0.14), which the",
+    "  update takes for equilibria.",
+    "  How far the answers depend on that is what the column with four times the steps shows.",
 ]
 CHOICE = [
     "Learning rates, bounds, steps and beta come from earlier prototypes of these models, some of",
