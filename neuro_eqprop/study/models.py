@@ -176,6 +176,7 @@ IMAGES = {
     "feedback": 0.1,
     "bound": 2.5,
     "beta": 0.25,
+    "learning_rate": 0.003,
     "free_steps": 3,
     "nudged_steps": 1,
 }
