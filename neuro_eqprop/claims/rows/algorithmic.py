@@ -99,4 +99,5 @@ CLAIM = Claim(
         "Settle steps do not tell how long a problem is; do not sell them as thinking time.",
     ),
     chart=chart,
+    partial=True,
 )

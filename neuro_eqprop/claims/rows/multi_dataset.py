@@ -94,7 +94,8 @@ CLAIM = Claim(
     judge=judge,
     meaning=meanings(
         "Over small images and control by imitation, EqProp costs at most a point.",
-        "There are tasks on which EqProp costs more than a point; look at the table.",
+        "There are tasks on which EqProp costs more than a point after the same few passes over "
+        "the same few samples; look at the table. A longer training may close the gap.",
     ),
     chart=chart,
     partial=True,

@@ -64,6 +64,6 @@ CLAIM = Claim(
     judge=judge,
     meaning=meanings(
         "Avoid the torus, or bound its loop and its memory together.",
-        "With a bound the torus is as steady as the looped network.",
+        "With a bound the torus does not vary as much as the notes say.",
     ),
 )
