@@ -19,7 +19,7 @@ from neuro_eqprop.learn.episode import Settling, relax
 from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.learn.oracle import cosine, implicit
 from neuro_eqprop.learn.recipe import Rule
-from neuro_eqprop.networks import Connection, Network, initialise
+from neuro_eqprop.networks import Connection, Network
 from neuro_eqprop.operators import Attention, Kind
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.rate.field import field
@@ -52,18 +52,24 @@ def network_of(model: str, hidden: int, data: Dataset) -> Network:
 
 
 def parameters(network: Network, coupling: float, seed: int) -> dict[str, Array]:
-    """Drawn weights, those that close a loop at a spectral norm of `coupling`.
+    """Uniform weights, those that close a loop at a spectral norm of `coupling`, and no biases.
 
-    Attention is drawn as its network says, twice as large.
+    The matrices of attention have a norm of one each.
     """
-    params = initialise(network, np.random.default_rng(seed))
+    rng, params = np.random.default_rng(seed), dict[str, Array]()
     for connection in network.connections:
-        weight = params[connection.name]
+        shape = network.parameter(connection)
+        places = int(np.prod(shape[2:])) if len(shape) == 4 else 1
+        limit = np.sqrt(6.0 / (places * (shape[1] + (shape[0] if len(shape) != 3 else shape[2]))))
+        weight = rng.uniform(-limit, limit, shape)
+        if connection.loops and connection.symmetric and connection.operator.matrix:
+            weight = (weight + weight.T) / 2
         if isinstance(connection.operator, Attention):
-            params[connection.name] = 2.0 * weight
+            weight = weight / np.linalg.norm(weight, 2, axis=(1, 2), keepdims=True)
         elif connection.source != network.input.name:
-            params[connection.name] = weight * (coupling / float(np.linalg.norm(weight, 2)))
-    return params
+            weight = weight * (coupling / float(np.linalg.norm(weight, 2)))
+        params[connection.name] = weight
+    return params | {layer.name: np.zeros(layer.bias) for layer in network.moving}
 
 
 def schedule_of(nudging: str, beta: float) -> Schedule:

@@ -33,9 +33,10 @@ SIZES = {
     Budget.FULL: {"seeds": 3, "images": 2500, "tests": 1000, "epochs": 4},
 }
 MAIN = "linear, 16 tokens"
+BARE = "none, 16 tokens"
 VARIANTS: dict[str, dict[str, Any]] = {
     MAIN: {"attention": "linear"},
-    "none, 16 tokens": {"attention": "none"},
+    BARE: {"attention": "none"},
     "linear, 1 token": {"attention": "linear", "patch": 28, "hidden": [256]},
     "linear, 16 tokens, bptt": {"attention": "linear", "rule": "bptt"},
 }
@@ -73,6 +74,9 @@ def judge(outcomes: Outcomes) -> Verdict:
         f"{name} {percent(student(column(outcomes, name, 'test_accuracy')))}" for name in others
     )
     note += f" Beside it: {'; '.join(beside)}." if others else ""
+    if BARE in others:
+        adds = paired(ours, column(outcomes, BARE, "test_accuracy"))
+        note += f" Attention adds {points(adds)}."
     return verdict(above(gap, -GAP), gap, note, effect=hedges_g(ours, theirs))
 
 
