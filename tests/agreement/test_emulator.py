@@ -29,7 +29,7 @@ from neuro_eqprop.spiking.quantise import quantise
 from neuro_eqprop.spiking.rounding import Rounding
 from neuro_eqprop.testing import CASES, check_backend
 from neuro_eqprop.testing.build import Case, Run, everything, run_case
-from neuro_eqprop.testing.draw import attempt_case, draw_case
+from neuro_eqprop.testing.draw import attempt_case, draw_case, draw_cases
 from neuro_eqprop.traces import NOTHING, Memory, Record
 
 INTEGRATOR = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=1.0)
@@ -81,7 +81,8 @@ def ran(
 def test_it_passes_the_whole_suite() -> None:
     report = check_backend(load("emulator"), seed=1, networks=40)
     assert not report.skipped
-    assert len(report.passed) == len(CASES) + 40
+    assert len(report.passed) == len(CASES) + len(list(draw_cases(1, 40)))
+    assert len(report.passed) >= len(CASES) + 40
 
 
 @pytest.mark.parametrize("number", range(12))

@@ -180,7 +180,7 @@ def test_fewer_bits_change_spikes() -> None:
     assert spikes(3) != spikes(12)
 
 
-@pytest.mark.parametrize("name", ["brian2", "snntorch", "lava"])
+@pytest.mark.parametrize("name", ["brian2", "snntorch"])
 def test_simulators_without_integers_refuse(name: str) -> None:
     backend: Backend = load(name)
     case = drawn_case(6, 0)
