@@ -60,6 +60,7 @@ def backprop(study: Study, data: Dataset) -> Learner:
             batch=study.batch,
             rate=study.learning_rate,
             seed=study.seed,
+            cost=study.cost,
         ):
             pass
         return lambda split: score(net, split)

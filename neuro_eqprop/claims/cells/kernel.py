@@ -64,7 +64,9 @@ def interleaved(
 
 @torch.no_grad()
 def times(arguments: Mapping[str, Any], seed: int) -> Json:
-    """Seconds of each, and how far their updates are apart."""
+    """Seconds of each, and how far their updates are apart; beside them autograd's, by BPTT."""
+    from neuro_eqprop.claims.cells.cost import bptt, ready
+
     data, study = data_of(arguments), study_of(arguments, seed)
     network, plan = study.network(data), study.recipe().schedule()
     params = initialise(network, np.random.default_rng(seed))
@@ -77,8 +79,9 @@ def times(arguments: Mapping[str, Any], seed: int) -> Json:
         float(np.abs(one[name] - other[name].numpy()).max() / np.abs(one[name]).max())
         for name in one
     )
+    graph = ready(network, params, x, y, study.free_steps, bptt)
     found = interleaved(
-        {"numpy": numpy_run, "torch": torch_run},
+        {"numpy": numpy_run, "torch": torch_run, "autograd": graph},
         rounds=arguments["rounds"],
         times=arguments["times"],
     )
