@@ -112,8 +112,8 @@ CLAIM = Claim(
         "epochs in the end; Fashion-MNIST {fashion_images} and {fashion_held} for as long; digits "
         "{digits_images}, {digits_held}, {digits_search} and {digits_epochs}; CartPole and "
         "Acrobot, imitation of an expert, {control_images}, {control_held}, {control_search} and "
-        "{control_epochs}, with learning rates three times larger. {seeds} seeds. Tasks whose data is not here are left out, and "
-        "then the claim can be refuted but not confirmed."
+        "{control_epochs}, with learning rates three times larger. {seeds} seeds. Tasks whose "
+        "data is not here are left out; the claim can then be refuted but not confirmed."
     ),
     sizes={budget: told(budget) for budget in Budget},
     cells=cells,

@@ -34,8 +34,9 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     made: list[Cell] = []
     for name, variant in VARIANTS.items():
         function = "stemmed" if name == "hybrid" else "accuracy"
-        told = arguments(variant, size)
-        made += over_seeds(name, function, told, size["seeds"], needed=name in NEEDED)
+        told, needed = arguments(variant, size), name in NEEDED
+        seeds = size["seeds" if needed else "beside"]
+        made += over_seeds(name, function, told, seeds, needed=needed)
     return (*made, *recall(budget, ("softmax", "linear", "none")))
 
 
@@ -65,7 +66,8 @@ CLAIM = Claim(
         "{images} images, {epochs} epochs, {seeds} seeds, otherwise as in transformer-mnist; "
         "beside them no attention, and a hybrid, in which patches are embedded by one more layer "
         "that is trained by backpropagation; and associative recall as there, with linear "
-        "attention too ({lists} lists, {lists_epochs} epochs)."
+        "attention too ({lists} lists, {lists_epochs} epochs). What stands beside has {beside} "
+        "seeds."
     ),
     sizes=SIZES,
     cells=cells,
