@@ -89,10 +89,12 @@ def text(found: Sequence[Judged], drawn: set[str], *, figures: str, command: str
     for each in found:
         counts[each.verdict.finding] += 1
     summary = ", ".join(f"{count} {finding.value}" for finding, count in counts.items())
+    spent = {o.cell.key: o.seconds for each in found for o in each.outcomes}
     lines = [
         "# The claims of the research notes",
         "",
         f"Made by `{command}`; do not edit. {len(found)} claims: {summary}.",
+        f"They rest on {len(spent)} cells, {sum(spent.values()) / 60:.0f} minutes of a processor.",
         "A claim is confirmed or refuted only where the whole 95 % interval lies on one side of",
         "its threshold.",
         "",

@@ -256,6 +256,34 @@ def test_every_claim_has_a_section_and_a_chart_that_can_be_drawn(found: list[Jud
                 assert np.isfinite(series.y).all()
 
 
+def test_tables_have_a_column_for_each_number_and_a_row_for_each_cell(found: list[Judged]) -> None:
+    for each in (each for each in found if each.outcomes):
+        head, line, *rows = report.numbers(each)
+        columns = head.count("|")
+        assert 4 <= columns <= 14
+        assert {row.count("|") for row in (line, *rows)} == {columns}
+        assert len(rows) == len({outcome.cell.name for outcome in each.outcomes})
+    parity = next(each for each in found if each.claim.id == "parity-mlp")
+    assert next(report.numbers(parity)) == "| cell | seeds | test accuracy | learning rate chosen |"
+
+
+def test_what_could_not_be_run_says_so_once() -> None:
+    each = claim("text-sst2")
+    lame = fail(outcomes(each), "text", "undecided: data not present (sst2)")
+    page = report.text(
+        [Judged(each, Budget.SMALL, conclude(each, lame), lame)], set(), figures="f", command="c"
+    )
+    assert "**Undecided:** data not present (sst2)." in page
+    assert "| text | 0 | undecided: data not present (sst2) |" in page
+
+
+def test_where_the_notes_disagree_the_page_says_which_version_holds(found: list[Judged]) -> None:
+    page = report.text(found, set(), figures="figures", command="claims")
+    told = [each for each in found if each.claim.conflict]
+    assert {"memory", "beta-annealing", "parity-mlp"} <= {each.claim.id for each in told}
+    assert page.count("Where the notes disagree: ") == len(told)
+
+
 @pytest.mark.slow
 def test_the_report_is_written_and_again_the_same(found: list[Judged], tmp_path: Path) -> None:
     few = [each for each in found if each.claim.id in FEW]

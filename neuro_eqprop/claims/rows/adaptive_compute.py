@@ -79,7 +79,7 @@ def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
         early.append(series(name, [float(k + 1) for k in range(len(right))], right))
         single.append(series(name, *leaving(outcomes, name)))
     step = "steps to rest"
-    each = "Each leaves when its answer came 5, 4, 3, 2, 1 times (left to right)"
+    each = "Each leaves once its answer came 5, ..., 1 times running"
     return (
         Chart("Steps against margin", "tenth of the samples, by margin", step, tuple(margins)),
         Chart("Steps by class", "class", step, tuple(classes), Mark.POINTS),

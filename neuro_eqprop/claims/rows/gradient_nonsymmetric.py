@@ -78,8 +78,10 @@ def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
             for name in names(outcomes)
             if name.endswith(nudging)
         )
-        title = f"Not symmetric, {nudging} nudging: agreement with the true gradient"
-        made.append(Chart(title, "beta", "cosine", lines, log_x=True, threshold=0.99))
+        title = f"Not symmetric, {nudging} nudging"
+        made.append(
+            Chart(title, "beta", "cosine with the true gradient", lines, log_x=True, threshold=0.99)
+        )
     return tuple(made)
 
 

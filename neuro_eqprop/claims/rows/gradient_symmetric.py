@@ -81,7 +81,7 @@ def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
         for name in (n for n in names(outcomes) if n.endswith(nudging)):
             gaps = [1 - at(outcomes, name, place).value for place in range(len(BETAS))]
             lines.append(Series(name.rsplit(",")[0], BETAS, [max(gap, 1e-16) for gap in gaps]))
-        title = f"Symmetric weights, {nudging} nudging: distance from the true gradient"
+        title = f"Distance from the true gradient, {nudging} nudging"
         drawn = Chart(title, "beta", "1 - cosine", tuple(lines), log_x=True, log_y=True)
         made.append(replace(drawn, threshold=0.01))
     return tuple(made)

@@ -65,7 +65,7 @@ def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
         Series(str(b), plane["span"], row)
         for b, row in zip(plane["span"], plane["height"], strict=True)
     )
-    title = "Energy above an equilibrium, on two drawn directions"
+    title = "Energy above an equilibrium, on two directions"
     basin = Chart(title, "first direction", "second direction", rows, Mark.HEAT)
     curves = named(outcomes, "looped")[0]["curves"]
     low = min(min(curve) for curve in curves)
@@ -77,7 +77,7 @@ def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
         )
         for k, curve in enumerate(curves)
     )
-    told = "Energy above the lowest, mean over samples, while settling"
+    told = "Energy above the lowest while settling, mean"
     return basin, Chart(told, "sweeps", "energy", falls, log_y=True)
 
 

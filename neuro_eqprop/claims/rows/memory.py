@@ -81,8 +81,8 @@ def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
     made = []
     titles = {
         "steps": ("Looped network: settle steps", "settle steps"),
-        "depth": ("Chain with 10 settle steps: depth", "hidden layers"),
-        "width": ("Looped network, 25 settle steps: width", "hidden units"),
+        "depth": ("Chain, 10 steps: depth", "hidden layers"),
+        "width": ("Looped network, 25 steps: width", "hidden units"),
     }
     for what, (title, label) in titles.items():
         found = along(outcomes, what)
