@@ -32,11 +32,11 @@ from neuro_eqprop.claims.intervals import hedges_g, paired, student
 SIZES: dict[Budget, dict[str, Any]] = {
     Budget.SMALL: {
         **{"seeds": 2, "beside": 2, "images": 640, "tests": 300, "epochs": 3},
-        **{"lists": 1000, "lists_tests": 300, "lists_epochs": 2},
+        **{"lists": 1000, "control": 1000, "lists_tests": 300, "lists_epochs": 2},
     },
     Budget.FULL: {
         **{"seeds": 5, "beside": 3, "images": 10000, "tests": 1000, "epochs": 2},
-        **{"lists": 5000, "lists_tests": 500, "lists_epochs": 8},
+        **{"lists": 10000, "control": 5000, "lists_tests": 500, "lists_epochs": 8},
     },
 }
 MAIN = "linear, 16 tokens"
@@ -65,8 +65,9 @@ def recall(budget: Budget, attentions: tuple[str, ...]) -> tuple[Cell, ...]:
     size = SIZES[budget]
     made: list[Cell] = []
     for attention in attentions:
+        lists = size["control" if attention == "none" else "lists"]
         told = {
-            **{"dataset": "recall", "images": size["lists"], "tests": size["lists_tests"]},
+            **{"dataset": "recall", "images": lists, "tests": size["lists_tests"]},
             "study": {**RECALL, "attention": attention, "epochs": size["lists_epochs"]},
         }
         made += over_seeds(LISTS + attention, "accuracy", told, size["beside"], needed=False)
@@ -135,9 +136,10 @@ CLAIM = Claim(
         "seeds, {tests} test images; beside it no attention at all, and one token of 256 units "
         "(as in the notes, where attention is then the identity). Does attention matter? Beside "
         "them associative recall, by EqProp: four pairs of a key and a value, then a key; a "
-        "softmax transformer of one head (32 units a token) and the same without attention, "
-        "{lists} lists, {lists_epochs} epochs, {lists_tests} test lists. Chance is 12.5 %, "
-        "guessing among the values shown 34 %. What stands beside has {beside} seeds."
+        "softmax transformer of one head (32 units a token), {lists} lists, and the same without "
+        "attention, which cannot work, {control} lists; {lists_epochs} epochs, {lists_tests} test "
+        "lists. Chance is 12.5 %, guessing among the values shown 34 %. What stands beside has "
+        "{beside} seeds."
     ),
     sizes=SIZES,
     cells=cells,
