@@ -41,7 +41,8 @@ def loss(
     made = spike(run, split, on=on, code=code, steps=steps, watch=unseen, bits=bits, entry=entry)
     layers = []
     for layer in brought.network.moving:
-        rates, firing = np.asarray(exact.state[layer.name]), made.firing[layer.name]
+        firing = made.firing[layer.name]
+        rates = np.asarray(exact.state[layer.name]).reshape(firing.shape)
         far = distance(rates, firing)
         layers.append(
             {
