@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from math import prod
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.from_nir import read
+from neuro_eqprop.backends.from_nir import read, whole
 from neuro_eqprop.backends.nir_document import Document, Feed, NirError
 from neuro_eqprop.backends.to_nir import beyond, plain, write
 from neuro_eqprop.data import load as load_data
@@ -19,8 +19,8 @@ from neuro_eqprop.files.checkpoint import Checkpoint, describe, rebuild
 from neuro_eqprop.networks import Network, Role, check_parameters
 from neuro_eqprop.operators import Echo
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork
-from neuro_eqprop.spiking.lower import Code, Coding, faces, gathered, lower, matrix, reads
-from neuro_eqprop.study.evaluation import DT, spiking
+from neuro_eqprop.spiking.lower import Code, Coding, faces, gathered, matrix, reads
+from neuro_eqprop.study.evaluation import rounded, spiking
 from neuro_eqprop.study.folder import Run
 from neuro_eqprop.study.settings import Study, adapt
 
@@ -36,12 +36,23 @@ class Opened:
     run: Run
     network: SpikingNetwork
     code: Code
+    bits: int | None
+    """Of its weights, if it is in fixed point."""
 
 
-def document_of(run: Run, code: Code, *, nudged: bool) -> Document:
+def made_of(
+    run: Run, code: Code, *, nudged: bool, bits: int | None
+) -> tuple[SpikingNetwork, dict[str, Array]]:
+    """The run's spiking network, in fixed point if it has bits, and the parameters it is of."""
+    if bits is None:
+        return spiking(run, Coding(code), nudged)
+    return rounded(run, Coding(code), bits, nudged=nudged)
+
+
+def document_of(run: Run, code: Code, *, nudged: bool, bits: int | None = None) -> Document:
     """The run's spiking network, its input weights, and what it was made from."""
     coding, rate = Coding(code), run.model.network
-    network, params = spiking(run, coding, nudged)
+    network, params = made_of(run, code, nudged=nudged, bits=bits)
     feeds = tuple(
         Feed(name, sign * matrix(rate, params, c))
         for c in rate.connections
@@ -52,6 +63,7 @@ def document_of(run: Run, code: Code, *, nudged: bool) -> Document:
     notes = {
         "rate": describe(rate),
         "coding": plain(asdict(coding)),
+        "bits": bits,
         "dataset": study.dataset,
         # One number becomes synapses of several strengths, each rounded: it is told as it was.
         "echoes": {
@@ -65,12 +77,18 @@ def document_of(run: Run, code: Code, *, nudged: bool) -> Document:
 
 
 def translate(
-    run: Run, path: Path, *, code: Code, nudged: bool, force: bool = False
+    run: Run,
+    path: Path,
+    *,
+    code: Code,
+    nudged: bool,
+    force: bool = False,
+    bits: int | None = None,
 ) -> dict[str, Any]:
     """Write the file; what `translate --json` shows."""
     if path.exists() and not force:
         raise NirError(f"{path} is already there; choose another --out or replace it with --force")
-    document = document_of(run, code, nudged=nudged)
+    document = document_of(run, code, nudged=nudged, bits=bits)
     write(document, path)
     network = document.network
     return {
@@ -78,6 +96,7 @@ def translate(
         "path": str(path),
         "bytes": path.stat().st_size,
         "code": code.value,
+        "bits": bits,
         "nudged": nudged,
         "digest": network.digest,
         "dt": network.dt,
@@ -109,24 +128,26 @@ def open_nir(path: Path, dataset: str) -> Opened:
             f"{path} holds no rate network to compare its spikes with; "
             f"`neuro-eqprop translate RUN --out {path}` writes one into it"
         )
+    data = load_data(dataset)
     try:
         rate = rebuild(document.notes["rate"])
-        code = Code(document.notes["coding"]["code"])
+        code, bits = Code(document.notes["coding"]["code"]), document.notes.get("bits")
+        bits = None if bits is None else whole(bits)
         params = parameters(rate, document, Coding(code))
         check_parameters(rate, params)
         study = adapt(Study(), {"dataset": dataset, "beta": document.notes["learning"]["beta"]})
-        again = relowered(rate, params, document, code)
+        run = Run(path, study, Checkpoint(rate, params, 0), data)
+        again = relowered(run, document, code, bits)
     except (KeyError, TypeError, ValueError, StopIteration) as error:
         raise NirError(f"{path}: its notes and its network do not fit: {error}") from error
     if not same(again, network):
         raise NirError(f"{path}: its spiking network is not what its rate network becomes here")
-    data = load_data(dataset)
     if (rate.input.size, rate.output.size) != (data.features, data.classes):
         raise NirError(
             f"{path} goes from {rate.input.size} to {rate.output.size} units, but {dataset!r} has "
             f"{data.features} features and {data.classes} classes; name its own data set"
         )
-    return Opened(Run(path, study, Checkpoint(rate, params, 0), data), network, code)
+    return Opened(run, network, code, bits)
 
 
 def parameters(rate: Network, document: Document, coding: Coding) -> dict[str, Array]:
@@ -158,17 +179,14 @@ def took(weights: Iterator[Array], count: int) -> Array:
     return first
 
 
-def relowered(
-    rate: Network, params: Mapping[str, Array], document: Document, code: Code
-) -> SpikingNetwork:
-    """What these parameters become under the constants of this version."""
-    coding = Coding(code)
-    if plain(asdict(coding)) != document.notes["coding"]:
+def relowered(run: Run, document: Document, code: Code, bits: int | None) -> SpikingNetwork:
+    """What the run's parameters become under the constants of this version."""
+    if plain(asdict(Coding(code))) != document.notes["coding"]:
         raise ValueError(
             f"it was made with other constants of code {code.value!r}; translate again"
         )
     nudged = any(p.gain is Gain.BETA for p in document.network.projections)
-    return lower(rate, params, dt=DT, coding=coding, nudged=nudged)
+    return made_of(run, code, nudged=nudged, bits=bits)[0]
 
 
 def same(one: SpikingNetwork, other: SpikingNetwork) -> bool:
@@ -177,7 +195,7 @@ def same(one: SpikingNetwork, other: SpikingNetwork) -> bool:
     def told(network: SpikingNetwork) -> tuple[object, ...]:
         populations = [(p.name, p.neuron) for p in network.populations]
         projections = [(p.name, p.delay, p.gain) for p in network.projections]
-        return network.dt, network.output, populations, projections
+        return network.dt, network.output, populations, projections, network.fixed
 
     def values(network: SpikingNetwork) -> list[Array]:
         return [*(p.bias for p in network.populations), *(p.weight for p in network.projections)]

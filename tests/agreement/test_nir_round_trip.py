@@ -203,6 +203,23 @@ def test_a_network_that_is_not_dense_comes_back_and_runs_alike(
         np.testing.assert_allclose(found.params[name], value, atol=0.5 * 2.0**-10)
 
 
+@pytest.mark.parametrize("code", ["rate", "graded"])
+def test_a_file_in_fixed_point_is_evaluated_as_the_run_with_its_bits(
+    run: Path, tmp_path: Path, code: str
+) -> None:
+    path = tmp_path / "net.nir"
+    made = told("translate", run, "--out", path, "--code", code, "--bits", 6)
+    assert (made["bits"], made["digest"]) == (6, from_nir(path).digest)
+    common = ("--on", "emulator", "--samples", 40)
+    of_file = told("evaluate", path, "--dataset", "digits", *common)
+    of_run = told("evaluate", run, "--code", code, "--bits", 6, *common)
+    same = ("bits", "accuracy", "spikes_per_neuron", "synops_per_sample", "overflows")
+    assert {key: of_file[key] for key in same} == {key: of_run[key] for key in same}
+    assert told("evaluate", path, "--dataset", "digits", "--on", "rate")["bits"] is None
+    code_, said = call("evaluate", path, "--dataset", "digits", "--bits", 8, *common)
+    assert (code_, "in 6 bits, not 8" in said) == (2, True)
+
+
 def test_wrong_words_and_wrong_files_are_told_apart(run: Path, tmp_path: Path) -> None:
     path = tmp_path / "net.nir"
     told("translate", run, "--out", path)
