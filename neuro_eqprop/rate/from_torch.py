@@ -134,8 +134,11 @@ def stages_of(module: nn.Module, shape: Shape) -> tuple[Shape, list[Stage]]:
             inner = stage.operator
             stages.append(replace(stage, operator=Pooled(pool, inner) if pool > 1 else inner))
             pool, now = 1, stage.shape
+        elif kind in REASONS:
+            raise refused(name, kind, REASONS[kind])
         elif not stages or stages[-1].activation is not LINEAR or pool > 1:
-            raise refused(name, kind, "an activation follows a Linear or Conv2d, one for each")
+            what = "a norm" if kind in NORMS else "an activation"
+            raise refused(name, kind, f"{what} follows a Linear or Conv2d, one for each")
         elif kind in NORMS:
             weight, bias = folded(name, part, stages[-1].weight, stages[-1].bias)
             stages[-1] = replace(stages[-1], weight=weight, bias=bias)
@@ -183,7 +186,7 @@ def bent(stage: Stage, name: str, part: Any) -> Stage:  # noqa: ANN401
         return replace(stage, activation=named.get(ends) or Activation("clip", *ends))
     known = {"ReLU": RELU, "ReLU6": box(6.0), "Tanh": TANH}
     if kind not in known:
-        raise refused(name, kind, REASONS.get(kind, "it has no counterpart here"))
+        raise refused(name, kind, "it has no counterpart here")
     return replace(stage, activation=known[kind])
 
 

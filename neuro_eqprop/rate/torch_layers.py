@@ -84,12 +84,13 @@ def convolution(
 
 def margin_of(name: str, part: Any) -> int:  # noqa: ANN401
     """The zeros around an image."""
-    kernel = one(name, part, "dilation") * (one(name, part, "kernel_size") - 1) + 1
     if part.padding == "same":
+        kernel = one(name, part, "dilation") * (one(name, part, "kernel_size") - 1) + 1
         if kernel % 2 == 0:
             raise refused(name, "Conv2d", f"padding 'same' of kernels of {kernel} is lopsided")
-        return kernel // 2
-    margin = 0 if part.padding == "valid" else one(name, part, "padding")
+        margin = kernel // 2
+    else:
+        margin = 0 if part.padding == "valid" else one(name, part, "padding")
     if margin and part.padding_mode != "zeros":
         raise refused(name, "Conv2d", f"its padding mode is {part.padding_mode!r}, not 'zeros'")
     return margin
