@@ -28,9 +28,10 @@ def dense_macs(run: Run) -> int:
     """Multiplications of one dense feed-forward pass, which takes means before it multiplies."""
     network, total = run.model.network, 0
     for connection in network.connections:
-        operator, shape = connection.operator, network[connection.source].shape
-        if isinstance(operator, Pooled):
-            operator, shape = operator.inner, operator.pooled(shape)
+        whole, shape = connection.operator, network[connection.source].shape
+        operator = whole.inner if isinstance(whole, Pooled) else whole
+        if isinstance(whole, Pooled):
+            shape = whole.pooled(shape)
         if not connection.loops:
             weight = run.model.params[connection.name]
             total += int(np.count_nonzero(spelled_out(operator, weight, shape)))
