@@ -155,3 +155,15 @@ def test_missing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "brian2", None)
     with pytest.raises(BackendError, match="pip install brian2"):
         run_case(load("brian2"), CASES[0])
+
+
+def test_a_numpy_that_brian2_does_not_know_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(name: str) -> None:
+        raise AttributeError("type object 'numpy.ndarray' has no attribute 'ptp'")
+
+    monkeypatch.delitem(sys.modules, "brian2", raising=False)
+    monkeypatch.setattr("neuro_eqprop.backends.brian2_door.import_module", fail)
+    with pytest.raises(BackendError, match=r"'ptp'.*numpy<2\.4"):
+        run_case(load("brian2"), CASES[0])
