@@ -198,10 +198,14 @@ def march(f: Map, start: State, solver: Solver, stop: Stop) -> Equilibrium:
 
 def counted(f: Map, state: State, old: State, stop: Stop) -> Equilibrium:
     """Where exactly so many steps ended, the last of them from `old`."""
+    return marched(state, f.change(state, old) if stop.measured else np.empty(0), stop)
+
+
+def marched(state: State, residual: Array, stop: Stop) -> Equilibrium:
+    """Where exactly so many steps ended, with a last change of `residual` if that is measured."""
     steps = np.full(len(next(iter(state.values()))), stop.max_steps, dtype=np.int64)
     if not stop.measured:
         return Equilibrium(state, steps, np.full(len(steps), np.nan), Outcome.OUT_OF_STEPS)
-    residual = f.change(state, old)
     finite = bool(np.isfinite(residual).all())
     outcome = Outcome.OUT_OF_STEPS if finite else Outcome.NOT_FINITE
     return Equilibrium(state, steps, residual, outcome)

@@ -64,9 +64,10 @@ def vector_field(
     states: Mapping[str, State],
     schedule: Schedule,
     params: Mapping[str, Values],
+    scale: float = 1.0,
 ) -> dict[str, Values]:
-    """The change each parameter asks for, by name; add it (times a rate) to descend."""
-    part = {name: c for name, c in contrast(schedule).items() if c}
+    """The change each parameter asks for, by name, times `scale`; add it to descend."""
+    part = {name: scale * c for name, c in contrast(schedule).items() if c}
     shift = shifts(network, states, part)
     rest: State = {**states[schedule[0].name], network.input.name: shaped(network, x)}
     asked = {layer.name: gathered(ops, layer, shift[layer.name]) for layer in network.moving}

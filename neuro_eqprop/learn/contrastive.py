@@ -73,10 +73,13 @@ def by_phases(
     episode = go_through(ops, network, params, lesson, recipe)
     states, schedule = episode.states, episode.schedule
     ask = hebbian if recipe.rule is Rule.HEBBIAN else vector_field
-    asked = ask(ops, network, lesson.x, states=states, schedule=schedule, params=params)
-    check(network, states, asked)
+    mean = -1.0 / len(lesson.x)
+    slopes = ask(
+        ops, network, lesson.x, states=states, schedule=schedule, params=params, scale=mean
+    )
+    check(network, states, slopes)
     rest = episode.rest
-    return Taught(asked, right(episode.free, rest.state, lesson), residual(rest, lesson))
+    return Taught(slopes, right(episode.free, rest.state, lesson), residual(rest, lesson))
 
 
 def residual(rest: Equilibrium, lesson: Lesson) -> float:
@@ -96,10 +99,10 @@ def right(free: Field, rest: State, lesson: Lesson) -> int:
     return int((answers == lesson.y.argmax(dim=1)).sum())
 
 
-def check(network: Network, states: Mapping[str, State], asked: Mapping[str, Values]) -> None:
+def check(network: Network, states: Mapping[str, State], slopes: Mapping[str, Values]) -> None:
     """Refuse changes that are not finite, with the name of the layer that left first."""
-    # The output's bias asks for the sum of its shifts: small, and not finite if any rate is not.
-    if bool(asked[network.output.name].isfinite().all()):
+    # The output's bias asks for the mean of its shifts: small, and not finite if any rate is not.
+    if bool(slopes[network.output.name].isfinite().all()):
         return
     left = (
         f"layer {layer.name!r} in the {phase} phase"
@@ -144,11 +147,11 @@ def holomorphic(
         at = around.nudged(y, recipe.beta * turn)
         stop = Stop(None, recipe.nudged_steps, measured=False)
         states[f"point{k}"] = solve(at, start, way.nudged, stop).state
-        part[f"point{k}"] = 1.0 / (recipe.points * recipe.beta * turn)
+        part[f"point{k}"] = -1.0 / (len(x) * recipe.points * recipe.beta * turn)
     wound = contrasted(wide, network, x, states=states, part=part, params=brought)
-    asked = {name: change.real.contiguous() for name, change in wound.items()}
-    check(network, {"free": rest.state, **states}, asked)
-    return Taught(asked, right(free, rest.state, lesson), residual(rest, lesson))
+    slopes = {name: change.real.contiguous() for name, change in wound.items()}
+    check(network, {"free": rest.state, **states}, slopes)
+    return Taught(slopes, right(free, rest.state, lesson), residual(rest, lesson))
 
 
 def contrastive(

@@ -47,9 +47,12 @@ def hybrid(
         raise ValueError("rule 'hybrid' needs a stem without feedback: give --set stem=1")
     episode = go_through(ops, network, params, lesson, recipe)
     states, schedule = episode.states, episode.schedule
-    asked = hebbian(ops, network, lesson.x, states=states, schedule=schedule, params=params)
-    check(network, states, asked)
-    part = {name: c for name, c in contrast(schedule).items() if c}
+    mean = -1.0 / len(lesson.x)
+    slopes = hebbian(
+        ops, network, lesson.x, states=states, schedule=schedule, params=params, scale=mean
+    )
+    check(network, states, slopes)
+    part = {name: mean * c for name, c in contrast(schedule).items() if c}
     shift = shifts(network, states, part)
     own = [c.name for c in network.connections if c.target in stem] + stem
     above = [c for c in network.connections if c.source in stem and c.target not in stem]
@@ -65,7 +68,7 @@ def hybrid(
             for c in above
         ]
         total = torch.stack([t.sum() for t in told]).sum()
-        slopes = torch.autograd.grad(total, [leaves[n] for n in own])
-    asked |= dict(zip(own, slopes, strict=True))
+        found = torch.autograd.grad(total, [leaves[n] for n in own])
+    slopes |= dict(zip(own, found, strict=True))
     rest = episode.rest
-    return Taught(asked, right(episode.free, rest.state, lesson), residual(rest, lesson))
+    return Taught(slopes, right(episode.free, rest.state, lesson), residual(rest, lesson))

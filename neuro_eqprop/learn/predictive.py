@@ -38,15 +38,16 @@ def single_phase(
     free = field(ops, network, params, lesson.x)
     predicted = free.sweep(free.rest(), backwards=False)
     errors = sent_back(free.nudged(lesson.y, beta), predicted)
-    asked = {
-        layer.name: gathered(ops, layer, errors[layer.name]) / beta for layer in network.moving
+    mean = -1.0 / (beta * len(lesson.x))
+    slopes = {
+        layer.name: mean * gathered(ops, layer, errors[layer.name]) for layer in network.moving
     }
     known: State = {**predicted, network.input.name: shaped(network, lesson.x)}
     for c in network.connections:
         slope = c.operator.slope(ops, params[c.name], errors[c.target], known[c.source])
-        asked[c.name] = slope / beta
-    check(network, {"predicted": predicted}, asked)
-    return Taught(asked, right(free, predicted, lesson))
+        slopes[c.name] = mean * slope
+    check(network, {"predicted": predicted}, slopes)
+    return Taught(slopes, right(free, predicted, lesson))
 
 
 def sent_back(nudged: Field, predicted: State) -> State:

@@ -104,8 +104,8 @@ def cosines(
         )
     except AdjointError:
         return None
-    asked = TEACHERS[recipe.rule](ops, network, params, lesson, recipe).asked
-    return {name: cosine(asked[name], -slope) for name, slope in slopes.items() if slope.any()}
+    told = TEACHERS[recipe.rule](ops, network, params, lesson, recipe).slopes
+    return {name: cosine(told[name], slope) for name, slope in slopes.items() if slope.any()}
 
 
 def cosine(a: torch.Tensor, b: torch.Tensor) -> float:

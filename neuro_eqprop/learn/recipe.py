@@ -116,9 +116,13 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class Taught:
-    """What a batch asks for: changes by parameter, summed over it; how many were answered right."""
+    """What a batch tells each parameter: minus the change it is asked for, the mean over samples.
 
-    asked: Mapping[str, Values]
+    That is what an optimiser wants; where the rule is exact, it is the gradient of the mean cost.
+    """
+
+    slopes: Mapping[str, Values]
     right: int
+    """How many samples the free phase answered right."""
     residual: float = 0.0
     """The largest last change of a free rate, where it was measured."""

@@ -187,7 +187,7 @@ def learn_batch(at: Pupil, lesson: Lesson, recipe: Recipe) -> Taught:
     """One episode and one step of the optimiser."""
     taught = TEACHERS[recipe.rule](at.ops, at.network, at.params, lesson, recipe)
     for name, tensor in at.params.items():
-        tensor.grad = taught.asked[name].mul_(-1.0 / len(lesson.x))
+        tensor.grad = taught.slopes[name]
     at.stepper.step()
     for name, kept in spectral.follow_bounds(at.ops, at.network, at.params, at.vectors).items():
         at.params[name].copy_(kept)

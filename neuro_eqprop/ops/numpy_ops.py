@@ -34,6 +34,14 @@ class NumpyOps:
         """The values in float64."""
         return np.asarray(values, dtype=np.float64)
 
+    def shared(self, values: Values) -> Array | None:
+        """The values themselves."""
+        return np.asarray(values)
+
+    def room(self, shape: Shape) -> Values:
+        """Values that are not set yet."""
+        return np.empty(shape, dtype=self.dtype)
+
     def zeros(self, shape: Shape) -> Values:
         """Zeros of that shape."""
         return np.zeros(shape, dtype=self.dtype)

@@ -34,7 +34,7 @@ def learn(study: Study, network: Network, data: Dataset) -> dict[str, torch.Tens
             seen = ops.bring(x[rows])
             taught = contrastive(ops, network, params, Lesson(seen, seen, measured=False), recipe)
             for name, value in params.items():
-                value.grad = taught.asked[name] * (-1.0 / len(rows))
+                value.grad = taught.slopes[name]
             stepper.step()
     return params
 
