@@ -67,8 +67,23 @@ def vector_field(
 ) -> dict[str, Values]:
     """The change each parameter asks for, by name; add it (times a rate) to descend."""
     part = {name: c for name, c in contrast(schedule).items() if c}
+    rest = states[schedule[0].name]
+    return along(ops, network, x, rest=rest, states=states, part=part, params=params)
+
+
+def along(
+    ops: Ops,
+    network: Network,
+    x: Values,
+    *,
+    rest: State,
+    states: Mapping[str, State],
+    part: Mapping[str, complex],
+    params: Mapping[str, Values],
+) -> dict[str, Values]:
+    """As `vector_field`, for phases that count by any `part`, from where the free one ended."""
     shift = shifts(network, states, part)
-    rest: State = {**states[schedule[0].name], network.input.name: shaped(network, x)}
+    rest = {**rest, network.input.name: shaped(network, x)}
     asked = {layer.name: gathered(ops, layer, shift[layer.name]) for layer in network.moving}
     for c in network.connections:
         operator, weight = c.operator, params[c.name]

@@ -188,6 +188,11 @@ MODELS: Mapping[str, Model] = {
     "modern": Model(build_modern),
     "conv": Model(build_conv, depths=MANY, defaults=IMAGES),
     "multiscale": Model(build_multiscale),
-    "predictive": Model(build_predictive, rule=Rule.SINGLE_PHASE.value, depths=MANY),
+    "predictive": Model(
+        build_predictive,
+        rule=Rule.SINGLE_PHASE.value,
+        depths=MANY,
+        defaults={"nudging": "positive"},
+    ),
     "transformer": Model(build_transformer, defaults=TOKENS),
 }

@@ -10,11 +10,14 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from neuro_eqprop.architectures import feed_forward
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset
-from neuro_eqprop.learn.recipe import Fall, Nudging, Recipe, Rule
-from neuro_eqprop.learn.train import OPTIMISERS
+from neuro_eqprop.learn.pace import Length, course
+from neuro_eqprop.learn.recipe import Nudging, Recipe, Rule
+from neuro_eqprop.learn.steppers import optimiser
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.study.models import ATTENTIONS, HIDDEN_RATES, MODELS, OUTPUT_RATES
 
@@ -71,9 +74,11 @@ class Study:
     epochs: int = 30
     batch: int = 32
     optimiser: str = "adam"
+    """Any of torch by its name, with options if there are: sgd(momentum=0.5, nesterov=true)."""
     learning_rate: float = 0.002
     fall: str = "cosine"
-    """How the learning rate goes: cosine, linear, steps or constant."""
+    """How the learning rate goes: cosine, linear, steps, constant, or a scheduler of torch, as
+    StepLR(step_size=5, gamma=0.5)."""
     weight_decay: float = 0.0
     free_steps: int = 15
     nudged_steps: int = 8
@@ -81,6 +86,10 @@ class Study:
     """What part of its way a layer goes in a sweep."""
     anderson: int = 0
     """Past sweeps that Anderson mixing looks at; zero for none."""
+    order: str = "sequential"
+    """Whether layers move one after another (Gauss-Seidel) or all at once: synchronous."""
+    tolerance: float = 0.0
+    """Samples rest when no rate moves more than this in a step; zero takes all steps."""
     validation: float = 0.0
     """The part of the training samples that is held out to look at while training."""
     device: str = "cpu"
@@ -96,13 +105,14 @@ class Study:
             ("output", self.output, OUTPUT_RATES),
             ("cost", self.cost or Cost.SQUARED.value, [c.value for c in Cost]),
             ("nudging", self.nudging, [n.value for n in Nudging]),
-            ("optimiser", self.optimiser, OPTIMISERS),
-            ("fall", self.fall, [f.value for f in Fall]),
+            ("order", self.order, ORDERS),
             ("attention", self.attention, ATTENTIONS),
         ):
             if name not in known:
                 raise UnknownNameError(kind, name, known)
         self._check_numbers()
+        optimiser(self.optimiser, self.learning_rate, {"any": torch.zeros(1)})
+        course(self.fall, self.learning_rate, Length(self.epochs, 1))
         if len(self.hidden) not in MODELS[self.model].depths:
             raise ValueError(
                 f"model {self.model!r} does not take {len(self.hidden)} hidden sizes {self.hidden}"
@@ -113,7 +123,7 @@ class Study:
         for key in above:
             if not 0 < getattr(self, key) < float("inf"):
                 raise ValueError(f"{key} is {getattr(self, key)}; it must be above zero")
-        for key in ("bound", "weight_decay", "memory", "stem", "anderson", "seed", "validation"):
+        for key in ZERO_OR_ABOVE:
             if not 0 <= getattr(self, key) < float("inf"):
                 raise ValueError(
                     f"{key} is {getattr(self, key)}; it cannot be negative and must be finite"
@@ -145,15 +155,28 @@ class Study:
             nudged_steps=self.nudged_steps,
             seed=self.seed,
             rule=Rule(self.rule),
-            fall=Fall(self.fall),
+            fall=self.fall,
             weight_decay=self.weight_decay,
             beta_end=self.beta_end or None,
             points=self.points,
             damping=self.damping,
             anderson=self.anderson,
+            together=self.order == "synchronous",
+            tolerance=self.tolerance or None,
         )
 
 
+ORDERS = ("sequential", "synchronous")
+ZERO_OR_ABOVE = (
+    "bound",
+    "weight_decay",
+    "memory",
+    "stem",
+    "anderson",
+    "tolerance",
+    "seed",
+    "validation",
+)
 ABOVE_ZERO = (
     "beta",
     "height",
