@@ -115,6 +115,10 @@ class TorchOps:
             return moved / torch.sqrt((moved * moved).mean(dim=-1, keepdim=True) + STEADY)
         return functional.layer_norm(x, x.shape[-1:], eps=STEADY)
 
+    def positive(self, u: Values) -> Values:
+        """exp(u) below zero, 1 + u above."""
+        return functional.elu(u) + 1.0
+
     def total(self, values: Values) -> Values:
         """The sum over the batch."""
         return values.sum(dim=0)

@@ -45,7 +45,7 @@ class Study:
     feedback: float = 1.0
     """Scale of what comes back in a layered network: below one it settles sooner."""
     symmetric: bool = True
-    """Whether `looped` and `modern` have an energy; without, take rule asymmetric, vector-field."""
+    """Whether `looped`, `modern` and `transformer` have an energy, or the notes' form without."""
     stem: int = 0
     """Hidden layers of a layered network without feedback, for rule hybrid."""
     kernel: int = 5
@@ -63,7 +63,8 @@ class Study:
     query: bool = False
     """Whether a transformer is read at its last token only."""
     rule: str = ""
-    """Empty for the model's own: hebbian, or single-phase for `predictive`."""
+    """Empty for the model's own: hebbian, asymmetric where symmetric is false, or single-phase for
+    `predictive`."""
     nudging: str = "centered"
     beta: float = 0.5
     """Per sample: the cost is summed, not averaged, over a batch."""
@@ -97,7 +98,7 @@ class Study:
 
     def __post_init__(self) -> None:
         if not self.rule and self.model in MODELS:
-            object.__setattr__(self, "rule", MODELS[self.model].rule)
+            object.__setattr__(self, "rule", own_rule(self.model, self.symmetric))
         for kind, name, known in (
             ("model", self.model, tuple(MODELS)),
             ("rule", self.rule, [r.value for r in Rule]),
@@ -196,6 +197,12 @@ ABOVE_ZERO = (
 )
 
 
+def own_rule(model: str, symmetric: bool) -> str:
+    """The rule that suits a model: without symmetry, the one that needs none."""
+    usual = MODELS[model].rule
+    return usual if symmetric or usual != Rule.HEBBIAN.value else Rule.ASYMMETRIC.value
+
+
 def adapt(study: Study, changes: Mapping[str, Any]) -> Study:
     """The study with some settings changed; values may be text, as from the command line."""
     changes = own_defaults(study, changes) | dict(changes)
@@ -205,7 +212,8 @@ def adapt(study: Study, changes: Mapping[str, Any]) -> Study:
         if key not in known:
             raise UnknownNameError("setting", key, known)
         clean[key] = convert(key, value, known[key])
-    if "model" in clean and "rule" not in clean:
+    own = study.rule == own_rule(study.model, study.symmetric)
+    if "rule" not in clean and ("model" in clean or ("symmetric" in clean and own)):
         clean["rule"] = ""  # another model's own rule may be another
     return replace(study, **clean)
 
