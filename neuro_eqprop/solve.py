@@ -88,6 +88,9 @@ class GaussSeidel:
         return f.sweep(state, self.backwards, self.damping)
 
 
+Inner: TypeAlias = Damped | GaussSeidel
+
+
 @dataclass(frozen=True, slots=True)
 class Anderson:
     """The mix of the last `depth` steps that would have moved least, of each sample by itself.
@@ -96,7 +99,7 @@ class Anderson:
     state is sum a_k f(s_k). Pays where f contracts; elsewhere it can do harm.
     """
 
-    inner: GaussSeidel = GaussSeidel()
+    inner: Inner = GaussSeidel()
     depth: int = 4
     ridge: float = 1e-10
 

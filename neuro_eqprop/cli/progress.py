@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-Advance = Callable[[int, str], None]
+Advance = Callable[[float, str], None]
 """Told how much more is done, and a word on how it goes."""
 
 
@@ -27,7 +27,7 @@ def bar(what: str, total: int) -> Iterator[Advance]:
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=total, word="")
 
-        def advance(more: int, word: str) -> None:
+        def advance(more: float, word: str) -> None:
             progress.update(task, advance=more, word=word)
 
         yield advance

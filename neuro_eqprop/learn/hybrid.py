@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import torch
 
-from neuro_eqprop.learn.contrastive import check, go_through, residual, right
+from neuro_eqprop.learn.contrastive import check, go_through, learnt, refuse_circle
 from neuro_eqprop.learn.hebbian import hebbian, shifts
 from neuro_eqprop.learn.recipe import Lesson, Recipe, Taught
 from neuro_eqprop.networks import Network, Role
@@ -42,9 +42,13 @@ def hybrid(
     ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
 ) -> Taught:
     """The phases above, backprop below."""
+    refuse_circle(recipe)
     stem = stem_of(network)
     if not stem:
-        raise ValueError("rule 'hybrid' needs a stem without feedback: give --set stem=1")
+        raise ValueError(
+            "rule 'hybrid' needs hidden layers to which nothing comes back, below those that "
+            "settle: use model 'layered' with two hidden layers or more and --set stem=1"
+        )
     episode = go_through(ops, network, params, lesson, recipe)
     states, schedule = episode.states, episode.schedule
     mean = -1.0 / len(lesson.x)
@@ -70,5 +74,4 @@ def hybrid(
         total = torch.stack([t.sum() for t in told]).sum()
         found = torch.autograd.grad(total, [leaves[n] for n in own])
     slopes |= dict(zip(own, found, strict=True))
-    rest = episode.rest
-    return Taught(slopes, right(episode.free, rest.state, lesson), residual(rest, lesson))
+    return learnt(episode, slopes, lesson, recipe)

@@ -5,7 +5,9 @@ from neuro_eqprop.operators.base import Operator
 from neuro_eqprop.operators.convolution import Conv2d, Pooled
 from neuro_eqprop.operators.dense import Dense
 from neuro_eqprop.operators.echo import Echo
+from neuro_eqprop.operators.lookup import Lookup, Query
 from neuro_eqprop.operators.normed import Normed
+from neuro_eqprop.operators.plain import Plain
 from neuro_eqprop.operators.tokens import AtToken, Patches, PerToken
 
 KINDS: tuple[type, ...] = (
@@ -18,6 +20,9 @@ KINDS: tuple[type, ...] = (
     Echo,
     Normed,
     Attention,
+    Query,
+    Lookup,
+    Plain,
 )
 """All of them, for files that name one."""
 
@@ -29,9 +34,12 @@ __all__ = [
     "Dense",
     "Echo",
     "Kind",
+    "Lookup",
     "Normed",
     "Operator",
     "Patches",
     "PerToken",
+    "Plain",
     "Pooled",
+    "Query",
 ]

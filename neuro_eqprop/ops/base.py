@@ -78,6 +78,10 @@ class Ops(Protocol):
         """x less its mean, over its deviation, along the last axis."""
         ...
 
+    def positive(self, u: Values) -> Values:
+        """exp(u) below zero, 1 + u above: elu(u) + 1."""
+        ...
+
     def total(self, values: Values) -> Values:
         """The sum over the batch."""
         ...

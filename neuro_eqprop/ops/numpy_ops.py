@@ -111,6 +111,10 @@ class NumpyOps:
         moved = x - x.mean(axis=-1, keepdims=True)
         return moved / np.sqrt((moved * moved).mean(axis=-1, keepdims=True) + STEADY)
 
+    def positive(self, u: Values) -> Values:
+        """exp(u) below zero, 1 + u above."""
+        return np.exp(np.minimum(u, 0.0)) + np.maximum(u, 0.0)
+
     def total(self, values: Values) -> Values:
         """The sum over the batch."""
         return values.sum(axis=0)

@@ -116,11 +116,21 @@ class TorchOps:
 
     def softmax(self, u: Values) -> Values:
         """exp(u) over its sum along the last axis."""
+        if u.is_complex():  # torch has none
+            grown = torch.exp(u - u.real.amax(dim=-1, keepdim=True))
+            return grown / grown.sum(dim=-1, keepdim=True)
         return torch.softmax(u, dim=-1)
 
     def normalise(self, x: Values) -> Values:
         """x less its mean, over its deviation, along the last axis."""
+        if x.is_complex():  # torch has none
+            moved = x - x.mean(dim=-1, keepdim=True)
+            return moved / torch.sqrt((moved * moved).mean(dim=-1, keepdim=True) + STEADY)
         return functional.layer_norm(x, x.shape[-1:], eps=STEADY)
+
+    def positive(self, u: Values) -> Values:
+        """exp(u) below zero, 1 + u above."""
+        return functional.elu(u) + 1.0
 
     def total(self, values: Values) -> Values:
         """The sum over the batch."""
