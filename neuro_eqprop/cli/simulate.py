@@ -50,7 +50,7 @@ def run(args: Namespace) -> Json:
     from neuro_eqprop.study.folder import TRACES
     from neuro_eqprop.study.simulation import Simulation, simulate
 
-    opened, code = open_source(args.run, args.dataset, args.code)
+    opened, code, bits = open_source(args.run, args.dataset, args.code, args.bits)
     beside = args.run / TRACES if args.run.is_dir() else args.run.with_suffix(".h5")
     simulation = Simulation(
         on=args.on,
@@ -60,7 +60,7 @@ def run(args: Namespace) -> Json:
         phases=args.phases,
         record=tuple(args.record),
         entry=entry_named(args.input),
-        bits=args.bits,
+        bits=args.bits if args.on == "rate" else bits,
     )
     with bar(f"on {args.on}", args.samples) as advance:
         return simulate(
@@ -91,6 +91,8 @@ def show(outcome: Json, console: Console) -> None:
         "traces": f"{outcome['traces']} ({outcome['bytes'] / 1e6:.2f} MB)",
         "time": f"{outcome['seconds']:.1f} s",
     }
+    for warning in outcome["warnings"]:
+        rows["warning"] = warning
     facts(rows, console)
 
 
