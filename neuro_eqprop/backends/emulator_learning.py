@@ -47,11 +47,15 @@ class EmulatorLearner:
 
     name: str = "emulator"
 
+    def check(self, plastic: PlasticNetwork, lessons: Lessons) -> None:
+        """Refuse lessons that do not fit the network."""
+        lessons.stimulus.check(plastic.network, all_steps=True)
+
     def learn(
         self, plastic: PlasticNetwork, lessons: Lessons, *, synapses: Synapses, watch: Watch
     ) -> Learned:
         """Learn from all lessons."""
-        lessons.stimulus.check(plastic.network, all_steps=True)
+        self.check(plastic, lessons)
         course = Course(plastic, lessons, synapses)
         batch = plastic.rule.batch
         work = plastic.rule.steps * (sum(p.size for p in plastic.network.populations) + 1)

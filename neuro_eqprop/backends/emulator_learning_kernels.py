@@ -141,9 +141,7 @@ def deliver(
 
 
 @inner
-def fire(
-    c: Array, beta: float, reached: int, a: int, z: int, state: Array, sends: Marks
-) -> None:
+def fire(c: Array, beta: float, reached: int, a: int, z: int, state: Array, sends: Marks) -> None:
     """One step of spiking units in real numbers; what arrived is taken away."""
     one, by_beta, u, held, drive, outside, message = (
         state[0, a:z],
@@ -536,8 +534,9 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
     `given` is bias + current and `pull` the pull (lessons, units); `etas` is (lessons, parts) and
     `thirds` the engine's y2 (lessons); `draws` has the engine's numbers of all steps (3, steps).
     Written are weights, what they pass on, the state of the units, traces, tags, tags as they were
-    last committed, the sources whose tags grew (parts, units), drives of the output (lessons, units), messages
-    (phases, units), counts (3, phases, populations), totals, story (lessons, steps, synapses, 4).
+    last committed, sources whose tags grew (parts, units), drives of the output (lessons, units),
+    messages (phases, units), counts (3, phases, populations), totals and the story
+    (lessons, steps, synapses, 4).
     """
     units, batch, mode = given.shape[1], settings[BATCH], settings[MODE]
     whole, phases = mode != REAL, betas.size
@@ -639,7 +638,11 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
                 if flush:
                     factored[waiting:] = 0.0
                 for part in range(parts.shape[0] if gate != 0.0 or flush or full else 0):
-                    j, begin, mirror = parts[part, PROJECTION], parts[part, TAGS], parts[part, MIRROR]
+                    j, begin, mirror = (
+                        parts[part, PROJECTION],
+                        parts[part, TAGS],
+                        parts[part, MIRROR],
+                    )
                     p, target = projections[j, SOURCE], projections[j, TARGET]
                     a, z = populations[p, START], populations[p, STOP]
                     b, y = populations[target, START], populations[target, STOP]

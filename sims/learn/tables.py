@@ -59,6 +59,7 @@ def learned(options: str, seed: int) -> dict[str, Any]:
         resume=(place / STUDY).exists(),
         watch=nobody,
         told=lambda _: None,
+        warned=lambda _: None,
     )
     write_text(done, json.dumps(told))
     return told
