@@ -28,6 +28,8 @@ SETTINGS = (
     "dataset",
     "model",
     "hidden",
+    "activation",
+    "output",
     "feedback",
     "epochs",
     "batch",
@@ -67,6 +69,8 @@ def options(parser: ArgumentParser) -> None:
     add("--dataset", help="digits (embedded), mnist, fashion-mnist")
     add("--model", help="layered, or looped without a bound")
     add("--hidden", metavar="N[,N...]", help="units of each hidden layer")
+    add("--activation", help="of hidden layers: hard_sigmoid; code graded also has others")
+    add("--output", help="hard_sigmoid or linear; spikes of code rate need the first")
     add("--feedback", type=positive_float, help="scale of what comes back in a layered network")
     add("--code", help="graded or rate")
     add("--bits", type=positive_int, help="of weights, rounded at random; traces have 7")
@@ -137,10 +141,18 @@ def changes(args: Namespace) -> dict[str, object]:
 def run(args: Namespace) -> Json:
     """Learn and write the run."""
     from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.study.learning import prepare, run_learning, watch_synapses
+    from neuro_eqprop.study.learning import (
+        check_watching,
+        prepare,
+        run_learning,
+        watch_synapses,
+    )
 
     study, learning = chosen(args)
     task = prepare(study, learning)
+    words = args.record or ["hidden->output:hebbian"]
+    if args.traces:
+        check_watching(task, args.traces, words=words, force=args.force)
     total = sum(len(task.order(epoch)) for epoch in range(task.epochs))
     with bar(f"learning {study.dataset} on {learning.on}", total) as advance:
         word = "lessons"
@@ -157,16 +169,17 @@ def run(args: Namespace) -> Json:
             resume=args.resume,
             watch=lambda more: advance(more, word),
             told=told,
+            warned=warn,
         )
     if args.traces:
-        words = args.record or ["hidden->output:hebbian"]
-        watch_synapses(
-            study, learning, args.traces, words=words, lessons_=args.watched, force=args.force
-        )
+        watch_synapses(task, args.traces, words=words, lessons_=args.watched, force=args.force)
         outcome["traces"] = str(args.traces)
-    for warning in outcome["warnings"]:
-        sys.stderr.write(f"neuro-eqprop learn: warning: {warning}\n")
     return outcome
+
+
+def warn(warning: str) -> None:
+    """Say what is doubtful."""
+    sys.stderr.write(f"neuro-eqprop learn: warning: {warning}\n")
 
 
 def show(outcome: Json, console: Console) -> None:

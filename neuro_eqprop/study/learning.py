@@ -21,7 +21,6 @@ from neuro_eqprop.files.atomic import write_text
 from neuro_eqprop.files.checkpoint import Checkpoint
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import free_only, tail
-from neuro_eqprop.spiking.ir import Stimulus
 from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork
 from neuro_eqprop.spiking.sprout import (
     for_inference,
@@ -32,7 +31,7 @@ from neuro_eqprop.spiking.sprout import (
 )
 from neuro_eqprop.study import folder, lessons
 from neuro_eqprop.study.evaluation import equilibria
-from neuro_eqprop.study.learning_trace import Watched, record_learning
+from neuro_eqprop.study.learning_trace import Watched, picked, record_learning
 from neuro_eqprop.study.lessons import RATES, Learning
 from neuro_eqprop.study.rate_learning import (
     Direction,
@@ -46,6 +45,8 @@ from neuro_eqprop.traces import NOTHING, Counts, Memory
 
 Told = Callable[[dict[str, Any]], None]
 """Told each epoch's line of metrics."""
+Warned = Callable[[str], None]
+"""Told what is doubtful, before the first lesson."""
 ASK = {"rate": 64, "graded": 32}
 """Steps in which the test samples are asked, by code."""
 PROBED = 10
@@ -111,6 +112,7 @@ def run_learning(
     resume: bool,
     watch: Watch,
     told: Told,
+    warned: Warned,
 ) -> dict[str, Any]:
     """Learn and write the run; what `learn --json` shows."""
     began = time.perf_counter()
@@ -118,10 +120,16 @@ def run_learning(
         load_learner(learning.on)
     task = prepare(study, learning)
     pupil = left_off(task, out) if resume else fresh(task)
+    if learning.on != RATES:
+        # Before the folder is claimed, so that a refusal leaves what it holds as it was.
+        load_learner(learning.on).check(made(task), course(task, 0)[1])
+    watch(pupil.lessons)
     if not resume:
         folder.claim(out, force=force)
         write_text(out / folder.STUDY, lessons.write(study, learning))
     pointing = probe(task, pupil)
+    for warning in warnings(task, pointing):
+        warned(warning)
     while pupil.epoch < task.epochs:
         pupil, line = learn_epoch(task, pupil, watch)
         # In this order, so that after a kill the metrics are never behind the snapshot.
@@ -229,26 +237,35 @@ def rates_of(task: Task, epoch: int, lessons_: int) -> Array:
     return np.asarray(task.study.learning_rate * 0.5 * (1 + np.cos(np.pi * done)))
 
 
+def course(
+    task: Task, epoch: int, *, most: int | None = None, first: int = 0
+) -> tuple[Ints, Lessons]:
+    """The lessons of an epoch, or so many of them, and which samples they are."""
+    rows = task.order(epoch)
+    rates, rows = rates_of(task, epoch, len(rows))[:most], rows[:most]
+    target = one_hot(task.train.y[rows], task.data.classes)
+    stimulus = lessons_of(task.network, task.train.x[rows], target, task.learning.coding)
+    return rows, Lessons(stimulus, rates, first)
+
+
 def learn_epoch(task: Task, pupil: Pupil, watch: Watch) -> tuple[Pupil, dict[str, Any]]:
     """One epoch, and its line of metrics."""
-    began, rows = time.perf_counter(), task.order(pupil.epoch)
-    x, y = task.train.x[rows], task.train.y[rows]
-    stimulus = lessons_of(task.network, x, one_hot(y, task.data.classes), task.learning.coding)
-    course = Lessons(stimulus, rates_of(task, pupil.epoch, len(rows)), pupil.lessons)
+    began = time.perf_counter()
+    rows, given = course(task, pupil.epoch, first=pupil.lessons)
     line: dict[str, Any] = {"epoch": pupil.epoch + 1}
     if task.learning.on == RATES:
         weights: Mapping[str, Array]
-        weights, drive = rate_epoch(task, pupil, course, watch)
+        weights, drive = rate_epoch(task, pupil, given, watch)
     else:
         plastic = with_weights(made(task), pupil.weights)
         learner = load_learner(task.learning.on)
-        learned = learner.learn(plastic, course, synapses=NO_SYNAPSES, watch=watch)
+        learned = learner.learn(plastic, given, synapses=NO_SYNAPSES, watch=watch)
         weights, drive = learned.weights, learned.drive
         line |= events(learned)
     seconds = time.perf_counter() - began
     after = Pupil(pupil.epoch + 1, weights, pupil.lessons + len(rows))
     line |= judged(task, after)
-    line["train_accuracy"] = float((drive.argmax(axis=1) == y).mean())
+    line["train_accuracy"] = float((drive.argmax(axis=1) == task.train.y[rows]).mean())
     return after, line | {"images_per_second": len(rows) / seconds, "seconds": seconds}
 
 
@@ -277,30 +294,27 @@ def rate_epoch(
     return weights, learned.drive
 
 
+def check_watching(task: Task, path: Path, *, words: Sequence[str], force: bool) -> None:
+    """Refuse synapses that are not there and a file that is, before anything is learned."""
+    if task.learning.on == RATES:
+        raise ValueError("rates have no synapses to watch; use --on emulator")
+    if path.exists() and not force:
+        raise ValueError(f"{path} exists already; name another --traces, or replace it by --force")
+    picked(task.network, made(task), course(task, 0, most=1)[1], words)
+
+
 def watch_synapses(
-    study: Study,
-    learning: Learning,
-    path: Path,
-    *,
-    words: Sequence[str],
-    lessons_: int,
-    force: bool,
+    task: Task, path: Path, *, words: Sequence[str], lessons_: int, force: bool
 ) -> None:
     """Record chosen synapses through the first lessons of a run, which repeats them exactly."""
-    if learning.on == RATES:
-        raise ValueError("rates have no synapses to watch; use --on emulator")
-    task = prepare(study, learning)
-    rows = task.order(0)[:lessons_]
-    x, y = task.train.x[rows], task.train.y[rows]
-    stimulus = lessons_of(task.network, x, one_hot(y, task.data.classes), learning.coding)
-    course = Lessons(stimulus, rates_of(task, 0, len(task.order(0)))[: len(rows)])
+    rows, given = course(task, 0, most=lessons_)
     record_learning(
         path,
         task.network,
         made(task),
-        course,
-        load_learner(learning.on),
-        watched=Watched(rows, y, words, study.seed),
+        given,
+        load_learner(task.learning.on),
+        watched=Watched(rows, task.train.y[rows], words, task.study.seed),
         overwrite=force,
     )
 
@@ -361,13 +375,11 @@ def probe(task: Task, pupil: Pupil) -> dict[str, Direction]:
     """Where learning would go from here, by some samples; nothing if rates learn."""
     if task.learning.on == RATES or pupil.epoch >= task.epochs:
         return {}
-    rows = task.order(pupil.epoch)[:PROBED]
-    target = one_hot(task.train.y[rows], task.data.classes)
-    stimulus: Stimulus = lessons_of(task.network, task.train.x[rows], target, task.learning.coding)
+    _, given = course(task, pupil.epoch, most=PROBED)
     plastic = with_weights(made(task), pupil.weights)
     here = parameters(task.network, plastic, pupil.weights)
     # Flaws and mirrors that learn apart are part of what is measured: rates have neither.
-    return directions(task.network, plastic, here, stimulus, load_learner("emulator"))
+    return directions(task.network, plastic, here, given.stimulus, load_learner("emulator"))
 
 
 def warnings(task: Task, pointing: Mapping[str, Direction]) -> list[str]:

@@ -49,8 +49,7 @@ def record_learning(
     """Learn from the lessons and write the story of the synapses that the words choose."""
     inputs = lessons.stimulus.current[network.input.name]
     weights = {name: plastic.projection(name).weight for name in sorted(plastic.learns)}
-    how = kinds(plastic.network)
-    chosen = choose(watched.words, how, pickable(weights, network.input.name, inputs)).hebbian
+    how, chosen = kinds(plastic.network), picked(network, plastic, lessons, watched.words)
     plan = Plan(
         origin_of(learner.name, seed=watched.seed, digest=plastic.network.digest),
         plastic.rule.schedule,
@@ -73,6 +72,16 @@ def record_learning(
         writer.counts(merged(plastic, learned.counts))
         writer.weights(learned.weights)
     return learned
+
+
+def picked(
+    network: Network, plastic: PlasticNetwork, lessons: Lessons, words: Sequence[str]
+) -> Mapping[str, tuple[Synapse, ...]]:
+    """By connection, the synapses that the words choose."""
+    inputs = lessons.stimulus.current[network.input.name]
+    weights = {name: plastic.projection(name).weight for name in sorted(plastic.learns)}
+    how = kinds(plastic.network)
+    return choose(words, how, pickable(weights, network.input.name, inputs)).hebbian
 
 
 def pickable(weights: Mapping[str, Array], name: str, inputs: Array) -> dict[str, Array]:
