@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.files.profilefile import load, load_all
 from neuro_eqprop.profiles import Profile
-from neuro_eqprop.spiking.fit import Seat, Verdict, place
+from neuro_eqprop.spiking.fit import Verdict, place
 from neuro_eqprop.spiking.ir import (
     Graded,
     Population,
@@ -25,6 +25,7 @@ from neuro_eqprop.spiking.ir import (
 )
 from neuro_eqprop.spiking.memory import Format
 from neuro_eqprop.spiking.routes import Mesh, routes, travel
+from neuro_eqprop.spiking.seats import Seat
 from neuro_eqprop.spiking.workloads import Group, Link, Shapes, describe, full
 
 
@@ -141,6 +142,24 @@ def test_memory_that_a_chip_shares_asks_for_chips() -> None:
     placement = place(shapes, spinnaker)
     bits = 30000 * 2000 * 32
     assert placement.chips == max(-(-bits // (128 * 2**20 * 8)), -(-(118 + 8) // 16))
+
+
+def test_populations_share_a_core_where_the_chip_lets_them() -> None:
+    small = (Group("hidden", 100), Group("output", 10), Group("more", 40))
+    links = tuple(full(a, b, bits=4) for a, b in itertools.pairwise(small))
+    odin = load("odin")
+    together = place(Shapes(small, links, "output"), odin)
+    assert (together.cores, together.chips) == (1, 1)
+    assert [seat.first_core for seat in together.seats] == [0, 0, 0]
+    assert together.used["neurons"] == 150 / 256
+    assert together.used["synapses"] == (1000 + 400) / 65536
+    large = (Group("hidden", 200), Group("output", 100), Group("more", 50))
+    spread = place(Shapes(large, (full(*large[:2], bits=4),), "output"), odin)
+    assert [seat.first_core for seat in spread.seats] == [0, 1, 0]
+    assert (spread.cores, spread.chips) == (2, 2)
+    assert spread.used["neurons"] == 250 / 256
+    alone = place(layered(64, 128, 10), load("loihi1"))
+    assert [seat.first_core for seat in alone.seats] == [0, 1]
 
 
 def test_one_neuron_that_no_core_takes_has_no_placement(loihi: Profile) -> None:
