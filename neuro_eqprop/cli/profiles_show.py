@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from neuro_eqprop.cli.base import Json, facts
-from neuro_eqprop.cli.energy_show import describe
+from neuro_eqprop.cli.energy_show import described
 from neuro_eqprop.cli.units import si
 
 
@@ -74,16 +74,14 @@ def explained(outcome: Json, console: Console) -> None:
     """Every number with its source."""
     head(outcome, console)
     console.print("")
-    for row in outcome["entries"]:
-        console.print(escape(describe(row)))
+    console.print(described(outcome["entries"]))
     for point in outcome["curve"]:
         cost = si(point["joules_per_mac"], "J")
         console.print(escape(f"  batch {point['batch']}: {cost} a MAC; {point['where']}"))
     if outcome["learning"]:
-        console.print("\nwhat learning is charged for")
-    for row in outcome["learning"]:
-        console.print(escape(f"{describe(row)}: {row['meaning']}"))
-    console.print("\nsources")
+        console.print("\n[bold]what learning is charged for[/bold]")
+        console.print(described(outcome["learning"]))
+    console.print("\n[bold]sources[/bold]")
     for name, source in outcome["sources"].items():
         doi = f", doi {source['doi']}" if source["doi"] else ""
         caveat = f" ({source['caveat']})" if source["caveat"] else ""

@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+LARGE = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+"""Nobody speaks of kiloseconds."""
+SMALL = ((1e-3, "m"), (1e-6, "u"), (1e-9, "n"), (1e-12, "p"), (1e-15, "f"))
+
+
+def parts(value: float, unit: str) -> tuple[str, str]:
+    """The digits of a number that is not zero, and its unit with a prefix."""
+    # As rounded to three digits: 999.6 u is 1 m.
+    rounded = float(f"{value:.3g}")
+    for factor, prefix in (*(LARGE if unit != "s" else ()), (1.0, ""), *SMALL):
+        if abs(rounded) >= factor:
+            shown = rounded / factor
+            return (f"{shown:.0f}" if abs(shown) >= 100 else f"{shown:.3g}"), f"{prefix}{unit}"
+    return f"{value:.3g}", unit
+
 
 def si(value: float | None, unit: str) -> str:
     """A number with a prefix, as people read it."""
@@ -9,7 +24,12 @@ def si(value: float | None, unit: str) -> str:
         return "-"
     if value == 0:
         return f"0 {unit}"
-    for factor, prefix in ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"), (1e-12, "p")):
-        if abs(value) >= factor:
-            return f"{value / factor:.3g} {prefix}{unit}"
-    return f"{value:.3g} {unit}"
+    return " ".join(parts(value, unit))
+
+
+def span(low: float, high: float, unit: str) -> str:
+    """A range; the unit stands once where both ends share it."""
+    if not low or not high:
+        return f"{si(low, unit)} .. {si(high, unit)}"
+    (first, one), (last, other) = parts(low, unit), parts(high, unit)
+    return f"{first} .. {last} {one}" if one == other else f"{first} {one} .. {last} {other}"

@@ -13,6 +13,7 @@ from neuro_eqprop.spiking.seats import Seat, fullest, occupied, settle, share
 from neuro_eqprop.spiking.walls import Unchecked, Violation, walls
 from neuro_eqprop.spiking.workloads import Shapes
 
+
 class Verdict(Enum):
     """The answer of a placement."""
 

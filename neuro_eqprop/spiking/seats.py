@@ -123,27 +123,28 @@ def seat_all(
 def share(seats: list[Seat]) -> list[Seat]:
     """The same with small populations together on cores, for chips whose cores take several.
 
-    A population that needs a core of its own at most joins the first one that has room for it.
+    A population that takes one core at most joins the first that has room for it.
     """
-    room: list[tuple[int, dict[str, float]]] = []
+    room: dict[int, dict[str, float]] = {}
     shared = []
     ahead = 0
     for seat in seats:
-        if seat.cores == 1:
-            for core, used in room:
-                if all(used.get(name, 0.0) + part <= 1.0 for name, part in seat.used.items()):
-                    break
-            else:
-                core, used = ahead, dict[str, float]()
-                room.append((core, used))
-                ahead += 1
-            for name, part in seat.used.items():
-                used[name] = used.get(name, 0.0) + part
-            shared.append(replace(seat, first_core=core))
-        else:
+        if seat.cores > 1:
             shared.append(replace(seat, first_core=ahead))
             ahead += seat.cores
+            continue
+        core = next((core for core, used in room.items() if joins(seat, used)), ahead)
+        ahead = max(ahead, core + 1)
+        used = room.setdefault(core, {})
+        for name, part in seat.used.items():
+            used[name] = used.get(name, 0.0) + part
+        shared.append(replace(seat, first_core=core))
     return shared
+
+
+def joins(seat: Seat, used: Mapping[str, float]) -> bool:
+    """Whether a core of which so much is in use has room for a population."""
+    return all(used.get(name, 0.0) + part <= 1.0 for name, part in seat.used.items())
 
 
 def occupied(seats: list[Seat]) -> int:
