@@ -37,6 +37,7 @@ def options(parser: ArgumentParser) -> None:
         "--samples", type=positive_int, default=32, help="samples and lessons to count on"
     )
     code_options(parser)
+    parser.set_defaults(code=None)
     input_option(parser)
     told = "bits of a weight on the chip; counts are then in fixed point (8, counted exactly)"
     parser.add_argument("--bits", type=positive_int, help=told)
@@ -72,7 +73,7 @@ def run(args: Namespace) -> Json:
     from neuro_eqprop.files.countsfile import write_json
 
     chips, devices = chosen(args)
-    workload = events(args, steps=args.steps or STEPS.get(args.code), code=args.code)
+    workload = counted_run(args)
     how = pricing(args)
     taught = teach(args, workload, steps=args.steps or STEPS.get(args.code) or 0, code=args.code)
     bills = [
@@ -134,6 +135,20 @@ def pricing(args: Namespace) -> Options:
         soft_reset={"auto": None, "on": True, "off": False}[args.soft_reset],
         chips=args.chips,
     )
+
+
+def counted_run(args: Namespace) -> Workload:
+    """What a run did, in the code asked for; if none was, in `rate`, or in `graded` if it must."""
+    from neuro_eqprop.spiking.lower import LoweringError
+
+    asked, args.code = args.code, args.code or "rate"
+    try:
+        return events(args, steps=args.steps or STEPS.get(args.code), code=args.code)
+    except LoweringError:
+        if asked is not None:
+            raise
+        args.code = "graded"
+        return events(args, steps=args.steps or STEPS[args.code], code=args.code)
 
 
 def events(args: Namespace, *, steps: int | None, code: str) -> Workload:

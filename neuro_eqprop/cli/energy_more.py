@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 SWEEP = "1,2,4,8,16,32,64"
 """Steps of the curve."""
-CODES = ("rate", "graded", "paired")
-"""Codes of the curve, besides the one that is asked for."""
+CODES = ("rate", "graded")
+"""Codes of the curve, besides the one that is asked for; and `paired` where `rate` cannot."""
 
 
 def curve_options(parser: ArgumentParser) -> None:
@@ -52,7 +52,7 @@ def curve(args: Namespace, chips: list[Profile], how: Options) -> Json:
 
     if args.run is None or args.counts is not None:
         raise ValueError("--curve runs a RUN again and again; it cannot use --counts")
-    codes = list(dict.fromkeys([args.code, *CODES]))
+    codes = list(dict.fromkeys([*CODES, args.code]))
     points: dict[str, list[Point]] = {}
     told: Json = {"samples": 0, "steps": args.curve, "left_out": {}}
     with bar("accuracy for joules", len(codes) * len(args.curve)) as advance:
@@ -60,6 +60,8 @@ def curve(args: Namespace, chips: list[Profile], how: Options) -> Json:
             found, why = able(args, code, lambda: advance(1, "settings"))
             if why:
                 told["left_out"][code] = why
+            if why and code == "rate" and "paired" not in codes:
+                codes.append("paired")
             for each in found:
                 told["samples"] = each.samples
                 for name, point in priced(each, chips, how, code=code, bits=args.bits):

@@ -41,10 +41,11 @@ def head(outcome: Json, console: Console) -> None:
     """What was counted, and on what."""
     counted = outcome["counted"]
     bits = "" if counted["bits"] is None else f", weights of {counted['bits']} bits"
+    code = f" in code {counted['code']}" if counted["code"] else ""
     host = counted["host_macs_per_sample"]
     product = f" ({host:.4g} host MACs a sample)" if host else ""
     console.print(
-        f"counted on {counted['samples']} samples of {counted['steps']} steps "
+        f"counted on {counted['samples']} samples of {counted['steps']} steps{code} "
         f"({escape(counted['from'])}){bits}, input as {escape(outcome['input_coding'])}{product}: "
         f"{counted['spikes_per_sample']:.4g} spikes and {counted['synops_per_sample']:.4g} synops "
         f"a sample, {counted['activity']:.3g} spikes a neuron and step\n"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from rich.console import Console
 from rich.markup import escape
 
+from neuro_eqprop.analysis.verdicts import sentence
 from neuro_eqprop.cli.base import Json
 from neuro_eqprop.cli.units import si
 
@@ -43,7 +42,8 @@ def dense(outcome: Json, console: Console) -> None:
         found.add_row(escape(name), str(each["batch"]), si(each["joules"], "J"), *told)
     console.print(found)
     for chip in chips:
-        console.print(sentence(chip, [r for r in outcome["comparison"] if r["profile"] == chip]))
+        words = sentence(row for row in outcome["comparison"] if row["profile"] == chip)
+        console.print(f"[bold]{escape(chip)}[/bold]: {escape(words)}")
     for name, ratio in outcome["arithmetic_ratio"].items():
         console.print(
             f"{escape(name)}: dense arithmetic over spiking arithmetic {ratio:.3g} "
@@ -59,43 +59,6 @@ def times(row: Json) -> str:
         return f"[{style}]-[/{style}]"
     mark = {"spikes lose": "", "spikes win": "!", "the ranges overlap": "?"}[row["outcome"]]
     return f"[{style}]{row['spiking'] / row['dense']:.3g}{mark}[/{style}]"
-
-
-def sentence(chip: str, rows: list[Json]) -> str:
-    """Of a chip, against which machines spikes win, lose, cannot be told, and up to where."""
-    parts = []
-    for outcome, words in (
-        ("spikes win", "spikes win (!) against"),
-        ("the ranges overlap", "the ranges overlap (?) with"),
-        ("spikes lose", "spikes lose against"),
-        ("not compared", "not compared across boundaries with"),
-    ):
-        told = [row for row in rows if row["outcome"] == outcome]
-        if told:
-            parts.append(f"{words} {', '.join(machines(told))}")
-    return f"[bold]{escape(chip)}[/bold]: {escape('; '.join(parts))}"
-
-
-def machines(rows: Iterable[Json]) -> list[str]:
-    """Machines with their batches, those with the same remark together."""
-    grouped: dict[str, dict[str, list[str]]] = {}
-    for row in rows:
-        batches = grouped.setdefault(until(row), {})
-        batches.setdefault(row["device"], []).append(str(row["batch"]))
-    return [
-        ", ".join(f"{name} at {'/'.join(batches)}" for name, batches in each.items()) + how
-        for how, each in grouped.items()
-    ]
-
-
-def until(row: Json) -> str:
-    """Up to which activity spikes would win."""
-    if row["stops_at"] is not None:
-        return f" (they win below {row['stops_at']:.2g} spikes a neuron and step)"
-    for words in ("even without a single spike", "at any activity"):
-        if words in row["words"]:
-            return f" ({words})"
-    return ""
 
 
 def beside(outcome: Json, console: Console) -> None:

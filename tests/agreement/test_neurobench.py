@@ -90,12 +90,12 @@ def replay(network: SpikingNetwork) -> Any:  # noqa: ANN401 - a torch module
             self.layers = torch.nn.ModuleList(layers)
 
         def forward(self, sent: torch.Tensor) -> torch.Tensor:
-            sizes = [population.size for population in network.populations]
+            ends = np.cumsum([0, *(population.size for population in network.populations)])
             names = [population.name for population in network.populations]
+            spans = {name: slice(*ends[k : k + 2]) for k, name in enumerate(names)}
             for step in sent.unbind(1):
-                held = dict(zip(names, step.split(sizes, dim=1), strict=True))
                 for projection, layer in zip(network.projections, self.layers, strict=True):
-                    layer(held[projection.source])
+                    layer(step[:, spans[projection.source]])
             return sent
 
     return Replay()

@@ -244,9 +244,9 @@ def test_accuracy_for_joules_over_codes_and_steps_of_a_run(
     assert set(outcome["curve"]) == {"loihi1", "tianjic"}
     points = outcome["curve"]["loihi1"]["points"]
     assert [(each["code"], each["steps"]) for each in points] == [
-        *(("rate", 2), ("rate", 8), ("graded", 2), ("graded", 8), ("paired", 2), ("paired", 8))
+        *(("rate", 2), ("rate", 8), ("graded", 2), ("graded", 8))
     ]
-    assert [each["fits"] for each in points] == [True, True, False, False, True, True]
+    assert [each["fits"] for each in points] == [True, True, False, False]
     assert outcome["curve_counted"]["left_out"] == {}
     assert outcome["curve_counted"]["samples"] == 20
     best = next(each for each in points if each["best"])
