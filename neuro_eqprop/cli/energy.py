@@ -103,6 +103,7 @@ def run(args: Namespace) -> Json:
 
 def chosen(args: Namespace) -> tuple[list[Profile], list[Profile]]:
     """The chips to price, and the dense devices to hold against them."""
+    from neuro_eqprop.analysis.joules import check_factors
     from neuro_eqprop.files.profilefile import load, load_all, names
     from neuro_eqprop.profiles import Device
 
@@ -113,6 +114,7 @@ def chosen(args: Namespace) -> tuple[list[Profile], list[Profile]]:
         return ours, devices
     chips = load_all(dict.fromkeys(args.profile or [each.name for each in ours]), args.override)
     for chip in chips:
+        check_factors(chip)
         if chip.device is not Device.SPIKING:
             raise ValueError(
                 f"profile {chip.name!r} is no spiking chip; dense devices are always compared with"

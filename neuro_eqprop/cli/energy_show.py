@@ -129,19 +129,18 @@ def remarks_on(each: Json) -> list[str]:
 def sources(name: str, rows: Iterable[Json], console: Console) -> None:
     """Where the numbers of a chip come from."""
     console.print(f"\n[bold]{escape(name)}[/bold]")
-    console.print(described(rows))
+    described(rows, console)
 
 
-def described(rows: Iterable[Json]) -> object:
-    """Entries of a profile with their sources, a row each."""
-    from rich.table import Table
+def described(rows: Iterable[Json], console: Console) -> None:
+    """Entries of a profile, each with its source below."""
+    from rich.padding import Padding
 
-    found = Table.grid(padding=(0, 2, 0, 0))
     for row in rows:
         value, origin = describe(row)
         meaning = f"{row['meaning']}: " if "meaning" in row else ""
-        found.add_row(row["key"], value, escape(meaning + origin))
-    return found
+        console.print(f"{row['key']}  [bold]{escape(value)}[/bold]")
+        console.print(Padding(escape(meaning + origin), (0, 0, 0, 4)))
 
 
 def describe(row: Json) -> tuple[str, str]:
@@ -153,6 +152,9 @@ def describe(row: Json) -> tuple[str, str]:
     origin = f"{row['source']}, {row['where']}; {row['basis']}, {row['evidence']}"
     if row["operating_point"]:
         origin += f"; at {row['operating_point']}"
+    if row["at"] is not None:
+        give = f"give or take {row['tolerance']:.0%}"
+        origin += f"; holds at {row['at']:g} events a second and chip, {give}, and nowhere else"
     return amount(row), origin + (f"; {row['note']}" if row["note"] else "")
 
 
@@ -164,5 +166,5 @@ def amount(row: Json) -> str:
     if unit in ("count", "bit", "step"):
         listed = ", ".join(f"{each:g}" for each in row["choices"])
         return (listed or f"{value:g}") + ("" if unit == "count" else f" {unit}")
-    told = si(value, unit)
-    return told if row["low"] == row["high"] else f"{told} [{span(row['low'], row['high'], unit)}]"
+    told, low, high = si(value, unit), row["low"], row["high"]
+    return told if low == high else f"{told} [{span(low, high, unit, digits=4)}]"
