@@ -295,6 +295,27 @@ def test_input_from_outside_is_counted_as_axons_and_needs_no_host(
     assert "unknown input" in fails(capsys, *words, "--input", "tea", code=2)
 
 
+def test_a_network_without_a_placement_has_events_but_no_time(
+    capsys: pytest.CaptureFixture[str], counts: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "dark.toml"
+    path.write_text(
+        'schema = "neuro_eqprop.profile/1"\nextends = "loihi1"\nname = "dark"\n'
+        '[capacity]\nneurons_per_core = { unknown = true, note = "not told" }\n'
+    )
+    words = ("energy", "--counts", str(counts), "--profile", str(path))
+    chip = call(capsys, *words)["profiles"][0]
+    assert (chip["fits"], chip["cores"], chip["chips"]) == (None, None, None)
+    side = chip["inference"]
+    assert side["seconds"] is None
+    assert any("without a placement" in each for each in side["unknown"])
+    assert any(each.startswith("message: how many is not known") for each in side["unknown"])
+    assert {"synop", "neuron update"} <= {term["name"] for term in side["terms"]}
+    given = call(capsys, *words, "--step-seconds", "1e-5")["profiles"][0]["inference"]
+    assert given["seconds"] == pytest.approx(1e-4)
+    assert given["joules"] > side["joules"]
+
+
 def test_bits_are_those_of_the_counted_run(capsys: pytest.CaptureFixture[str], run: Path) -> None:
     words = ("energy", str(run), "--samples", "2", "--steps", "8", "--profile", "odin")
     wide, narrow = call(capsys, *words), call(capsys, *words, "--bits", "4")
