@@ -261,8 +261,7 @@ def energy(run: Run) -> str:
         chart("terms", "Joules by term"),
         chart("trade", "Accuracy against joules", tall=True),
     )
-    more = ("--curve",) if run.bills.curves else ()
-    again = text.made(text.command("neuro-eqprop", "energy", run.path, *more))
+    again = text.made(text.energy_command(run))
     several = page_beside.beside([(each.name, each.bills) for each in run.runs])
     return section("joules", "Joules", page_joules.body(run.bills, places) + several + again)
 

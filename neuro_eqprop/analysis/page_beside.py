@@ -24,7 +24,7 @@ def beside(runs: Sequence[tuple[str, Bills]]) -> str:
         rows.append([*names, *map(joules_cell, found), *times])
     runs_ = [name for name, _ in known]
     header = ["chip", "use", *runs_, *(f"{runs_[0]} : {name}" for name in runs_[1:])]
-    return text.table("joules-runs", header, rows)
+    return f'<p class="listed">The runs side by side</p>{text.table("joules-runs", header, rows)}'
 
 
 def match(bills: Bills, wanted: Bill) -> Bill | None:

@@ -59,6 +59,8 @@ class Bills:
     """By chip: accuracy, joules, low, high, code, steps, front and best of each setting."""
     counted: Row = field(default_factory=dict)
     """What was counted, on how many samples, with the coding of the input."""
+    options: tuple[str, ...] = ()
+    """The options of the call that made the estimate."""
 
 
 def number(value: object) -> float | None:
@@ -97,13 +99,17 @@ def read_bills(held: object) -> Bills:
     compared: dict[str, list[Row]] = {}
     for row in rows(held, "comparison"):
         compared.setdefault(word(row.get("profile")), []).append(row)
-    input_coding = held.get("input_coding") if isinstance(held, Mapping) else None
+    input_coding, options = (
+        held.get(name) if isinstance(held, Mapping) else None
+        for name in ("input_coding", "options")
+    )
     return Bills(
         chips,
         tuple(devices),
         {name: sentence(each) for name, each in compared.items()},
         {name: points(each) for name, each in part_of(held, "curve").items()},
         {**part_of(held, "counted"), "input_coding": input_coding},
+        tuple(str(each) for each in options) if isinstance(options, list) else (),
     )
 
 

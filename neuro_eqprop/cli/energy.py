@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from neuro_eqprop.cli.base import Command, Json, positive_float, positive_int
 from neuro_eqprop.cli.energy_learning import taught_json, teach
-from neuro_eqprop.cli.energy_more import beside, curve, curve_options, workload_of
+from neuro_eqprop.cli.energy_more import beside, curve, curve_options, given, workload_of
 from neuro_eqprop.cli.energy_show import show
 from neuro_eqprop.cli.evaluate import STEPS, code_named, code_options, entry_named, input_option
 
@@ -73,6 +73,9 @@ def run(args: Namespace) -> Json:
     from neuro_eqprop.files.countsfile import write_json
 
     chips, devices = chosen(args)
+    defaults = ArgumentParser()
+    options(defaults)
+    words = given(args, defaults.parse_args([]))
     workload = counted_run(args)
     how = pricing(args)
     taught = teach(args, workload, steps=args.steps or STEPS.get(args.code) or 0, code=args.code)
@@ -86,6 +89,7 @@ def run(args: Namespace) -> Json:
         "input_coding": workload.input_coding,
         "counted": {**counted(args, workload), "lessons": taught_json(taught)},
         "seed": args.seed,
+        "options": words,
         "profiles": [bill_json(each, presentations=taught.presentations) for each in bills],
         **against(workload, bills, devices, args=args, how=how),
     }

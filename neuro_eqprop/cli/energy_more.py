@@ -33,6 +33,24 @@ def curve_options(parser: ArgumentParser) -> None:
     )
 
 
+def given(args: Namespace, defaults: Namespace) -> list[str]:
+    """The options of a call that are not the defaults, as they are typed."""
+    words: list[str] = []
+    for name, default in vars(defaults).items():
+        value = getattr(args, name)
+        if name == "run" or value == default:
+            continue
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif name in ("profile", "override"):
+            words += [word for each in value for word in (flag, str(each))]
+        else:
+            shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            words += [flag, shown]
+    return words
+
+
 def workload_of(found: CountedRun, *, bits: int | None) -> Workload:
     """What a run did, and its shapes with weights of so many bits."""
     from neuro_eqprop.spiking.workloads import Workload, describe

@@ -257,12 +257,15 @@ def priced(joules: float, boundary: str) -> dict[str, Any]:
 def test_every_chip_has_its_bar_or_its_reason_and_the_best_trade_its_star(
     browser: Browser, tmp_path: Path
 ) -> None:
-    none = {"joules": None, "reason": "does not fit: too few cores", "terms": []}
+    none: dict[str, Any] = {"joules": None, "reason": "does not fit: too few cores", "terms": []}
     chips = [
         {"profile": "small", "fits": False, "inference": none, "learning": none},
         *(
-            {"profile": name, "fits": True, "inference": priced(*how), "learning": priced(*how)}
-            for name, *how in (("a", 1e-6, "chip_total"), ("b", 1e-3, "board_total"))
+            {"profile": name, "fits": True, "inference": side, "learning": side}
+            for name, side in (
+                ("a", priced(1e-6, "chip_total")),
+                ("b", priced(1e-3, "board_total")),
+            )
         ),
     ]
     point = {"code": "rate", "low": 1e-7, "high": 1e-5, "joules": 1e-6, "accuracy": 0.9}

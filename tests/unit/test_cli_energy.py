@@ -154,6 +154,7 @@ def test_an_override_and_a_users_file_are_shown(
     words = ["--profile", "loihi1", "--profile", str(mine)]
     override = ["--override", "loihi1.energy.synop=30pJ"]
     outcome = call(capsys, "energy", "--counts", str(counts), *words, *override)
+    assert outcome["options"] == ["--counts", str(counts), *words, *override]
     ours, theirs = outcome["profiles"]
     assert ours["overridden"] == ["energy.synop: 2.36e-11 J -> 3e-11 J (--override)"]
     assert theirs["overridden"] == ["power.idle_loaded: 96.3 mW -> 50 mW (mine.toml)"]

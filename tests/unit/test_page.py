@@ -417,6 +417,7 @@ def test_own_values_winners_and_the_best_trade_are_told(tmp_path: Path) -> None:
         "curve": {"p": {"points": [point, {"code": "rate", "steps": 4}]}},
         "counted": {"samples": 32, "steps": 64, "code": "rate"},
         "input_coding": "current",
+        "options": ["--override", "p.energy.synop=30pJ"],
     }
     (tmp_path / "energy.json").write_text(json.dumps(energy))
     html = page(tmp_path, {})
@@ -427,6 +428,7 @@ def test_own_values_winners_and_the_best_trade_are_told(tmp_path: Path) -> None:
     told = "Chip: spikes win (!) against cpu at 8 (they win below 0.25 spikes a neuron and step)"
     assert f"{told}; spikes lose against cpu at 64" in body
     assert 'id="trade"' in body
+    assert f"neuro-eqprop energy {tmp_path} --override p.energy.synop=30pJ</code>" in body
     drawn = data_of(html)["energy"]
     assert [(each["steps"], each["best"]) for each in drawn["curves"]["p"]] == [(8, True)]
     assert [row["name"] for row in drawn["bars"]["inference"]] == ["Chip *", "Guess *"]
