@@ -14,7 +14,7 @@ from pathlib import Path
 from string import Template
 
 from neuro_eqprop import __version__
-from neuro_eqprop.analysis import page_joules, page_synapses
+from neuro_eqprop.analysis import page_beside, page_joules, page_synapses
 from neuro_eqprop.analysis import page_text as text
 from neuro_eqprop.analysis.page_charts import SMOOTH, Limits, charts
 from neuro_eqprop.analysis.page_data import Run, View, gather
@@ -256,9 +256,14 @@ def energy(run: Run) -> str:
     if not run.bills.chips:
         body = missing("No energy estimate yet; this makes one:", "energy", run.path)
         return section("joules", "Joules", body)
-    places = (chart("chips", "Joules on each chip"), chart("terms", "Joules by term"))
-    again = text.made(text.command("neuro-eqprop", "energy", run.path))
-    return section("joules", "Joules", page_joules.body(run.bills, places) + again)
+    places = (
+        chart("chips", "Joules on each chip"),
+        chart("terms", "Joules by term"),
+        chart("trade", "Accuracy against joules", tall=True),
+    )
+    again = text.made(text.energy_command(run))
+    several = page_beside.beside([(each.name, each.bills) for each in run.runs])
+    return section("joules", "Joules", page_joules.body(run.bills, places) + several + again)
 
 
 def headline(run: Run) -> list[tuple[str, str, str]]:

@@ -282,6 +282,11 @@ def evaluate_command(run: Run, row: Row) -> str:
     return command(*words)
 
 
+def energy_command(run: Run) -> str:
+    """The call that made the estimate of a run."""
+    return command("neuro-eqprop", "energy", run.path, *run.bills.options)
+
+
 def evaluate_commands(run: Run) -> list[str]:
     """How each of the evaluations is made again."""
     return list(dict.fromkeys(evaluate_command(run, row) for row in run.evaluations))
@@ -297,7 +302,7 @@ def headline_commands(run: Run) -> list[str]:
     if not run.others:
         best = spiking(run)
         found += [evaluate_command(run, best)] if best is not None else []
-        found += [command("neuro-eqprop", "energy", run.path)] if run.bills.chips else []
+        found += [energy_command(run)] if run.bills.chips else []
     return found
 
 

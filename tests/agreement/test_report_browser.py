@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -245,6 +246,50 @@ def test_runs_stand_side_by_side(browser: Browser, make_run: Fill, tmp_path: Pat
         assert column(both, "runs-table", 0) == ["two", "one"]
         keep(both, "two-runs")
         assert both.complaints == []
+
+
+def priced(joules: float, boundary: str) -> dict[str, Any]:
+    terms = [{"name": "rest", "joules": 0.75 * joules}, {"name": "synop", "joules": 0.25 * joules}]
+    ends = {"low": joules / 2, "high": 2 * joules}
+    return {"joules": joules, **ends, "boundary": boundary, "terms": terms, "unknown": ["input"]}
+
+
+def test_every_chip_has_its_bar_or_its_reason_and_the_best_trade_its_star(
+    browser: Browser, tmp_path: Path
+) -> None:
+    none: dict[str, Any] = {"joules": None, "reason": "does not fit: too few cores", "terms": []}
+    chips = [
+        {"profile": "small", "fits": False, "inference": none, "learning": none},
+        *(
+            {"profile": name, "fits": True, "inference": side, "learning": side}
+            for name, side in (
+                ("a", priced(1e-6, "chip_total")),
+                ("b", priced(1e-3, "board_total")),
+            )
+        ),
+    ]
+    point = {"code": "rate", "low": 1e-7, "high": 1e-5, "joules": 1e-6, "accuracy": 0.9}
+    points = [point | {"steps": 4, "best": True}, point | {"steps": 8, "joules": 2e-6}]
+    energy = {"profiles": chips, "curve": {"a": {"points": points}}}
+    (tmp_path / "energy.json").write_text(json.dumps(energy))
+    (tmp_path / "study.toml").write_text('dataset = "digits"\n')
+    with visit(browser, report(tmp_path)) as seen:
+        notes = "document.getElementById('chips').layout.annotations.map(each => each.text)"
+        told = seen.page.evaluate(notes)
+        assert told[:2] == ["<i>inside chip total</i>", "<i>inside board total</i>"]
+        assert told[2:] == ["<i>no joules</i>", "does not fit: too few cores"]
+        bars = "document.getElementById('chips').data.filter(each => each.type === 'bar')"
+        rest, synop = seen.page.evaluate(f"{bars}.map(each => [each.name, ...each.x])")
+        assert (rest[0], synop[0]) == ("rest", "synop")
+        # A decade and more of room before the lowest end, 0.5 uJ: the axis begins at 0.01 uJ.
+        assert rest[1:] == pytest.approx([0.75 * 2, 0.75 * 5])
+        assert synop[1:] == pytest.approx([0.25 * 2, 0.25 * 5])
+        seen.page.locator("#use").select_option("learning")
+        assert len(seen.page.evaluate(notes)) == 4
+        last = "document.getElementById('trade').data.at(-1)"
+        star = seen.page.evaluate(f"{last}.text[0]"), seen.page.evaluate(f"{last}.marker.symbol")
+        assert star == ("best trade: rate, 4 steps", "star")
+        assert seen.complaints == []
 
 
 def test_tables_sort_both_ways(seen: Visit) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from neuro_eqprop.analysis import page_text as text
 from neuro_eqprop.analysis.compare import update
-from neuro_eqprop.analysis.page import library, page
+from neuro_eqprop.analysis.page import library, page, page_of
 from neuro_eqprop.analysis.page_charts import Limits, charts, smooth
 from neuro_eqprop.analysis.page_data import gather
 from neuro_eqprop.analysis.page_pack import gaps, pack, steps_of, unpack
@@ -394,9 +394,64 @@ def test_a_chip_without_joules_says_why(tmp_path: Path) -> None:
     assert "No joules of learning" in body
     assert "an inference on full" in body
     drawn = data_of(html)["energy"]
-    names = ["gpu, batch 8 (board total)", "full"]
-    assert [bar["name"] for bar in drawn["overview"]] == names
+    rows = drawn["bars"]["inference"]
+    assert [row["name"] for row in rows] == ["gpu, batch 8", "full", "small", "secret"]
+    assert [row["told"] for row in rows[2:]] == ["too few neurons", "not known whether it fits"]
+    assert [row["group"] for row in rows[:2]] == ["board total", ""]
+    assert rows[1]["parts"] == {"a": 1.0}
+    assert [row["name"] for row in drawn["bars"]["learning"]] == ["secret"]
     assert [bill["name"] for bill in drawn["bills"]] == ["full: inference"]
+
+
+def test_own_values_winners_and_the_best_trade_are_told(tmp_path: Path) -> None:
+    side = {"joules": 2e-6, "low": 1e-6, "high": 3e-6, "boundary": "chip_total", "terms": []}
+    changed = ["energy.synop: 2.36e-11 J -> 3e-11 J (--override)"]
+    chip = {"profile": "p", "title": "Chip", "overridden": changed, "inference": side}
+    guess = {"profile": "s", "title": "Guess", "scenario": "a what-if", "inference": side}
+    won = {"profile": "p", "device": "cpu", "batch": 8, "outcome": "spikes win", "stops_at": 0.25}
+    lost = won | {"batch": 64, "outcome": "spikes lose", "stops_at": None}
+    point = {"code": "rate", "steps": 8, "accuracy": 0.9, "joules": 1e-6, "best": True}
+    energy = {
+        "profiles": [chip, guess],
+        "comparison": [won, lost],
+        "curve": {"p": {"points": [point, {"code": "rate", "steps": 4}]}},
+        "counted": {"samples": 32, "steps": 64, "code": "rate"},
+        "input_coding": "current",
+        "options": ["--override", "p.energy.synop=30pJ"],
+    }
+    (tmp_path / "energy.json").write_text(json.dumps(energy))
+    html = page(tmp_path, {})
+    body = body_of(html)
+    assert "Chip: energy.synop: 2.36e-11 J -&gt; 3e-11 J (--override)" in body
+    assert "Guess: scenario: a what-if" in body
+    assert "Counted on 32 samples of 64 steps in code rate, the input as current." in body
+    told = "Chip: spikes win (!) against cpu at 8 (they win below 0.25 spikes a neuron and step)"
+    assert f"{told}; spikes lose against cpu at 64" in body
+    assert 'id="trade"' in body
+    assert f"neuro-eqprop energy {tmp_path} --override p.energy.synop=30pJ</code>" in body
+    drawn = data_of(html)["energy"]
+    assert [(each["steps"], each["best"]) for each in drawn["curves"]["p"]] == [(8, True)]
+    assert [row["name"] for row in drawn["bars"]["inference"]] == ["Chip *", "Guess *"]
+
+
+def test_joules_of_several_runs_stand_side_by_side(tmp_path: Path) -> None:
+    def side(joules: float, boundary: str) -> dict[str, Any]:
+        return {"joules": joules, "boundary": boundary, "terms": [], "unknown": []}
+
+    runs = []
+    for name, joules, boundary in (("one", 2e-6, "chip_total"), ("two", 8e-6, "board_total")):
+        (tmp_path / name).mkdir()
+        chips = [
+            {"profile": "a", "inference": side(joules, "chip_total")},
+            {"profile": "b", "inference": side(joules, boundary)},
+        ]
+        (tmp_path / name / "energy.json").write_text(json.dumps({"profiles": chips}))
+        runs.append(gather(tmp_path / name, {}))
+    body = body_of(page_of(replace(runs[0], others=(runs[1],))))
+    table = body[body.index('id="joules-runs-table"') :]
+    assert "one : two" in table
+    assert ">0.25<" in table
+    assert "not compared: chip total, board total" in table
 
 
 def test_a_smaller_page_shows_fewer_samples(episode: dict[str, Trace], tmp_path: Path) -> None:
