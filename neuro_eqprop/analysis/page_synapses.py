@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from neuro_eqprop.analysis.page_data import Run
 from neuro_eqprop.analysis.page_pack import pack
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.schedules import contrast
-from neuro_eqprop.synapses import COLUMNS, Story
+from neuro_eqprop.synapses import COLUMNS, Story, Synapse
 from neuro_eqprop.traces import Trace
 
 Json = dict[str, Any]
@@ -28,6 +28,7 @@ def synapses(run: Run, samples: int, rows: int) -> Json:
     sample = loudest(found, samples)
     return {
         "sample": sample,
+        "changes": changes(found),
         "contrast": contrast(found.schedule) if learns(found.schedule) else {},
         "matrices": [
             matrix(name, found, named=mine, most=rows, sample=sample) for name in matrices(found)
@@ -48,12 +49,17 @@ def changes(trace: Trace) -> bool:
 def matrices(trace: Trace) -> list[str]:
     """The connections whose weights are a matrix from units to units, outputs first."""
     names = [n for n in trace.connections if n in trace.weights]
-    ends = [n for n in names if n.split("->")[1] in trace.readable]
-    return [n for n in reversed(ends) if trace.weights[n].before.ndim == 2]
+    told = [n for n in names if n in trace.hebbian or n.split("->")[1] in trace.readable]
+    return [n for n in reversed(told) if trace.weights[n].before.ndim == 2]
 
 
 def loudest(trace: Trace, samples: int) -> int:
-    """The sample that asks for the largest change of what leads to the output."""
+    """The sample that asks for the largest change of what leads to the output.
+
+    Of a run that learned the last one.
+    """
+    if changes(trace):
+        return min(samples, len(trace.index)) - 1
     if not learns(trace.schedule):
         return 0
     end = list(trace.readable)[-1]
@@ -66,16 +72,24 @@ def loudest(trace: Trace, samples: int) -> int:
 def matrix(name: str, trace: Trace, *, named: Mapping[str, Trace], most: int, sample: int) -> Json:
     """The weights of a connection and the changes that each trace asks for, in mean by sample."""
     weight = trace.weights[name].before
+    after = trace.weights[name].after
     asked = {
         file: update(each, name) / len(each.index)
         for file, each in named.items()
-        if learns(each.schedule) and can(each, name)
+        if learns(each.schedule) and can(each, name) and not changes(each)
     }
-    loud = next(iter(asked.values()), weight)
+    views = {"weights": weight}
+    if after is not None and np.isfinite(after).all():
+        views = {"weights after": after, "weights before": weight, "change": after - weight}
+    watched = trace.hebbian[name].synapses if name in trace.hebbian and changes(trace) else ()
+    loud = next(iter(asked.values()), views.get("change", weight))
     rows, columns = busiest(loud, 1, most), busiest(loud, 0, most)
+    if watched:
+        ends = zip((rows, columns), np.array(watched).T, strict=True)
+        rows, columns = (np.union1d(known, more) for known, more in ends)
     part = np.ix_(rows, columns)
     here = change_of(trace, name, sample) if asked else loud
-    strongest = np.unravel_index(np.argmax(np.abs(here[part])), (len(rows), len(columns)))
+    first = strongest(here, watched or [(r, c) for r in rows for c in columns])
     source, target = name.split("->")
     return {
         "name": name,
@@ -84,10 +98,19 @@ def matrix(name: str, trace: Trace, *, named: Mapping[str, Trace], most: int, sa
         "rows": rows.tolist(),
         "columns": columns.tolist(),
         "of": list(weight.shape),
-        "first": [int(place) for place in strongest],
-        "weight": pack(weight[part]),
+        "first": [
+            int(np.searchsorted(k, at)) for k, at in zip((rows, columns), first, strict=True)
+        ],
+        "views": {told: pack(each[part]) for told, each in views.items()},
+        "watched": [list(synapse) for synapse in watched],
         "asked": {file: pack(change[part]) for file, change in asked.items()},
     }
+
+
+def strongest(change: Array, synapses: Sequence[Synapse]) -> Synapse:
+    """That with the largest change among some synapses."""
+    sizes = np.abs(change[tuple(np.array(synapses).T)])
+    return synapses[int(np.argmax(sizes))]
 
 
 def change_of(trace: Trace, name: str, sample: int) -> Array:

@@ -95,7 +95,7 @@ def run(args: Namespace) -> Json:
     """Train and write the run."""
     import torch
 
-    from neuro_eqprop.cli.progress import bar
+    from neuro_eqprop.cli.progress import announce, bar
     from neuro_eqprop.study import settings
     from neuro_eqprop.study.folder import STUDY, TRACES
     from neuro_eqprop.study.training import run_training
@@ -114,7 +114,13 @@ def run(args: Namespace) -> Json:
 
         traces = args.out / TRACES if args.traces == BESIDE else args.traces
         return run_training(
-            study, args.out, force=args.force, resume=args.resume, watch=watch, traces=traces
+            study,
+            args.out,
+            force=args.force,
+            resume=args.resume,
+            watch=watch,
+            traces=traces,
+            tell=announce,
         )
 
 

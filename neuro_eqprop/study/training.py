@@ -25,6 +25,7 @@ from neuro_eqprop.study import folder, settings
 from neuro_eqprop.study.lessons import learned_here
 from neuro_eqprop.study.probe import probing
 from neuro_eqprop.study.settings import Study
+from neuro_eqprop.study.simulation import Tell, silence
 
 Watch = Callable[[dict[str, Any]], None]
 """Told each epoch's line of metrics."""
@@ -38,6 +39,7 @@ def run_training(
     resume: bool,
     watch: Watch,
     traces: Path | None = None,
+    tell: Tell = silence,
 ) -> dict[str, Any]:
     """Train and write the run; what `train --json` shows. A few samples go to `traces`, live."""
     check_device(study.device)
@@ -47,7 +49,7 @@ def run_training(
     if traces is not None and traces.exists() and not overwrite:
         raise folder.RunError(f"{traces} exists already; name another file or use --force")
     start = prepare(study, network, out, force=force, resume=resume)
-    with probing(traces, study, network, data, start=start, overwrite=overwrite) as look:
+    with probing(traces, study, network, data, start=start, overwrite=overwrite, tell=tell) as look:
         ops = TorchOps(device=study.device)
         for progress in train(network, data.train, study.recipe(), start, ops):
             start = progress.snapshot

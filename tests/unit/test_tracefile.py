@@ -302,8 +302,9 @@ def test_a_failure_behind_the_scenes_is_told(tmp_path: Path) -> None:
 
 def test_look_reads_the_last_samples_only(episode: dict[str, Trace], tmp_path: Path) -> None:
     write(tmp_path / "t.h5", episode["spikes"], overwrite=False)
-    recent, taken, announced = look(tmp_path / "t.h5", last=2)
-    assert (taken, announced) == (6, 6)
+    seen = look(tmp_path / "t.h5", last=2)
+    recent = seen.trace
+    assert (seen.taken, seen.announced, seen.epochs) == (6, 6, 0)
     assert recent.index.tolist() == [104, 105]
     np.testing.assert_array_equal(recent.course("hidden"), episode["spikes"].course("hidden")[4:])
     whole = episode["spikes"].signals["output", "voltage"]
