@@ -74,6 +74,8 @@ VARIABLES: Mapping[Kind, tuple[str, ...]] = {
     Kind.GRADED: ("spikes", "state", "drive"),
 }
 """What can be recorded of a population; the first is what its rate is read from."""
+ALSO = {"current": "drive"}
+"""Other names of variables: the drive is all the current that reaches a unit."""
 
 
 def choose(
@@ -87,6 +89,7 @@ def choose(
     synapses: dict[str, dict[Synapse, None]] = {}
     for word in words:
         name, _, variable = word.rpartition(":")
+        variable = ALSO.get(variable, variable)
         if "->" in name:
             if variable != HEBBIAN:
                 raise UnknownNameError(f"variable of {name!r}", variable, (HEBBIAN,))

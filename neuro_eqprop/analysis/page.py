@@ -175,17 +175,22 @@ def settling(run: Run) -> str:
     raster = chart("raster", "Spikes", tall=True) if spiking else ""
     choices = '<label>left <select id="left"></select></label>' if left else ""
     choices += '<label id="choice">right <select id="simulator"></select></label>' if right else ""
-    body = (
-        "<p>The same sample twice: the rates as they are solved for, and the firing rates, which "
+    what = (
+        "The same sample at moments of the learning: how its rates settle. "
+        if run.moments
+        else "The same sample twice: the rates as they are solved for, and the firing rates, which "
         f"are the mean of the spikes over the last part of the phase so far (at least {SMOOTH} "
-        "steps), or what messages add up to. A line is a unit and keeps its colour. The thick one "
-        "is the right answer. Bands are the phases: free, then pulled away from the answer and "
-        "towards it.</p>"
+        "steps), or what messages add up to. "
+    )
+    body = (
+        f"<p>{what}A line is a unit and keeps its colour. The thick one is the right answer. Bands "
+        "are the phases: free, then pulled away from the answer and towards it.</p>"
         '<div class="controls"><canvas id="image" width="32" height="32" hidden></canvas>'
         '<label class="grow"><span id="which">sample</span>'
         '<input type="range" id="sample" min="0" value="0" step="1"></label>'
         '<label class="grow"><span id="part">all phases</span>'
         '<input type="range" id="zoom" min="0" max="0" value="0" step="1"></label>'
+        '<span class="line"></span>'
         f'<label>layer <select id="layer"></select></label>{choices}</div>'
         f'<div class="grid two">{panels}</div>{raster}<p id="left-out" class="small"></p>'
     )
@@ -283,13 +288,15 @@ def headline(run: Run) -> list[tuple[str, str, str]]:
 def about(run: Run) -> str:
     """Settings, origins and notes."""
     settings = "".join(
-        f"<dt>{escape(key)}</dt><dd>{escape(str(value))}</dd>" for key, value in run.study.items()
+        f"<div><dt>{escape(key)}</dt><dd>{escape(str(value)) or text.DASH}</dd></div>"
+        for key, value in run.study.items()
     )
+    made_with = dict.fromkeys(versions(trace) for _, trace in run.traces)
     origins = "".join(
         f"<li>{escape(name)}: {escape(trace.origin.backend)}, seed {trace.origin.seed}, network "
-        f"{escape(trace.origin.network_hash[:12])}, {escape(versions(trace))}</li>"
+        f"{escape(trace.origin.network_hash[:12] or text.DASH)}</li>"
         for name, trace in run.traces
-    )
+    ) + "".join(f"<li>made with {escape(packages)}</li>" for packages in made_with)
     body = f"<dl>{settings}</dl>" if settings else ""
     body += f'<p class="listed">Traces</p><ul>{origins}</ul>' if origins else ""
     body += text.listing("Left out", run.notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from neuro_eqprop.analysis.page_data import Run
 from neuro_eqprop.analysis.page_pack import pack
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.schedules import contrast
-from neuro_eqprop.synapses import COLUMNS, Story, Synapse
+from neuro_eqprop.synapses import COLUMNS, Story, Weights
 from neuro_eqprop.traces import Trace
 
 Json = dict[str, Any]
@@ -56,10 +56,11 @@ def matrices(trace: Trace) -> list[str]:
 def loudest(trace: Trace, samples: int) -> int:
     """The sample that asks for the largest change of what leads to the output.
 
-    Of a run that learned the last one.
+    Of a run that learned, for the synapses that were watched.
     """
-    if changes(trace):
-        return min(samples, len(trace.index)) - 1
+    if changes(trace) and trace.hebbian:
+        tags = [story.tag[trace.steps - 1 :: trace.steps] for story in trace.hebbian.values()]
+        return int(np.argmax(np.abs(np.concatenate(tags, axis=1)).max(axis=1)[:samples]))
     if not learns(trace.schedule):
         return 0
     end = list(trace.readable)[-1]
@@ -71,46 +72,45 @@ def loudest(trace: Trace, samples: int) -> int:
 
 def matrix(name: str, trace: Trace, *, named: Mapping[str, Trace], most: int, sample: int) -> Json:
     """The weights of a connection and the changes that each trace asks for, in mean by sample."""
-    weight = trace.weights[name].before
-    after = trace.weights[name].after
+    held = views_of(trace.weights[name])
     asked = {
         file: update(each, name) / len(each.index)
         for file, each in named.items()
         if learns(each.schedule) and can(each, name) and not changes(each)
     }
-    views = {"weights": weight}
-    if after is not None and np.isfinite(after).all():
-        views = {"weights after": after, "weights before": weight, "change": after - weight}
     watched = trace.hebbian[name].synapses if name in trace.hebbian and changes(trace) else ()
-    loud = next(iter(asked.values()), views.get("change", weight))
+    loud = next(iter(asked.values()), held.get("change", trace.weights[name].before))
     rows, columns = busiest(loud, 1, most), busiest(loud, 0, most)
     if watched:
         ends = zip((rows, columns), np.array(watched).T, strict=True)
         rows, columns = (np.union1d(known, more) for known, more in ends)
     part = np.ix_(rows, columns)
-    here = change_of(trace, name, sample) if asked else loud
-    first = strongest(here, watched or [(r, c) for r in rows for c in columns])
-    source, target = name.split("->")
+    here = np.abs(change_of(trace, name, sample) if asked else loud)[part]
+    row, column = np.unravel_index(np.argmax(here), here.shape)
+    if watched:
+        tag = trace.hebbian[name].tag[(sample + 1) * trace.steps - 1]
+        target, source = watched[int(np.argmax(np.abs(tag)))]
+        row, column = np.searchsorted(rows, target), np.searchsorted(columns, source)
     return {
         "name": name,
-        "source": source,
-        "target": target,
+        "source": name.partition("->")[0],
+        "target": name.partition("->")[2],
         "rows": rows.tolist(),
         "columns": columns.tolist(),
-        "of": list(weight.shape),
-        "first": [
-            int(np.searchsorted(k, at)) for k, at in zip((rows, columns), first, strict=True)
-        ],
-        "views": {told: pack(each[part]) for told, each in views.items()},
+        "of": list(loud.shape),
+        "first": [int(row), int(column)],
+        "views": {told: pack(each[part]) for told, each in held.items()},
         "watched": [list(synapse) for synapse in watched],
         "asked": {file: pack(change[part]) for file, change in asked.items()},
     }
 
 
-def strongest(change: Array, synapses: Sequence[Synapse]) -> Synapse:
-    """That with the largest change among some synapses."""
-    sizes = np.abs(change[tuple(np.array(synapses).T)])
-    return synapses[int(np.argmax(sizes))]
+def views_of(weights: Weights) -> dict[str, Array]:
+    """The weights, or those before and after and the change, by what each is called."""
+    before, after = weights.before, weights.after
+    if after is None or not np.isfinite(after).all():
+        return {"weights": before}
+    return {"weights after": after, "weights before": before, "change": after - before}
 
 
 def change_of(trace: Trace, name: str, sample: int) -> Array:

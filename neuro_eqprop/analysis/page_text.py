@@ -88,7 +88,8 @@ def network_name(run: Run) -> str:
     sizes = hidden if isinstance(hidden, list) else [hidden] if hidden else []
     units = " and ".join(str(size) for size in sizes)
     kind = f"{model} network" if model else "network"
-    return kind + (f" with {units} hidden units" if units else "")
+    what = "channels" if model in ("conv", "multiscale") else "hidden units"
+    return kind + (f" with {units} {what}" if units else "")
 
 
 def lead(run: Run) -> str:
@@ -105,11 +106,13 @@ def lead_of(run: Run) -> str:
     how += f" in spikes on {simulator_name(run.chip)}" if run.chip else ""
     details = [f"{nudging} nudging" if nudging else "", f"beta {beta}" if beta else ""]
     inside = ", ".join(part for part in details if part)
-    said = [f"A {network_name(run)} learned {data or 'its data'} by {how}"]
+    learned = "learned" if run.metrics else "is to learn"
+    said = [f"A {network_name(run)} {learned} {data or 'its data'} by {how}"]
     said[0] += f" ({inside})" if inside else ""
     if run.metrics:
         last = run.metrics[-1]
-        said[0] += f" in {count(last.get('epoch'))} epochs"
+        epochs = count(last.get("epoch"))
+        said[0] += f" in {epochs} epoch{'' if epochs == '1' else 's'}"
         accuracy = percent(last.get("test_accuracy"))
         said.append(f"It answers {accuracy} of the samples it was not trained on correctly")
     best = spiking(run)

@@ -23,7 +23,6 @@ from neuro_eqprop.backends.learning import Learner, Synapses, nobody
 from neuro_eqprop.files.tracefile import Writer
 from neuro_eqprop.networks import Network
 from neuro_eqprop.spiking.plasticity import COMMIT, Engine, Lessons, PlasticNetwork
-from neuro_eqprop.spiking.sprout import with_weights
 from neuro_eqprop.study.simulation import origin_of
 from neuro_eqprop.synapses import Story, Synapse
 from neuro_eqprop.traces import Counts, Plan, Record, Recording, choose
@@ -32,8 +31,6 @@ Look: TypeAlias = Callable[[Mapping[str, Array], Mapping[str, Any]], None]
 """Given the weights and the line of metrics after an epoch."""
 EPOCH = {"epoch": "epoch", "train_accuracy": "1", "test_accuracy": "1", "seconds": "s"}
 """The numbers of an epoch, and their units."""
-BLOCK = 10
-"""Lessons after which those that are watched are on the disk, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,39 +82,22 @@ def watching(
 ) -> Iterator[Look]:
     """Write the story of the first lessons, which the run then repeats exactly; then its epochs.
 
-    The file can be read from its first lessons on, and holds the weights of the latest epoch.
+    The file can be read from then on, and holds the weights of the latest epoch.
     """
     chosen = plan.record.hebbian
     flat = Synapses(tuple((name, *pair) for name, pairs in chosen.items() for pair in pairs))
     with Writer(path, plan, overwrite=overwrite) as writer:
-        counts: dict[tuple[str, str], Counts] = {}
-        for part in blocks(plastic, lessons, learner.name):
-            learned = learner.learn(plastic, part, synapses=flat, watch=nobody)
-            for told, rate in zip(learned.story, part.rates, strict=True):
-                stories = tell(plastic, told, chosen, float(rate))
-                writer.sample(writer.taken, Recording({}, {}, stories))
-            plastic = with_weights(plastic, learned.weights)
-            writer.weights(learned.weights)
-            for key, each in merged(plastic, learned.counts).items():
-                counts[key] = counts.get(key, Counts()) + each
-        writer.counts(counts)
+        learned = learner.learn(plastic, lessons, synapses=flat, watch=nobody)
+        for k, (told, rate) in enumerate(zip(learned.story, lessons.rates, strict=True)):
+            writer.sample(k, Recording({}, {}, tell(plastic, told, chosen, float(rate))))
+        writer.weights(learned.weights)
+        writer.counts(merged(plastic, learned.counts))
 
         def look(weights: Mapping[str, Array], line: Mapping[str, Any]) -> None:
             writer.epoch({name: float(line[name]) for name in EPOCH})
             writer.weights({name: weights[name] for name in plan.weights})
 
         yield look
-
-
-def blocks(plastic: PlasticNetwork, lessons: Lessons, on: str) -> Iterator[Lessons]:
-    """The lessons in parts that are learned one after the other as if in one."""
-    whole, batch = lessons.stimulus.samples, plastic.rule.batch
-    # Lava takes seconds to start, and neurons that keep their state cannot be interrupted.
-    size = whole if on == "lava" or not plastic.rule.fresh else -(-BLOCK // batch) * batch
-    for start in range(0, whole, size):
-        part = slice(start, start + size)
-        stimulus = lessons.stimulus.take(start, start + size)
-        yield Lessons(stimulus, lessons.rates[part], lessons.first + start)
 
 
 def pickable(weights: Mapping[str, Array], name: str, inputs: Array) -> dict[str, Array]:

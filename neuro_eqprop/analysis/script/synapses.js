@@ -21,7 +21,7 @@ const drawMatrix = () => {
     customdata: held.rows.map((to) => held.columns.map((from) => `${plain(held.source)} ${from} → ${plain(held.target)} ${to}`)),
     hovertemplate: "%{customdata}: %{z:.3g}<extra></extra>",
   };
-  const ticks = (units) => { const each = Math.ceil(units.length / 10), at = units.map((_, k) => k).filter((k) => k % each === 0); return { tickvals: at, ticktext: at.map((k) => units[k]), showgrid: false }; };
+  const ticks = (units) => { const each = Math.ceil(units.length / (innerWidth < 600 ? 5 : 10)), at = units.map((_, k) => k).filter((k) => k % each === 0); return { tickvals: at, ticktext: at.map((k) => units[k]), showgrid: false }; };
   const around = (y, x) => ({ x0: x - 0.5, x1: x + 0.5, y0: y - 0.5, y1: y + 0.5 });
   const mark = { type: "rect", ...around(row, column), line: { color: colour("ink"), width: 2 } };
   const marks = held.watched.map(([to, from]) => ({ ...mark, ...around(held.rows.indexOf(to), held.columns.indexOf(from)), line: { color: colour("soft"), width: 1.5 } }));
