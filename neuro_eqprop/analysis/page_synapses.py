@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.analysis.compare import learns, update
+from neuro_eqprop.analysis.compare import knows, learns, update
 from neuro_eqprop.analysis.page_data import Run
 from neuro_eqprop.analysis.page_pack import pack
 from neuro_eqprop.arrays import Array, Ints
@@ -76,7 +76,7 @@ def matrix(name: str, trace: Trace, *, named: Mapping[str, Trace], most: int, sa
     asked = {
         file: update(each, name) / len(each.index)
         for file, each in named.items()
-        if learns(each.schedule) and can(each, name) and not changes(each)
+        if learns(each.schedule) and knows(each, name) and not changes(each)
     }
     watched = trace.hebbian[name].synapses if name in trace.hebbian and changes(trace) else ()
     loud = next(iter(asked.values()), held.get("change", trace.weights[name].before))
@@ -121,12 +121,6 @@ def change_of(trace: Trace, name: str, sample: int) -> Array:
         pre = trace.rate(source, phase) if source in trace.kinds else trace.inputs
         change += part * np.outer(trace.rate(target, phase)[sample], pre[sample])
     return change
-
-
-def can(trace: Trace, name: str) -> bool:
-    """Whether what both ends did was recorded."""
-    source, target = name.split("->")
-    return target in trace.readable and (source in trace.readable or source not in trace.kinds)
 
 
 def busiest(change: Array, axis: int, most: int) -> Ints:
