@@ -520,7 +520,8 @@ def test_learning_on_a_chip_is_told_as_such(episode: dict[str, Trace], tmp_path:
     (tmp_path / "study.toml").write_text('dataset = "digits"\n[learn]\non = "lava"\n')
     line = {"epoch": 1, "test_accuracy": 0.5, "spectral": {"hidden->output": 1.0}}
     (tmp_path / "metrics.jsonl").write_text(json.dumps(line) + "\n")
-    lessons = replace(learning_of(episode["spikes"], 1), spikes={}, signals={})
+    kinds = episode["spikes"].kinds
+    lessons = replace(learning_of(episode["rate"], 1), kinds=kinds, signals={})
     html = page(tmp_path, {"traces.h5": lessons})
     assert "learned digits by equilibrium propagation in spikes on Lava in 1 epoch." in html
     assert f"neuro-eqprop learn {tmp_path}/study.toml --out NEW" in html

@@ -139,7 +139,7 @@ def test_a_plan_refuses_synapses_that_are_not_there() -> None:
 def test_there_and_back(trace: Trace, tmp_path: Path) -> None:
     write(tmp_path / "t.h5", trace, overwrite=False)
     same(trace, read(tmp_path / "t.h5"))
-    recent, _, _ = look(tmp_path / "t.h5", last=1)
+    recent = look(tmp_path / "t.h5", last=1).trace
     whole = trace.hebbian["hidden->output"].tag
     np.testing.assert_array_equal(recent.hebbian["hidden->output"].tag, whole[-12:])
     units: list[str] = []
