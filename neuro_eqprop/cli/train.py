@@ -96,7 +96,7 @@ def run(args: Namespace) -> Json:
     """Train and write the run."""
     import torch
 
-    from neuro_eqprop.cli.progress import bar
+    from neuro_eqprop.cli.progress import announce, bar
     from neuro_eqprop.study import settings
     from neuro_eqprop.study.folder import STUDY, TRACES
     from neuro_eqprop.study.training import run_training
@@ -118,13 +118,15 @@ def run(args: Namespace) -> Json:
         def tick(part: float, right: float) -> None:
             advance(part, f"epochs, {judged[0] if judged else f'train {percent(right)}'}")
 
+        traces = args.out / TRACES if args.traces == BESIDE else args.traces
         told = run_training(
             study,
             args.out,
             force=args.force,
             resume=args.resume,
             watch=watch,
-            traces=args.out / TRACES if args.traces == BESIDE else args.traces,
+            traces=traces,
+            tell=announce,
             tick=tick,
         )
     return told | ({FAILURE: told["diverged"]} if told["diverged"] else {})

@@ -31,6 +31,7 @@ from neuro_eqprop.study import folder, settings
 from neuro_eqprop.study.lessons import learned_here
 from neuro_eqprop.study.probe import probing
 from neuro_eqprop.study.settings import Study
+from neuro_eqprop.study.simulation import Tell, silence
 
 Watch = Callable[[dict[str, Any]], None]
 """Told each epoch's line of metrics."""
@@ -51,6 +52,7 @@ def run_training(
     watch: Watch,
     traces: Path | None = None,
     tick: Tick = unheard,
+    tell: Tell = silence,
 ) -> dict[str, Any]:
     """Train and write the run; what `train --json` shows. A few samples go to `traces`, live.
 
@@ -66,7 +68,7 @@ def run_training(
     start = prepare(study, network, out, force=force, resume=resume)
     tick(float(start.epoch), 0.0)
     diverged: TrainingError | None = None
-    with probing(traces, study, network, data, start=start, overwrite=overwrite) as look:
+    with probing(traces, study, network, data, start=start, overwrite=overwrite, tell=tell) as look:
         try:
             for progress in epochs(study, network, data, start, tick):
                 line = metrics(study, progress, network, data)

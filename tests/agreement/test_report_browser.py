@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.analysis.story import of_trace
+from neuro_eqprop.cli import main
 from neuro_eqprop.cli.report import report
+from neuro_eqprop.files.tracefile import read
 from neuro_eqprop.synapses import COLUMNS
 from neuro_eqprop.traces import Trace
 
@@ -135,6 +137,24 @@ def test_slider_changes_the_sample(seen: Visit) -> None:
     assert all(one != other for one, other in zip(before, after, strict=True))
     seen.page.keyboard.press("End")
     assert "sample 105" in seen.page.locator("#which").text_content()
+    assert seen.complaints == []
+
+
+def test_second_slider_goes_over_the_phases(seen: Visit) -> None:
+    steps = "id => document.getElementById(id).layout.xaxis.range"
+    seen.page.locator("#zoom").focus()
+    seen.page.keyboard.press("Home")
+    assert seen.page.locator("#part").text_content() == "all phases"
+    assert seen.page.evaluate(steps, "rates") == [0.5, 192.5]
+    for name, span in (("free", [0.5, 64.5]), ("negative, beta -0.25", [64.5, 128.5])):
+        seen.page.keyboard.press("ArrowRight")
+        assert seen.page.locator("#part").text_content() == name
+        for chart in ("rates", "firing", "raster"):
+            assert seen.page.evaluate(steps, chart) == span
+        assert seen.page.locator("#phase").input_value() == name.partition(",")[0]
+    keep(seen, "one-phase")
+    seen.page.keyboard.press("Home")
+    seen.page.locator("#phase").select_option("free")
     assert seen.complaints == []
 
 
@@ -364,3 +384,27 @@ def test_rates_alone_and_spikes_alone_make_quiet_pages(
             chart = "firing" if left == "rate.h5" else "rates"
             assert len(course(seen, chart)) == 192
             assert seen.complaints == []
+
+
+def test_synapses_that_were_watched_while_they_learned(browser: Browser, tmp_path: Path) -> None:
+    words = ["learn", "--hidden", "8", "--epochs", "2", "--samples", "20", "--on", "reference"]
+    assert main([*words, "--out", str(tmp_path / "run"), "--traces", "--watched", "6"]) == 0
+    with visit(browser, report(tmp_path / "run")) as learned:
+        assert learned.page.locator("#settling").count() == 0
+        first = story(learned)
+        assert set(first) == {"y", "y2", "y3", "y4", "y5"}
+        watched = read(tmp_path / "run" / "traces.h5").hebbian["hidden->output"].synapses
+        for target, source in watched[:2]:
+            click(learned, target, source)
+            until(
+                learned,
+                "text => document.querySelector('figure:has(#story) figcaption').textContent"
+                ".startsWith(text)",
+                f"hidden {source} → output {target}, lesson",
+            )
+            assert len(story(learned)["y5"]["reference, graded"]) == 48
+        other = next(s for s in range(8) if (watched[0][0], s) not in watched)
+        click(learned, watched[0][0], other)
+        until(learned, "() => !document.getElementById('story-none').hidden")
+        keep(learned, "learned")
+        assert learned.complaints == []

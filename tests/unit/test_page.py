@@ -21,11 +21,12 @@ from neuro_eqprop.analysis.compare import update
 from neuro_eqprop.analysis.page import library, page, page_of
 from neuro_eqprop.analysis.page_charts import Limits, charts, smooth
 from neuro_eqprop.analysis.page_data import gather
+from neuro_eqprop.analysis.page_moments import part
 from neuro_eqprop.analysis.page_pack import gaps, pack, steps_of, unpack
 from neuro_eqprop.analysis.page_synapses import synapses
 from neuro_eqprop.analysis.story import of_trace
 from neuro_eqprop.cli import main
-from neuro_eqprop.synapses import Story, Weights
+from neuro_eqprop.synapses import COLUMNS, Story, Weights
 from neuro_eqprop.traces import Trace
 
 Fill = Callable[[Path], Path]
@@ -147,7 +148,7 @@ def test_matrices_hold_the_weights_and_the_changes_asked_for(
     assert held["contrast"] == {"free": 0.0, "negative": -2.0, "positive": 2.0}
     first = held["matrices"][0]
     weight = episode["rate"].weights["hidden->output"].before
-    np.testing.assert_allclose(unpack(first["weight"]), weight, atol=5e-4)
+    np.testing.assert_allclose(unpack(first["views"]["weights"]), weight, atol=5e-4)
     for file, kind in (("rate.h5", "rate"), ("traces.h5", "spikes")):
         wanted = update(episode[kind], "hidden->output") / 6
         np.testing.assert_allclose(unpack(first["asked"][file]), wanted, atol=1e-3)
@@ -529,3 +530,64 @@ def test_traces_export_gives_back_the_arrays(
     assert "exists already" in capsys.readouterr().err
     assert main(words) == 1
     assert "--npz OUT.npz, --csv DIR or --nwb OUT.nwb" in capsys.readouterr().err
+
+
+def learning_of(trace: Trace, epochs: int) -> Trace:
+    """A trace as a training leaves it: its samples after each of some epochs."""
+    count = len(trace.index) // epochs
+    after = {n: replace(w, after=w.before + 0.1) for n, w in trace.weights.items()}
+    (told,) = of_trace(part(trace, [0]), "hidden->output", [(2, 3)])
+    story = Story(told.synapses, *(np.tile(getattr(told, c), (epochs * count, 1)) for c in COLUMNS))
+    numbers = np.arange(1.0, epochs + 1)
+    return replace(
+        trace,
+        weights=after,
+        hebbian={"hidden->output": story},
+        epochs={"epoch": numbers, "test_accuracy": numbers / 10, "seconds": numbers},
+    )
+
+
+def test_a_training_alone_shows_its_course(episode: dict[str, Trace], tmp_path: Path) -> None:
+    trace = learning_of(episode["rate"], 3)
+    run = gather(tmp_path, {"traces.h5": trace})
+    assert run.moments == ("epoch 1, sample 100", "epoch 2, sample 102", "epoch 3, sample 104")
+    data = charts(run, Limits())
+    assert [each["said"] for each in data["samples"][0]] == list(run.moments)
+    (shown,) = data["settling"]
+    course = unpack(shown["layers"]["output"]["course"])
+    assert course.shape[0] == 3
+    np.testing.assert_allclose(course[1], trace.course("output")[2].T, atol=5e-4)
+    held = data["synapses"]
+    assert held["changes"] is True
+    first = held["matrices"][0]
+    assert (first["watched"], first["asked"]) == ([[2, 3]], {})
+    assert list(first["views"]) == ["weights after", "weights before", "change"]
+    np.testing.assert_allclose(unpack(first["views"]["change"])[0, :4], 0.1, atol=1e-3)
+    html = page(tmp_path, {"traces.h5": trace})
+    assert "The same sample at moments of the learning" in html
+    # Beside a trace of other samples it is left out.
+    both = gather(tmp_path, {"traces.h5": trace, "rate.h5": episode["rate"]})
+    assert [name for name, _ in both.traces] == ["rate.h5"]
+    assert both.moments == ()
+
+
+def test_learning_on_a_chip_is_told_as_such(episode: dict[str, Trace], tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text('dataset = "digits"\n[learn]\non = "lava"\n')
+    line = {"epoch": 1, "test_accuracy": 0.5, "spectral": {"hidden->output": 1.0}}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+    kinds = episode["spikes"].kinds
+    lessons = replace(learning_of(episode["rate"], 1), kinds=kinds, signals={})
+    html = page(tmp_path, {"traces.h5": lessons})
+    assert "learned digits by equilibrium propagation in spikes on Lava in 1 epoch." in html
+    assert f"neuro-eqprop learn {tmp_path}/study.toml --out NEW" in html
+    seen = set(Elements(html).ids)
+    assert {"spectral", "matrix", "story"} <= seen
+    assert not {"settle", "sample", "rates"} & seen
+    assert data_of(html)["samples"][0][1]["said"] == "lesson 2"
+
+
+def test_simulators_of_one_name_are_told_apart(episode: dict[str, Trace], tmp_path: Path) -> None:
+    spikes = episode["spikes"]
+    run = gather(tmp_path, {"float.h5": spikes, "bits8.h5": spikes, "graded.h5": episode["graded"]})
+    titles = {view.title for view in run.views()}
+    assert {"reference (float)", "reference (bits8)", "reference, graded"} == titles
