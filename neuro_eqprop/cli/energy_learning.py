@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
-from neuro_eqprop.cli.base import Json
+from neuro_eqprop.cli.base import Json, plain_table
 from neuro_eqprop.cli.units import si, span
 
 if TYPE_CHECKING:
@@ -86,11 +86,9 @@ def taught_json(taught: Taught) -> Json:
 
 def learning(profiles: Iterable[Json], counted: Json, console: Console) -> None:
     """Joules of a lesson and of the whole training on each chip, or why there are none."""
-    from rich.table import Table
-
     console.print("\n[bold]learning[/bold]")
     phases(counted, console)
-    found = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    found = plain_table(console)
     for name in ("chip", "cores", "a lesson", "95 % of draws", "time"):
         found.add_column(name, no_wrap=True)
     lessons = counted.get("presentations")
@@ -118,13 +116,11 @@ def learning(profiles: Iterable[Json], counted: Json, console: Console) -> None:
 
 def phases(counted: Json, console: Console) -> None:
     """What a lesson took, phase by phase."""
-    from rich.table import Table
-
     if not counted["lessons"]:
         return
     console.print(f"counted on {counted['lessons']} lessons on the emulator; in each:")
     kept = [name for name in SHOWN if any(held[name] for held in counted["phases"].values())]
-    found = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    found = plain_table(console)
     found.add_column("phase")
     for name in kept:
         found.add_column(name.replace("_", " "), justify="right", no_wrap=True)
