@@ -33,14 +33,15 @@ class Taught:
 def teach(args: Namespace, inference: Workload, *, steps: int, code: str) -> Taught:
     """Count lessons of the run; a network or a code that cannot learn is a reason, no error."""
     from neuro_eqprop.analysis.joules import NO_LEARNING
+
+    if args.counts is not None:
+        return Taught(None, NO_LEARNING, args.presentations)
     from neuro_eqprop.cli.evaluate import code_named
     from neuro_eqprop.cli.progress import bar
     from neuro_eqprop.spiking.learning_load import lessons_load
     from neuro_eqprop.study.episodes import count_lessons
     from neuro_eqprop.study.folder import open_run
 
-    if args.counts is not None:
-        return Taught(None, NO_LEARNING, args.presentations)
     try:
         opened = open_run(args.run)
         with bar("counting lessons", args.samples) as advance:
