@@ -22,8 +22,14 @@ def sentence(rows: Iterable[Row]) -> str:
     for outcome, words in OUTCOMES:
         told = [row for row in rows if row.get("outcome") == outcome]
         if told:
-            parts.append(f"{words} {', '.join(machines(told))}")
+            parts.append(f"{words} {', '.join(machines(told))}{doubt(told)}")
     return "; ".join(parts)
+
+
+def doubt(rows: Iterable[Row]) -> str:
+    """What a lower bound that is not lost to may still lose by."""
+    open_ = any("which are unknown" in str(row.get("words")) for row in rows)
+    return ", as long as the costs that are unknown are small" if open_ else ""
 
 
 def machines(rows: Iterable[Row]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
-from neuro_eqprop.cli.base import Json
+from neuro_eqprop.cli.base import Json, plain_table
 from neuro_eqprop.cli.units import si, span
 
 if TYPE_CHECKING:
@@ -33,14 +33,15 @@ class Taught:
 def teach(args: Namespace, inference: Workload, *, steps: int, code: str) -> Taught:
     """Count lessons of the run; a network or a code that cannot learn is a reason, no error."""
     from neuro_eqprop.analysis.joules import NO_LEARNING
+
+    if args.counts is not None:
+        return Taught(None, NO_LEARNING, args.presentations)
     from neuro_eqprop.cli.evaluate import code_named
     from neuro_eqprop.cli.progress import bar
     from neuro_eqprop.spiking.learning_load import lessons_load
     from neuro_eqprop.study.episodes import count_lessons
     from neuro_eqprop.study.folder import open_run
 
-    if args.counts is not None:
-        return Taught(None, NO_LEARNING, args.presentations)
     try:
         opened = open_run(args.run)
         with bar("counting lessons", args.samples) as advance:
@@ -86,11 +87,9 @@ def taught_json(taught: Taught) -> Json:
 
 def learning(profiles: Iterable[Json], counted: Json, console: Console) -> None:
     """Joules of a lesson and of the whole training on each chip, or why there are none."""
-    from rich.table import Table
-
     console.print("\n[bold]learning[/bold]")
     phases(counted, console)
-    found = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    found = plain_table(console)
     for name in ("chip", "cores", "a lesson", "95 % of draws", "time"):
         found.add_column(name, no_wrap=True)
     lessons = counted.get("presentations")
@@ -118,13 +117,11 @@ def learning(profiles: Iterable[Json], counted: Json, console: Console) -> None:
 
 def phases(counted: Json, console: Console) -> None:
     """What a lesson took, phase by phase."""
-    from rich.table import Table
-
     if not counted["lessons"]:
         return
     console.print(f"counted on {counted['lessons']} lessons on the emulator; in each:")
     kept = [name for name in SHOWN if any(held[name] for held in counted["phases"].values())]
-    found = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    found = plain_table(console)
     found.add_column("phase")
     for name in kept:
         found.add_column(name.replace("_", " "), justify="right", no_wrap=True)

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from neuro_eqprop.cli import energy_learning
-from neuro_eqprop.cli.base import Json
+from neuro_eqprop.cli.base import Json, plain_table
 from neuro_eqprop.cli.energy_bars import LEAST, bars, reason, shares
 from neuro_eqprop.cli.energy_versus import beside, dense, trades
 from neuro_eqprop.cli.units import si, span
@@ -19,7 +19,7 @@ ORDER = {True: 0, None: 1, False: 2}
 
 def show(outcome: Json, console: Console) -> None:
     """Everything, the most asked for first."""
-    console = Console(width=min(100, console.width), highlight=False, file=console.file)
+    console.width = min(100, console.width)
     chips = sorted(outcome["profiles"], key=lambda each: ORDER[each["fits"]])
     head(outcome, console)
     table(chips, console)
@@ -54,10 +54,7 @@ def head(outcome: Json, console: Console) -> None:
 
 def table(profiles: Iterable[Json], console: Console) -> None:
     """A chip a row."""
-    from rich.table import Table
-
-    gap = 2 if console.width >= 90 else 1
-    found = Table(box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0))
+    found = plain_table(console)
     for name in ("chip", "fits", "cores", "an inference", "95 % of draws", "time", "J x s"):
         found.add_column(name, no_wrap=True)
     for each in profiles:

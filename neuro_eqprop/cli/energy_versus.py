@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from neuro_eqprop.analysis.verdicts import sentence
-from neuro_eqprop.cli.base import Json
+from neuro_eqprop.cli.base import Json, plain_table
 from neuro_eqprop.cli.units import si
 
 STYLES = {
@@ -19,8 +19,6 @@ STYLES = {
 
 def dense(outcome: Json, console: Console) -> None:
     """The dense pass on measured devices, beside each chip, and an honest line on who wins."""
-    from rich.table import Table
-
     references = outcome["reference"]
     if not references:
         return
@@ -32,9 +30,11 @@ def dense(outcome: Json, console: Console) -> None:
     )
     chips = list(dict.fromkeys(row["profile"] for row in outcome["comparison"]))
     cells = {(r["profile"], r["device"], r["batch"]): r for r in outcome["comparison"]}
-    found = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("machine", "batch", "joules", *chips):
-        found.add_column(escape(name), justify="left" if name == "machine" else "right")
+    found = plain_table(console)
+    for name in ("machine", "batch", "joules"):
+        found.add_column(name, justify="left" if name == "machine" else "right", no_wrap=True)
+    for name in chips:
+        found.add_column(escape(name), justify="right", overflow="fold")
     for place, each in enumerate(references):
         new = place == 0 or references[place - 1]["device"] != each["device"]
         told = (times(cells[chip, each["device"], each["batch"]]) for chip in chips)
@@ -63,8 +63,6 @@ def times(row: Json) -> str:
 
 def beside(outcome: Json, console: Console) -> None:
     """Two runs, chip by chip."""
-    from rich.table import Table
-
     other = outcome["beside"]
     console.print(f"\n[bold]beside {escape(other['run'])}[/bold]")
     for name, counted in (
@@ -76,7 +74,7 @@ def beside(outcome: Json, console: Console) -> None:
             f"{counted['spikes_per_sample']:.4g} spikes and {counted['synops_per_sample']:.4g} "
             "synops a sample"
         )
-    found = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    found = plain_table(console)
     for name in ("chip", "use", "this run", "the other", "times"):
         found.add_column(name)
     for row in other["profiles"]:
@@ -97,15 +95,13 @@ def short(reason: str) -> str:
 
 def trades(outcome: Json, console: Console) -> None:
     """Of each chip the settings that no other beats, with the best trade marked."""
-    from rich.table import Table
-
     counted = outcome["curve_counted"]
     console.print(
         f"\n[bold]accuracy for joules[/bold], {counted['samples']} samples a setting; of each chip "
         "the settings that no other beats. Best trade: the cheapest within half a percent of the "
         "most accurate"
     )
-    found = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    found = plain_table(console)
     for name in ("chip", "code", "steps", "accuracy", "joules", ""):
         found.add_column(name)
     beaten = 0

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.markup import escape
 
-from neuro_eqprop.cli.base import Json, facts
+from neuro_eqprop.cli.base import Json, facts, plain_table
 from neuro_eqprop.cli.energy_show import describe, described
 from neuro_eqprop.cli.units import si, span
 
@@ -21,9 +21,9 @@ def show(outcome: Json, console: Console) -> None:
 
 def listing(outcome: Json, console: Console) -> None:
     """A profile a row."""
-    from rich.table import Table
-
-    table = Table(*("profile", "what", "device", "known", "unknown"), box=None, pad_edge=False)
+    table = plain_table(console)
+    for name in ("profile", "what", "device", "known", "unknown"):
+        table.add_column(name)
     for each in outcome["profiles"]:
         counts = str(each["known"]), str(each["unknown"])
         table.add_row(escape(each["profile"]), escape(each["title"]), each["device"], *counts)
@@ -47,10 +47,8 @@ def head(outcome: Json, console: Console) -> None:
 
 def single(outcome: Json, console: Console) -> None:
     """The numbers of a profile, without their sources."""
-    from rich.table import Table
-
     head(outcome, console)
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    table = plain_table(console)
     for name in ("quantity", "value [range]", "basis", "evidence"):
         table.add_column(escape(name), no_wrap=True)
     for row in outcome["entries"]:
@@ -104,9 +102,7 @@ def validated(outcome: Json, console: Console) -> None:
 
 def checked(cases: Iterable[Json], console: Console) -> None:
     """A case a row."""
-    from rich.table import Table
-
-    found = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    found = plain_table(console)
     for name in ("case", "measured", "predicted", "95 % of draws", "error", "", "in it"):
         found.add_column(name, no_wrap=True, justify="right" if name == "error" else "left")
     for each in cases:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from neuro_eqprop.activations import HARD_SIGMOID, TANH, Activation
 from neuro_eqprop.analysis.trade import SLACK
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.cli import main
+from neuro_eqprop.cli.energy_show import show
 from neuro_eqprop.files.checkpoint import Checkpoint, save
 from neuro_eqprop.files.countsfile import CountsError, read, to_json
 from neuro_eqprop.files.profilefile import folder, load
@@ -141,6 +144,32 @@ def test_people_see_unknown_and_does_not_fit_within_a_hundred_columns(
         assert words in text
     assert "davies2018, Table 2" in text
     assert "no number of chips cures it" in " ".join(text.split())
+
+
+def test_nothing_is_cut_off_on_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], run: Path
+) -> None:
+    words = ("energy", str(run), "--samples", "2", "--steps", "4", "--explain")
+    outcome = call(capsys, *words, "--curve", "2,4", "--curve-samples", "4")
+    joules = {each["profile"]: each["inference"]["joules"] for each in outcome["profiles"]}
+    for width in (80, 100, 160):
+        page = StringIO()
+        show(outcome, Console(width=width, file=page, highlight=False))
+        lines = page.getvalue().splitlines()
+        assert max(len(line) for line in lines) <= min(width, 100)
+        assert "…" not in page.getvalue()
+        bars = {line.split()[0]: line for line in lines if "●" in line and "(●" not in line}
+        ends = {name: line.index("●") for name, line in bars.items()}
+        assert set(ends) == {name for name, value in joules.items() if value}
+        order = sorted(ends, key=lambda name: float(joules[name]))
+        assert [ends[name] for name in order] == sorted(ends.values())
+        heads = [line for line in lines if line.startswith(("a chip,", "a board,", "neurons and"))]
+        assert len(heads) == len({each["boundary"] for each in known(outcome)})
+
+
+def known(outcome: Any) -> list[Any]:  # noqa: ANN401
+    """The sides of inference that have joules."""
+    return [c["inference"] for c in outcome["profiles"] if c["inference"]["joules"]]
 
 
 def test_an_override_and_a_users_file_are_shown(
