@@ -6,7 +6,9 @@ from neuro_eqprop.operators.convolution import Conv2d, Pooled
 from neuro_eqprop.operators.dense import Dense
 from neuro_eqprop.operators.echo import Echo
 from neuro_eqprop.operators.framed import Framed
+from neuro_eqprop.operators.lookup import Lookup, Query
 from neuro_eqprop.operators.normed import Normed
+from neuro_eqprop.operators.plain import Plain
 from neuro_eqprop.operators.tokens import AtToken, Patches, PerToken
 
 KINDS: tuple[type, ...] = (
@@ -20,6 +22,9 @@ KINDS: tuple[type, ...] = (
     Echo,
     Normed,
     Attention,
+    Query,
+    Lookup,
+    Plain,
 )
 """All of them, for files that name one."""
 
@@ -32,9 +37,12 @@ __all__ = [
     "Echo",
     "Framed",
     "Kind",
+    "Lookup",
     "Normed",
     "Operator",
     "Patches",
     "PerToken",
+    "Plain",
     "Pooled",
+    "Query",
 ]

@@ -17,7 +17,7 @@ from neuro_eqprop.networks import Network, Role
 from neuro_eqprop.ops.base import Ops
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import Schedule, free_only, tail
-from neuro_eqprop.spiking.entry import Entry, enter, with_input
+from neuro_eqprop.spiking.entry import Entry, enter, outer, with_input
 from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lower import Code, Coding, lower, rates_of
 from neuro_eqprop.spiking.quantise import quantise
@@ -264,11 +264,26 @@ class CountedRun:
     input_coding: str
     dense_macs: int
     """Multiplications of one dense feed-forward pass, for comparison."""
+    outside: frozenset[str]
+    """The populations that bring the input."""
+    accuracy: float
 
 
-def count_events(run: Run, *, samples: int, steps: int, code: Code, watch: Watch) -> CountedRun:
-    """Run inference on `samples` test samples and count."""
+def count_events(
+    run: Run,
+    *,
+    samples: int,
+    steps: int,
+    code: Code,
+    watch: Watch,
+    bits: int | None = None,
+    entry: Entry = Entry.CURRENT,
+) -> CountedRun:
+    """Run inference on at most `samples` test samples and count; with `bits` in fixed point."""
     split = samples_of(run, min(samples, len(run.data.test)))
-    made = spike(run, split, on="emulator", code=code, steps=steps, watch=watch)
-    current = Entry.CURRENT.value
-    return CountedRun(made.network, made.counts, len(split), steps, current, dense_macs(run))
+    made = spike(
+        run, split, on="emulator", code=code, steps=steps, watch=watch, bits=bits, entry=entry
+    )
+    outside = outer(run.model.network) & {p.name for p in made.network.populations}
+    told = (len(split), steps, entry.value, dense_macs(run))
+    return CountedRun(made.network, made.counts, *told, outside, right(made.drive, split.y))
