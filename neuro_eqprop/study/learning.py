@@ -340,6 +340,14 @@ def events(learned: Learned) -> dict[str, Any]:
         "trace_updates": total.trace_updates,
         "spikes": {phase: counts.spikes for phase, counts in phases.items()},
         "synops": {phase: counts.synops for phase, counts in phases.items()},
+        "updates": {
+            phase: {
+                "weights": counts.weight_updates,
+                "tags": counts.tag_updates,
+                "traces": counts.trace_updates,
+            }
+            for phase, counts in phases.items()
+        },
         "saturated": dict(learned.saturated),
         "clipped": learned.clipped,
         "overflows": learned.overflows,
@@ -456,6 +464,7 @@ def outcome(
         "trace_updates": sum(line.get("trace_updates", 0) for line in lines),
         "spikes": last.get("spikes", {}),
         "synops": last.get("synops", {}),
+        "updates": last.get("updates", {}),
         "saturated": last.get("saturated", {}),
         "clipped": sum(line.get("clipped", 0) for line in lines),
         "overflows": sum(line.get("overflows", 0) for line in lines),

@@ -63,6 +63,19 @@ def test_it_tells_what_the_interface_says(graded: tuple[Path, dict[str, Any]]) -
     assert told["warnings"] == []
 
 
+def test_updates_are_counted_by_phase(graded: tuple[Path, dict[str, Any]]) -> None:
+    lines = [json.loads(text) for text in (graded[0] / "metrics.jsonl").read_text().splitlines()]
+    assert graded[1]["updates"] == lines[-1]["updates"]
+    for line in lines:
+        phases = line["updates"]
+        assert list(phases) == ["free", "negative", "positive", "commit"] == list(line["spikes"])
+        for what in ("weights", "tags", "traces"):
+            total = sum(phase[what] for phase in phases.values())
+            assert total == line[f"{what[:-1]}_updates"]
+        assert phases["free"]["tags"] == 0 < phases["negative"]["tags"]
+        assert phases["positive"]["weights"] == 0 < phases["commit"]["weights"]
+
+
 def test_the_run_is_like_any_other(graded: tuple[Path, dict[str, Any]]) -> None:
     out, told = graded
     assert {path.name for path in out.iterdir()} == {
