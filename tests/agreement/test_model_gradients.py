@@ -25,7 +25,10 @@ from neuro_eqprop.architectures import (
     transformer,
 )
 from neuro_eqprop.arrays import Array
+from neuro_eqprop.learn.asymmetric import vector_field
 from neuro_eqprop.learn.contrastive import TrainingError
+from neuro_eqprop.learn.episode import SWEEPS, relax
+from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.learn.oracle import cosine, finite_difference, implicit
 from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Rule
 from neuro_eqprop.learn.rules import TEACHERS
@@ -33,6 +36,7 @@ from neuro_eqprop.networks import Connection, Cost, Network, initialise
 from neuro_eqprop.operators import Attention, Kind
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.rate.field import field
 
 NUMPY = NumpyOps()
 IMAGE = (2, 6, 6)
@@ -288,3 +292,24 @@ def test_a_tolerance_is_told_in_steps() -> None:
         steps = TEACHERS[Rule.HEBBIAN](ops, network, brought, lesson, recipe).steps
     assert steps is not None
     assert 1.0 < steps["nudged"] < steps["free"] < 40.0
+
+
+@pytest.mark.parametrize("kind", [*NETWORKS, *NOTES])
+def test_numpy_asks_for_what_torch_does(kind: str) -> None:
+    network = NETWORKS.get(kind) or NOTES[kind]
+    params, x, y = problem(network)
+    schedule = replace(PRECISE, free_steps=30, nudged_steps=15).schedule()
+    ask = hebbian if kind in NETWORKS else vector_field
+    found = []
+    for ops in (NumpyOps(np.float32), TorchOps()):
+        brought = {name: ops.bring(v) for name, v in params.items()}
+        given = ops.bring(x)
+        with torch.no_grad():
+            phases = relax(field(ops, network, brought, given), ops.bring(y), schedule, SWEEPS)
+            states = {name: each.state for name, each in phases.items()}
+            told = ask(ops, network, given, states=states, schedule=schedule, params=brought)
+        found.append(
+            {name: ops.numpy(change) for name, change in told.items() if params[name].size}
+        )
+    for name, change in found[0].items():
+        assert np.abs(change - found[1][name]).max() <= 1e-4 * np.abs(change).max(), name
