@@ -82,7 +82,8 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def drive(self, x: Any) -> Array:  # noqa: ANN401
         """The drive of each output unit at equilibrium (samples, classes)."""
-        return answer(NumpyOps(), self.network_, self.params_, self.checked(x)).drive
+        x = self.checked(x)
+        return answer(NumpyOps(), self.network_, self.params_, x).drive
 
     def checked(self, x: Any) -> Array:  # noqa: ANN401
         """Samples as they were learnt from; an error where they do not fit."""

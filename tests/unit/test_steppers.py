@@ -116,9 +116,10 @@ MORE: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.mark.parametrize(
-    "change", list(chain(({"optimiser": o} for o in OPTIMISERS), MORE)), ids=str
-)
+CHANGES = [*({"optimiser": name} for name in OPTIMISERS), *MORE]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=str)
 def test_a_run_goes_on_to_the_same_bytes(tmp_path: Path, few: Path, change: dict[str, Any]) -> None:
     told = {"dataset": str(few), "model": "looped", "hidden": 3, "epochs": 2, "batch": 8}
     study = adapt(Study(), {**told, "free_steps": 3, "nudged_steps": 2, **change})
