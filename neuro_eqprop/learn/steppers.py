@@ -52,8 +52,9 @@ def optimiser(
         raise ValueError(
             f"optimiser {asked.name!r}: give {option} by the setting {ELSEWHERE[option]}"
         )
-    decaying = [params[key] for key in params if key in set(weights) and decay]
-    rest = [params[key] for key in params if all(params[key] is not p for p in decaying)]
+    shrinking = set(weights) if decay else set()
+    decaying = [tensor for key, tensor in params.items() if key in shrinking]
+    rest = [tensor for key, tensor in params.items() if key not in shrinking]
     groups = [{"params": rest, "weight_decay": 0.0}]
     if decaying:
         groups.append({"params": decaying, "weight_decay": decay})

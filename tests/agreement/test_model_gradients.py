@@ -25,14 +25,19 @@ from neuro_eqprop.architectures import (
     transformer,
 )
 from neuro_eqprop.arrays import Array
+from neuro_eqprop.learn.asymmetric import vector_field
 from neuro_eqprop.learn.contrastive import TrainingError
+from neuro_eqprop.learn.episode import SWEEPS, relax
+from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.learn.oracle import cosine, finite_difference, implicit
 from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Rule
 from neuro_eqprop.learn.rules import TEACHERS
 from neuro_eqprop.networks import Connection, Cost, Network, initialise
 from neuro_eqprop.operators import Attention, Kind
+from neuro_eqprop.ops.base import Ops
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.rate.field import field
 
 NUMPY = NumpyOps()
 IMAGE = (2, 6, 6)
@@ -288,3 +293,30 @@ def test_a_tolerance_is_told_in_steps() -> None:
         steps = TEACHERS[Rule.HEBBIAN](ops, network, brought, lesson, recipe).steps
     assert steps is not None
     assert 1.0 < steps["nudged"] < steps["free"] < 40.0
+
+
+def episode(ops: Ops, kind: str) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The rates of all phases, and the changes they ask for."""
+    network = NETWORKS.get(kind) or NOTES[kind]
+    params, x, y = problem(network)
+    schedule = replace(PRECISE, free_steps=30, nudged_steps=15).schedule()
+    ask = hebbian if kind in NETWORKS else vector_field
+    brought = {name: ops.bring(v) for name, v in params.items()}
+    given = ops.bring(x)
+    with torch.no_grad():
+        phases = relax(field(ops, network, brought, given), ops.bring(y), schedule, SWEEPS)
+        states = {name: each.state for name, each in phases.items()}
+        told = ask(ops, network, given, states=states, schedule=schedule, params=brought)
+    rates = {f"{p}/{n}": ops.numpy(s) for p, each in states.items() for n, s in each.items()}
+    return rates, {name: ops.numpy(v) for name, v in told.items() if params[name].size}
+
+
+@pytest.mark.parametrize("kind", [*NETWORKS, *NOTES])
+def test_numpy_settles_and_asks_as_torch_does(kind: str) -> None:
+    """Changes are compared in float64: in float32 a nudge of saturated rates is few last digits."""
+    single = episode(NumpyOps(np.float32), kind)[0], episode(TorchOps(), kind)[0]
+    double = episode(NumpyOps(), kind)[1], episode(TorchOps(torch.float64), kind)[1]
+    for (one, other), close in ((single, 1e-4), (double, 1e-9)):
+        assert one.keys() == other.keys()
+        for name, values in one.items():
+            assert np.abs(values - other[name]).max() <= close * np.abs(values).max(), name

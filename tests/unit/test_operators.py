@@ -17,11 +17,14 @@ from neuro_eqprop.operators import (
     Echo,
     Framed,
     Kind,
+    Lookup,
     Normed,
     Operator,
     Patches,
     PerToken,
+    Plain,
     Pooled,
+    Query,
 )
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.ops.torch_ops import TorchOps
@@ -42,6 +45,12 @@ CASES: list[Case] = [
     (AtToken(-1), (4, 3), (5,)),
     (Echo((0.9, 0.5)), (4,), (4,)),
     (Normed(), (6,), (4,)),
+    (Normed(), (4, 6), (4, 5)),
+    (Query(), (4, 6), (4, 18)),
+    (Lookup(Kind.LINEAR, 2), (4, 18), (4, 6)),
+    (Lookup(Kind.SOFTMAX, 3), (4, 18), (4, 6)),
+    (Plain(), (4, 6), (4, 6)),
+    (Plain(normed=True), (4, 6), (4, 6)),
     (Attention(Kind.LINEAR, 2, 0.7), (4, 6), (4, 6)),
     (Attention(Kind.LINEAR, 1, 0.7, others=True), (4, 6), (4, 6)),
     (Attention(Kind.SOFTMAX, 3, 0.7, sharpness=2.0), (4, 6), (4, 6)),
