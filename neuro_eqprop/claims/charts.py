@@ -46,8 +46,8 @@ class Chart:
 STYLE = {"svg.hashsalt": "neuro_eqprop", "svg.fonttype": "none", "pdf.fonttype": 42}
 
 
-def draw(chart: Chart, *, form: str) -> bytes:
-    """The chart as `svg` or `pdf`, without a date in it."""
+def draw(charts: Sequence[Chart], *, form: str) -> bytes:
+    """The charts, two in a row, as `svg` or `pdf`, without a date in it."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -56,20 +56,30 @@ def draw(chart: Chart, *, form: str) -> bytes:
     if form not in dates:
         raise ValueError(f"a figure is drawn as {' or '.join(dates)}, not as {form!r}")
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+        columns = min(2, len(charts))
+        rows = -(-len(charts) // columns)
+        figure = Figure(figsize=(6.4 if columns == 1 else 10.0, 4.0 * rows), layout="constrained")
         FigureCanvasAgg(figure)
-        axes = figure.add_subplot()
-        {Mark.BAR: bars, Mark.HEAT: heat}.get(chart.mark, lines)(axes, chart)
-        axes.set(title=chart.title, xlabel=chart.x, ylabel=chart.y)
-        if chart.threshold is not None:
-            axes.axhline(chart.threshold, linestyle="--", color="black", linewidth=1)
-        if chart.log_x:
-            axes.set_xscale("log")
-        if chart.log_y:
-            axes.set_yscale("log")
+        for place, chart in enumerate(charts):
+            panel(figure.add_subplot(rows, columns, place + 1), chart)
         buffer = BytesIO()
         figure.savefig(buffer, format=form, metadata=dates[form])
     return buffer.getvalue()
+
+
+def panel(axes: Any, chart: Chart) -> None:  # noqa: ANN401
+    """One pair of axes."""
+    named = isinstance(chart.series[0].x[0], str)
+    plain = {Mark.BAR: bars, Mark.HEAT: heat, Mark.POINTS: dots if named else lines}
+    plain.get(chart.mark, lines)(axes, chart)
+    axes.set(xlabel=chart.x, ylabel=chart.y)
+    axes.set_title(chart.title, fontsize="medium")
+    if chart.threshold is not None:
+        axes.axhline(chart.threshold, linestyle="--", color="black", linewidth=1)
+    if chart.log_x:
+        axes.set_xscale("log")
+    if chart.log_y:
+        axes.set_yscale("log")
 
 
 def errors(series: Series) -> list[list[float]] | None:
@@ -95,7 +105,29 @@ def lines(axes: Any, chart: Chart) -> None:  # noqa: ANN401
             linestyle=style,
             capsize=3,
         )
-    axes.legend(fontsize="small")
+    if len(chart.series) > 1 or chart.series[0].label:
+        axes.legend(fontsize="small")
+
+
+def label(axes: Any, chart: Chart) -> None:  # noqa: ANN401
+    """The names along x, and those of the series where there are several."""
+    axes.set_xticks(range(len(chart.series[0].x)), [str(x) for x in chart.series[0].x])
+    axes.tick_params(axis="x", labelsize="small")
+    if len(chart.series) > 1:
+        axes.legend(fontsize="small")
+
+
+def dots(axes: Any, chart: Chart) -> None:  # noqa: ANN401
+    """A point with its interval over each name, series side by side; the axis need not hold 0."""
+    width = 0.5 / len(chart.series)
+    for k, each in enumerate(chart.series):
+        places = [n - 0.25 + width * (k + 0.5) for n in range(len(each.y))]
+        axes.errorbar(
+            places, each.y, yerr=errors(each), label=each.label, fmt="o", markersize=5, capsize=3
+        )
+    axes.margins(x=0.1)
+    axes.grid(axis="y", linewidth=0.3)
+    label(axes, chart)
 
 
 def bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401
@@ -104,9 +136,7 @@ def bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401
     for k, each in enumerate(chart.series):
         places = [n - 0.4 + width * (k + 0.5) for n in range(len(each.y))]
         axes.bar(places, each.y, width, yerr=errors(each), label=each.label, capsize=3)
-    axes.set_xticks(range(len(chart.series[0].x)), [str(x) for x in chart.series[0].x])
-    if len(chart.series) > 1:
-        axes.legend(fontsize="small")
+    label(axes, chart)
 
 
 def heat(axes: Any, chart: Chart) -> None:  # noqa: ANN401

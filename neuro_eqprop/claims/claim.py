@@ -112,7 +112,12 @@ class Claim:
     cells: Callable[[Budget], tuple[Cell, ...]]
     judge: Callable[[Outcomes], Verdict]
     meaning: Mapping[Finding, str]
-    chart: Callable[[Outcomes], Chart] | None = None
+    conflict: str = ""
+    """Where the notes contradict each other, and which version holds."""
+    chart: Callable[[Outcomes], tuple[Chart, ...]] | None = None
+    """The panels of its figure."""
+    shown: Mapping[str, str] = field(default_factory=dict)
+    """The columns of its table and the path of the number in each; all plain numbers if none."""
     partial: bool = False
     """Whether it can be judged while cells are missing; it is then at most refuted."""
 

@@ -14,6 +14,7 @@ LOOPED: Mapping[str, Any] = {
     "hidden": [128],
     "activation": "tanh",
     "output": "linear",
+    "cost": "cross_entropy",
     "bound": 0.95,
     "beta": 0.22,
     "learning_rate": 0.005,
@@ -21,7 +22,7 @@ LOOPED: Mapping[str, Any] = {
     "free_steps": 12,
     "nudged_steps": 5,
 }
-"""The looped network of the notes with symmetric weights and a squared error."""
+"""The looped network of the notes with symmetric weights; its output only reads, as theirs."""
 
 LAYERED: Mapping[str, Any] = {
     "model": "layered",
@@ -48,6 +49,23 @@ TRANSFORMER: Mapping[str, Any] = {
     "nudged_steps": 3,
 }
 """The energy transformer on 16 patches of an image of 28 x 28 pixels."""
+
+RECALL: Mapping[str, Any] = {
+    "model": "transformer",
+    "hidden": [32],
+    "heads": 1,
+    "query": True,
+    "bound": 0.5,
+    "attention_bound": 1.0,
+    "attention_scale": 0.5,
+    "attention_sharpness": 5.66,
+    "beta": 0.25,
+    "learning_rate": 0.003,
+    "batch": 64,
+    "free_steps": 12,
+    "nudged_steps": 6,
+}
+"""A transformer of one head that is read at its last token, which asks for what others hold."""
 
 SEEDS: Mapping[Budget, int] = {Budget.SMALL: 3, Budget.FULL: 5}
 

@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.claims.charts import draw
-from neuro_eqprop.claims.claim import TIMING, Finding, Json, Outcomes, named, names
+from neuro_eqprop.claims.claim import (
+    TIMING,
+    Finding,
+    Json,
+    Outcomes,
+    Verdict,
+    named,
+    names,
+)
 from neuro_eqprop.claims.intervals import student
 from neuro_eqprop.claims.judging import Judged
 from neuro_eqprop.files.atomic import write_bytes, write_text
@@ -81,10 +89,12 @@ def text(found: Sequence[Judged], drawn: set[str], *, figures: str, command: str
     for each in found:
         counts[each.verdict.finding] += 1
     summary = ", ".join(f"{count} {finding.value}" for finding, count in counts.items())
+    spent = {o.cell.key: o.seconds for each in found for o in each.outcomes}
     lines = [
         "# The claims of the research notes",
         "",
         f"Made by `{command}`; do not edit. {len(found)} claims: {summary}.",
+        f"They rest on {len(spent)} cells, {sum(spent.values()) / 60:.0f} minutes of a processor.",
         "A claim is confirmed or refuted only where the whole 95 % interval lies on one side of",
         "its threshold.",
         "",
@@ -117,52 +127,68 @@ def section(each: Judged, picture: str, drawn: bool) -> Iterator[str]:
     if drawn:
         yield f"![{claim.id}]({picture})"
         yield ""
-    yield f"**{verdict.finding.value.capitalize()}.** {verdict.note}"
+    yield finding(verdict)
     yield ""
     yield f"Threshold: {claim.threshold}. "
     yield f"Method ({each.budget.value} budget): {claim.told(each.budget)}"
     yield ""
     yield f"What it means: {claim.meaning[verdict.finding]}"
-    rows = list(numbers(each.outcomes))
-    if rows:
+    if claim.conflict:
         yield ""
-        yield "| cell | seeds | numbers: mean over seeds, and 95 % interval |"
-        yield "|---|---|---|"
-        yield from rows
+        yield f"Where the notes disagree: {claim.conflict}"
+    if each.outcomes:
+        yield ""
+        yield from numbers(each)
     if verdict.effect is not None:
         yield ""
         yield f"Effect size (Hedges' g): {verdict.effect:.2f}."
 
 
-def numbers(outcomes: Outcomes) -> Iterator[str]:
-    """A row for each cell over its seeds."""
-    worked = [each for each in outcomes if each.error is None]
-    for name in names(outcomes):
+def finding(verdict: Verdict) -> str:
+    """The finding and its sentence; a reason why there is none says so itself."""
+    start = f"{Finding.UNDECIDED.value}: "
+    if verdict.note.startswith(start):
+        return f"**Undecided:** {verdict.note.removeprefix(start)}."
+    return f"**{verdict.finding.value.capitalize()}.** {verdict.note}"
+
+
+def numbers(each: Judged) -> Iterator[str]:
+    """A table: a row for each cell, in each column the mean over seeds with its interval."""
+    worked = [outcome for outcome in each.outcomes if outcome.error is None]
+    shown = each.claim.shown or plain(worked)
+    yield f"| cell | seeds | {' | '.join(shown)} |" if shown else "| cell | seeds | error |"
+    yield "|---|---|" + "---|" * max(1, len(shown))
+    for name in names(each.outcomes):
         by_seed = named(worked, name)
         if not by_seed:
-            error = next(str(each.error) for each in outcomes if each.cell.name == name)
-            yield f"| {name} | 0 | {error} |"
+            error = next(str(e.error) for e in each.outcomes if e.cell.name == name)
+            yield f"| {name} | 0 | {error} |" + " |" * (len(shown) - 1)
             continue
-        fields: dict[str, list[float]] = {}
-        for seed in sorted(by_seed):
-            for field, value in scalars(by_seed[seed]):
-                fields.setdefault(field, []).append(value)
-        told = []
-        for field, values in fields.items():
-            mean = student(values)
-            ends = f" ({number(mean.low)} to {number(mean.high)})" if len(values) > 1 else ""
-            told.append(f"{field} {number(mean.value)}{ends}")
-        yield f"| {name} | {len(by_seed)} | {'; '.join(told)} |"
+        leaves = [dict(flat(by_seed[seed])) for seed in sorted(by_seed)]
+        told = (
+            mean([float(leaf[path]) for leaf in leaves if path in leaf]) for path in shown.values()
+        )
+        yield f"| {name} | {len(by_seed)} | {' | '.join(told)} |"
 
 
-def scalars(values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """The plain numbers among the values, one level down too, without lists."""
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            for inner, part in scalars(value):
-                yield f"{key} {inner}", part
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield key, float(value)
+def plain(outcomes: Outcomes) -> dict[str, str]:
+    """The columns of a claim that names none: numbers that are not parts of anything."""
+    found: dict[str, str] = {}
+    for outcome in outcomes:
+        for key, value in outcome.values.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                found[key.replace("_", " ")] = key
+    return found
+
+
+def mean(values: Sequence[float]) -> str:
+    """The mean and its interval, as the page shows them."""
+    if not values:
+        return ""
+    found = student(values)
+    if len(values) == 1 or found.low == found.high:
+        return number(found.value)
+    return f"{number(found.value)} ({number(found.low)} to {number(found.high)})"
 
 
 def flat(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401

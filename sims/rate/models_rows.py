@@ -23,7 +23,7 @@ CONV = (
     "--learning-rate 0.003 --set free_steps=3 --set nudged_steps=1"
 )
 TOKENS = (
-    "--dataset mnist --model transformer --hidden 96 --bound 0.7 --beta 0.5 --epochs 6 --batch 256 "
+    "--dataset mnist --model transformer --hidden 96 --bound 0.7 --beta 0.5 --epochs 8 --batch 256 "
     "--learning-rate 0.004 --set free_steps=6 --set nudged_steps=3 --set attention_bound=1.2"
 )
 LINEAR = f"{TOKENS} --set attention=linear --set attention_scale=0.15"

@@ -54,7 +54,9 @@ def made(cell: Cell) -> dict[str, Any]:  # noqa: C901, PLR0911, PLR0912
 
     match cell.function:
         case "gradient":
-            return {"cosine": [near(0.998) - 0.01 * b for b in a["betas"]], "ratio": [1.0]}
+            angles = [near(0.998) - 0.01 * b for b in a["betas"]]
+            parts = {"tokens->memory": near(0.1)}
+            return {"cosine": angles, "ratio": [1.0], "by_parameter": parts}
         case "lipschitz":
             top = 0.9 if a["study"]["bound"] == 0.95 else 1.6
             return {"loop": [0.5, near(top)], "test_accuracy": near(0.9)}
@@ -81,14 +83,18 @@ def made(cell: Cell) -> dict[str, Any]:  # noqa: C901, PLR0911, PLR0912
                 "accuracy": 0.95,
                 "accuracy_at_10": near(0.95),
                 "accuracy_by_step": [0.9, near(0.95)],
+                "steps_by_margin": [near(11.0), near(10.0)],
+                "steps_by_class": [near(11.0), near(10.0)],
+                "leaving": [{"accuracy": near(0.95), "saved": 0.5 * k} for k in (1, 0)],
             }
         case "landscape":
             plane = {"span": [-1.0, 0.0, 1.0], "height": [[1.0, 0.5, 1.0]] * 3}
             pairs = a["samples"] * a["starts"]
             ways = pairs + a["samples"]
-            return {"alike": pairs, "pairs": pairs, "rising": 0, "ways": ways, "plane": plane}
+            found = {"alike": pairs, "pairs": pairs, "rising": 0, "ways": ways, "plane": plane}
+            return {**found, "curves": [[1.0, 0.5], [2.0, 0.5]]}
         case "kernel":
-            return {"close": True, **times("numpy", "torch")}
+            return {"close": True, **times("numpy", "torch", "autograd")}
         case "cost":
             return times("backprop", "eqprop", "bptt", "implicit")
         case "deq":
@@ -98,7 +104,7 @@ def made(cell: Cell) -> dict[str, Any]:  # noqa: C901, PLR0911, PLR0912
             return {"rows": [{"chip": "loihi1", "batch": b, **parts} for b in a["batches"]]}
         case "grid":
             rows = [
-                {"beta": b, "rate": r, "test_accuracy": near(0.9 + 10 * r)}
+                {"beta": b, "rate": r, "held_out": near(0.9 + 10 * r), "test_accuracy": near(0.9)}
                 for b in a["betas"]
                 for r in a["rates"]
             ]
@@ -241,11 +247,41 @@ def test_every_claim_has_a_section_and_a_chart_that_can_be_drawn(found: list[Jud
     assert page.index("| claim |") < page.index("## gradient-symmetric")
     for each in found:
         assert f"\n## {each.claim.id}\n" in page
-        assert f"**{each.verdict.finding.value.capitalize()}.** {each.verdict.note}" in page
+        assert report.finding(each.verdict) in page
         if each.claim.chart is not None:
-            for series in each.claim.chart(each.outcomes).series:
+            panels = each.claim.chart(each.outcomes)
+            assert panels
+            for series in (series for panel in panels for series in panel.series):
                 assert len(series.x) == len(series.y) > 0
                 assert np.isfinite(series.y).all()
+
+
+def test_tables_have_a_column_for_each_number_and_a_row_for_each_cell(found: list[Judged]) -> None:
+    for each in (each for each in found if each.outcomes):
+        head, line, *rows = report.numbers(each)
+        columns = head.count("|")
+        assert 4 <= columns <= 14
+        assert {row.count("|") for row in (line, *rows)} == {columns}
+        assert len(rows) == len({outcome.cell.name for outcome in each.outcomes})
+    parity = next(each for each in found if each.claim.id == "parity-mlp")
+    assert next(report.numbers(parity)) == "| cell | seeds | test accuracy | learning rate chosen |"
+
+
+def test_what_could_not_be_run_says_so_once() -> None:
+    each = claim("text-sst2")
+    lame = fail(outcomes(each), "text", "undecided: data not present (sst2)")
+    page = report.text(
+        [Judged(each, Budget.SMALL, conclude(each, lame), lame)], set(), figures="f", command="c"
+    )
+    assert "**Undecided:** data not present (sst2)." in page
+    assert "| text | 0 | undecided: data not present (sst2) |" in page
+
+
+def test_where_the_notes_disagree_the_page_says_which_version_holds(found: list[Judged]) -> None:
+    page = report.text(found, set(), figures="figures", command="claims")
+    told = [each for each in found if each.claim.conflict]
+    assert {"memory", "beta-annealing", "parity-mlp"} <= {each.claim.id for each in told}
+    assert page.count("Where the notes disagree: ") == len(told)
 
 
 @pytest.mark.slow
@@ -307,12 +343,12 @@ def test_charts_are_drawn_the_same_twice(mark: Mark) -> None:
     )
     chart = Chart("t", "x", "y", parts, mark, log_x=mark is Mark.LINE, threshold=1.0)
     for form, start in (("svg", b"<?xml"), ("pdf", b"%PDF")):
-        picture = draw(chart, form=form)
+        picture = draw((chart, chart, chart), form=form)
         assert picture.startswith(start)
-        assert picture == draw(chart, form=form)
+        assert picture == draw((chart, chart, chart), form=form)
         assert b"CreationDate" not in picture
     with pytest.raises(ValueError, match="svg or pdf"):
-        draw(chart, form="bmp")
+        draw((chart,), form="bmp")
 
 
 def test_claims_are_carried_out_once_and_remembered(tmp_path: Path) -> None:

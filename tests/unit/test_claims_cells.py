@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.claims.cells.lipschitz import jacobians
 from neuro_eqprop.claims.cells.nets import TESTED, Trained, begin, data_of, samples, study_of
+from neuro_eqprop.claims.cells.settling import leave
 from neuro_eqprop.claims.cells.stemmed import stemmed
+from neuro_eqprop.claims.cells.twin import learn, score, twin
 from neuro_eqprop.claims.claim import Cell, canonical, timeless
 from neuro_eqprop.claims.design import TRANSFORMER
 from neuro_eqprop.claims.registry import perform
@@ -49,13 +52,37 @@ def test_gradients_tell_symmetric_from_other_weights() -> None:
 
 
 def test_a_contest_is_searched_alike_for_both() -> None:
-    told = {"study": {"hidden": [24], "epochs": 6}, "rates": [0.0001, 0.01], "held_out": 60}
+    study = {"hidden": [24], "activation": "relu", "output": "linear", "beta": 0.25, "epochs": 6}
+    told = {"study": study, "rates": [0.0001, 0.01], "held_out": 60, "search": 2}
+    told["costs"] = ["squared", "cross_entropy"]
     for rule in ("eqprop", "backprop"):
         found = run("contest", {**told, "rule": rule})
         assert found["rate"] == 0.01
+        assert len(found["held_out_accuracy"]) == 4
         assert found["held_out_accuracy"][1] > found["held_out_accuracy"][0]
-        assert found["test_accuracy"] > 0.5
-        assert found["data"] == {"train": 240, "test": 60}
+        assert found["test_accuracy"] > 0.7
+        assert found["data"] == {"train": 300, "test": 60}
+
+
+def test_the_twin_learns_by_either_cost() -> None:
+    data = data_of(DIGITS)
+    nets = [twin((64, 32, 10), "relu", 0) for _ in range(2)]
+    for net, cost in zip(nets, ("squared", "cross_entropy"), strict=True):
+        for _ in learn(net, data.train, epochs=25, batch=16, rate=0.01, seed=0, cost=cost):
+            pass
+        assert score(net, data.test) > 0.7
+    one, two = (net.state_dict()["0.weight"] for net in nets)
+    assert not torch.equal(one, two)
+
+
+def test_a_sample_leaves_when_its_answer_came_often_enough() -> None:
+    answers = np.array([[1, 0], [1, 2], [1, 2], [1, 2]])
+    right = answers == np.array([1, 2])
+    taken = np.array([4, 4])
+    once, twice = (leave(answers, right, taken, same) for same in (1, 2))
+    assert (once["accuracy"], once["steps"]) == (0.5, 1.0)
+    assert (twice["accuracy"], twice["steps"]) == (1.0, 2.5)
+    assert twice["saved"] == pytest.approx(1 - 2.5 / 4)
 
 
 def test_the_bound_is_kept_in_the_lipschitz_cell() -> None:
@@ -159,7 +186,8 @@ def test_ways_to_a_gradient_are_compared() -> None:
 
 def test_a_grid_is_searched_with_damping() -> None:
     told = {"betas": [0.2], "rates": [0.001, 0.01], "damping": 0.8}
-    rows = run("grid", {**told, "study": {**LOOPED, "epochs": 3}})["rows"]
+    rows = run("grid", {**told, "held_out": 60, "study": {**LOOPED, "epochs": 3}})["rows"]
+    assert all(0 < row["held_out"] < 1 for row in rows)
     assert [row["rate"] for row in rows] == [0.001, 0.01]
     assert rows[1]["test_accuracy"] > rows[0]["test_accuracy"]
 

@@ -1,4 +1,4 @@
-"""Accuracy of EqProp or of backpropagation after the same search for a learning rate."""
+"""Accuracy of EqProp or of backpropagation after the same search for cost and learning rate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from neuro_eqprop.claims.cells.nets import Trained, data_of, study_of, trained
+from neuro_eqprop.claims.cells.nets import data_of, study_of, trained
 from neuro_eqprop.claims.cells.twin import learn, score, twin
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.data import Dataset
@@ -15,46 +15,49 @@ from neuro_eqprop.study.settings import Study
 
 
 def contest(arguments: Mapping[str, Any], seed: int) -> Json:
-    """For each learning rate train and judge on held-out samples; test the best of them.
+    """Try each setting for a few epochs, judge it on held-out samples, train the best one anew.
 
-    The last `held_out` training samples choose the rate and are not learnt from.
+    In the search the last `held_out` training samples are not learnt from; the final training,
+    of `epochs` of the study, sees all of them. Only the final one meets the test samples.
     """
     data, study = data_of(arguments), study_of(arguments, seed)
     cut = len(data.train) - arguments["held_out"]
     held = data.train.take(slice(cut, None))
-    judged = Dataset(data.name, data.train.take(slice(0, cut)), held, data.classes)
+    judged = Dataset(data.name, data.train.take(slice(0, cut)), held, data.classes, data.shape)
     play = eqprop if arguments["rule"] == "eqprop" else backprop
-    tries = [play(replace(study, learning_rate=rate), judged, data) for rate in arguments["rates"]]
-    best = max(range(len(tries)), key=lambda k: tries[k][0])
+    settings = [(c, r) for c in arguments["costs"] for r in arguments["rates"]]
+    plans = [replace(study, cost=cost, learning_rate=rate) for cost, rate in settings]
+    short = [play(replace(plan, epochs=arguments["search"]), judged) for plan in plans]
+    best = max(range(len(plans)), key=lambda k: short[k])
     return {
-        "held_out_accuracy": [each[0] for each in tries],
-        "test_accuracy": tries[best][1],
-        "rate": arguments["rates"][best],
-        "data": {"train": cut, "test": len(data.test)},
+        "held_out_accuracy": short,
+        "test_accuracy": play(plans[best], data),
+        "cost": settings[best][0],
+        "rate": settings[best][1],
+        "data": {"train": len(data.train), "test": len(data.test)},
     }
 
 
-def eqprop(study: Study, judged: Dataset, data: Dataset) -> tuple[float, float]:
-    """Accuracy on the held-out samples and on the test samples; none if the rates run away."""
+def eqprop(study: Study, data: Dataset) -> float:
+    """Accuracy on the test samples of `data`; none if the rates run away."""
     try:
-        found = trained(study, judged)
+        return trained(study, data).accuracy()
     except TrainingError:
-        return 0.0, 0.0
-    whole = Trained(found.network, found.params, data)
-    return found.accuracy(), whole.accuracy()
+        return 0.0
 
 
-def backprop(study: Study, judged: Dataset, data: Dataset) -> tuple[float, float]:
+def backprop(study: Study, data: Dataset) -> float:
     """The same for the feed-forward twin; a looped network's has a second hidden layer."""
     hidden = study.hidden * 2 if study.model == "looped" else study.hidden
     net = twin((data.features, *hidden, data.classes), study.activation, study.seed)
     for _ in learn(
         net,
-        judged.train,
+        data.train,
         epochs=study.epochs,
         batch=study.batch,
         rate=study.learning_rate,
         seed=study.seed,
+        cost=study.cost,
     ):
         pass
-    return score(net, judged.test), score(net, data.test)
+    return score(net, data.test)

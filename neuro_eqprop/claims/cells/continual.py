@@ -12,6 +12,7 @@ from neuro_eqprop.claims.cells.twin import learn, score, twin
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.learn.train import Snapshot
+from neuro_eqprop.networks import Cost
 from neuro_eqprop.study.settings import Study
 
 Learner: TypeAlias = Callable[[Dataset], Callable[[Split], float]]
@@ -60,6 +61,7 @@ def backprop(study: Study, data: Dataset) -> Learner:
             batch=study.batch,
             rate=study.learning_rate,
             seed=study.seed,
+            cost=study.cost or Cost.SQUARED.value,
         ):
             pass
         return lambda split: score(net, split)

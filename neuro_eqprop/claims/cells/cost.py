@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
+from neuro_eqprop.arrays import Array
 from neuro_eqprop.claims.cells.kernel import interleaved
 from neuro_eqprop.claims.cells.nets import begin, data_of, epochs, study_of
 from neuro_eqprop.claims.cells.twin import learn, twin
@@ -19,6 +20,9 @@ from neuro_eqprop.rate import spectral
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import Damped, GaussSeidel, Solver, Stop, solve
 from neuro_eqprop.study.settings import Study
+
+Grads: TypeAlias = Callable[[Network, Any, Any, Any, int], None]
+"""Leaves gradients of the squared error in parameters, for some samples, targets and steps."""
 
 
 def settle(network: Network, leaves: Any, x: Any, solver: Solver, steps: int) -> State:  # noqa: ANN401
@@ -60,9 +64,25 @@ def phantom(network: Network, leaves: Any, x: Any, y: Any, steps: int, tail: int
     (0.5 * (state[network.output.name] - y) ** 2).sum().backward()
 
 
-def loop(
-    study: Study, data: Dataset, grads: Callable[[Network, Any, Any, Any, int], None]
-) -> Callable[[], None]:
+def ready(
+    network: Network, params: Mapping[str, Array], x: Array, y: Array, steps: int, way: Grads
+) -> Callable[[], dict[str, torch.Tensor]]:
+    """One way of autograd, ready to be run: it returns the gradient of each parameter."""
+    ops = TorchOps()
+    leaves = {name: ops.bring(value).requires_grad_() for name, value in params.items()}
+    given, target = ops.bring(x), ops.bring(y)
+
+    def run() -> dict[str, torch.Tensor]:
+        for leaf in leaves.values():
+            leaf.grad = None
+        with torch.enable_grad():
+            way(network, leaves, given, target, steps)
+        return {n: torch.zeros_like(v) if v.grad is None else v.grad for n, v in leaves.items()}
+
+    return run
+
+
+def loop(study: Study, data: Dataset, grads: Grads) -> Callable[[], None]:
     """One epoch with the same optimiser and bounds, with gradients from elsewhere."""
     network, ops = study.network(data), TorchOps()
     leaves = {

@@ -7,13 +7,11 @@ float64 at a state settled to the last digits.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
-from neuro_eqprop.arrays import Array
 from neuro_eqprop.claims.cells import cost
 from neuro_eqprop.claims.cells.gradient import flat
 from neuro_eqprop.claims.cells.kernel import interleaved, step
@@ -25,10 +23,8 @@ from neuro_eqprop.learn.oracle import cosine, implicit
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.torch_ops import TorchOps
 
-Grads = Callable[[Network, Any, Any, Any, int], None]
 
-
-def phantom(tail: int) -> Grads:
+def phantom(tail: int) -> cost.Grads:
     """Phantom gradients of so many steps."""
 
     def grads(network: Network, leaves: Any, x: Any, y: Any, steps: int) -> None:  # noqa: ANN401
@@ -37,29 +33,15 @@ def phantom(tail: int) -> Grads:
     return grads
 
 
-def gradients(
-    network: Network, params: Mapping[str, Array], x: Array, y: Array, steps: int, way: Grads
-) -> dict[str, Array]:
-    """Minus the gradient of each parameter by one way."""
-    ops = TorchOps()
-    leaves = {name: ops.bring(value).requires_grad_() for name, value in params.items()}
-    way(network, leaves, ops.bring(x), ops.bring(y), steps)
-    found = {
-        name: np.zeros(leaf.shape) if leaf.grad is None else -ops.numpy(leaf.grad)
-        for name, leaf in leaves.items()
-    }
-    return symmetrise(network, found)
-
-
 def side_by_side(arguments: Mapping[str, Any], seed: int) -> Json:
     """Of each way the cosine with the truth, and CPU seconds for one batch."""
     study = study_of(arguments, seed)
-    found = trained(study, data_of(arguments))
-    network, params, data = found.network, found.exact, found.data
+    done = trained(study, data_of(arguments))
+    network, params, data = done.network, done.exact, done.data
     rows = np.random.default_rng([seed, 1]).integers(0, len(data.train), study.batch)
     x, y = data.train.x[rows], one_hot(data.train.y[rows], data.classes)
     truth = flat({name: -slope for name, slope in implicit(network, params, x, y).items()})
-    ways: dict[str, Grads] = {
+    ways: dict[str, cost.Grads] = {
         "implicit": cost.implicit,
         "bptt": cost.bptt,
         **{f"phantom {tail}": phantom(tail) for tail in arguments["tails"]},
@@ -70,8 +52,10 @@ def side_by_side(arguments: Mapping[str, Any], seed: int) -> Json:
     runs: dict[str, Callable[[], object]] = {"eqprop": torch.no_grad()(asks)}
     made = {"eqprop": flat(asked)}
     for name, way in ways.items():
-        runs[name] = partial(gradients, network, params, x, y, study.free_steps, way)
-        made[name] = flat(gradients(network, params, x, y, study.free_steps, way))
+        slopes = cost.ready(network, params, x, y, study.free_steps, way)
+        runs[name] = slopes
+        found = {part: -TorchOps().numpy(slope) for part, slope in slopes().items()}
+        made[name] = flat(symmetrise(network, found))
     seconds = interleaved(runs, rounds=arguments["rounds"], times=3)
     return {
         name: {"cosine": round(cosine(made[name], truth), 6), "seconds": seconds[name]}

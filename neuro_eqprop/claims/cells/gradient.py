@@ -20,7 +20,7 @@ from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.learn.oracle import cosine, implicit
 from neuro_eqprop.learn.recipe import Rule
 from neuro_eqprop.networks import Connection, Network
-from neuro_eqprop.operators import Attention, Kind
+from neuro_eqprop.operators import Attention, Kind, PerToken
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
@@ -34,12 +34,15 @@ def network_of(model: str, hidden: int, data: Dataset) -> Network:
     """A symmetric network of tanh units with a straight output, or the looped one with free ways.
 
     `nonsymmetric`: the loop is any matrix, and the way back has weights of its own. `linear` and
-    `softmax`: the transformer with that attention, of a fourth as many units for each token.
+    `softmax`: the transformer with that attention, of a fourth as many units for each token; with
+    `nonsymmetric` before it, its memory answers by weights of its own.
     """
-    if model in ("linear", "softmax"):
+    kind = model.removeprefix("nonsymmetric ")
+    if kind in ("linear", "softmax"):
         width = hidden // 4
-        block = Block(width, width, Attention(Kind(model), 2, 0.5), 0.7, 1.0)
-        return transformer(data.shape, block, data.classes, patch=4)
+        block = Block(width, width, Attention(Kind(kind), 2, 0.5), 0.7, 1.0)
+        tied = transformer(data.shape, block, data.classes, patch=4)
+        return tied if kind == model else untied(tied)
     sizes = (data.features, hidden, data.classes)
     if model == "layered":
         half = (sizes[1] // 2,) * 2
@@ -49,6 +52,13 @@ def network_of(model: str, hidden: int, data: Dataset) -> Network:
         return made
     ways = tuple(replace(way, symmetric=False) for way in made.connections)
     return Network(made.layers, (*ways, Connection("output", "hidden", symmetric=False)))
+
+
+def untied(network: Network) -> Network:
+    """A transformer whose memory answers by weights of its own."""
+    ways = [replace(way, symmetric=way.target != "memory") for way in network.connections]
+    back = Connection("memory", "tokens", PerToken(), symmetric=False)
+    return replace(network, connections=(*ways, back))
 
 
 def parameters(network: Network, coupling: float, seed: int) -> dict[str, Array]:

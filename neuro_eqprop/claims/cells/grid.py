@@ -49,12 +49,16 @@ def damped(study: Study, data: Dataset, damping: float) -> Trained:
 
 
 def grid(arguments: Mapping[str, Any], seed: int) -> Json:
-    """Test accuracy for each pair of beta and learning rate."""
-    data, study = data_of(arguments), study_of(arguments, seed)
+    """Accuracy on held-out and on test samples for each pair of beta and learning rate."""
+    whole, study = data_of(arguments), study_of(arguments, seed)
+    cut = len(whole.train) - arguments["held_out"]
+    data = replace(whole, train=whole.train.take(slice(0, cut)))
+    held = whole.train.take(slice(cut, None))
     rows = []
     for beta in arguments["betas"]:
         for rate in arguments["rates"]:
             changed = replace(study, beta=beta, learning_rate=rate)
-            accuracy = damped(changed, data, arguments["damping"]).accuracy()
-            rows.append({"beta": beta, "rate": rate, "test_accuracy": accuracy})
+            found = damped(changed, data, arguments["damping"])
+            scores = {"held_out": found.accuracy(held), "test_accuracy": found.accuracy()}
+            rows.append({"beta": beta, "rate": rate, **scores})
     return {"rows": rows}

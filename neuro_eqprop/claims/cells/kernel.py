@@ -72,7 +72,9 @@ def apart(one: Mapping[str, Array], other: Mapping[str, torch.Tensor]) -> float:
 
 @torch.no_grad()
 def times(arguments: Mapping[str, Any], seed: int) -> Json:
-    """Seconds of each, and how far their updates are apart."""
+    """Seconds of each, and how far their updates are apart; beside them autograd's, by BPTT."""
+    from neuro_eqprop.claims.cells.cost import bptt, ready
+
     data, study = data_of(arguments), study_of(arguments, seed)
     network, plan = study.network(data), study.recipe().schedule()
     params = initialise(network, np.random.default_rng(seed))
@@ -81,8 +83,9 @@ def times(arguments: Mapping[str, Any], seed: int) -> Json:
     numpy_run = step(NumpyOps(np.float32), network, params, x, y, plan)
     torch_run = step(TorchOps(), network, params, x, y, plan)
     distance = apart(numpy_run(), torch_run())
+    graph = ready(network, params, x, y, study.free_steps, bptt)
     found = interleaved(
-        {"numpy": numpy_run, "torch": torch_run},
+        {"numpy": numpy_run, "torch": torch_run, "autograd": graph},
         rounds=arguments["rounds"],
         times=arguments["times"],
     )

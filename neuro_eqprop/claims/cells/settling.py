@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.claims.cells.nets import Trained, data_of, study_of, trained
@@ -44,6 +45,25 @@ def watch(found: Trained, *, steps: int, tolerance: float) -> tuple[Ints, Ints, 
     return taken, np.array(answers), np.asarray(ranked[:, -1] - ranked[:, -2])
 
 
+def leave(answers: Ints, right: npt.NDArray[np.bool_], taken: Ints, same: int) -> Json:
+    """Accuracy and steps if each sample leaves as soon as its answer was the same so many times."""
+    limit = len(answers)
+    still = np.ones_like(right)
+    for back in range(1, same):
+        still[back:] &= answers[back:] == answers[:-back]
+    still[: same - 1] = False
+    still[-1] = True
+    at = still.argmax(axis=0)
+    scored = right[at, np.arange(right.shape[1])].mean()
+    steps = float((at + 1).mean())
+    return {
+        "same": same,
+        "accuracy": float(scored),
+        "steps": steps,
+        "saved": 1.0 - steps / float(np.minimum(taken, limit).mean()),
+    }
+
+
 def settling(arguments: Mapping[str, Any], seed: int) -> Json:
     """Steps, their relation to difficulty, and accuracy against steps."""
     found = trained(study_of(arguments, seed), data_of(arguments))
@@ -55,6 +75,7 @@ def settling(arguments: Mapping[str, Any], seed: int) -> Json:
     last = np.where(changes.any(axis=0), limit - np.argmax(changes[::-1], axis=0), 1)
     enough = int(np.flatnonzero(accuracy >= accuracy[-1] - KEPT)[0]) + 1
     wrong = ~right[-1]
+    tenths = np.array_split(np.argsort(margin, kind="stable"), 10)
     return {
         "samples": len(y),
         "within_10": int((taken <= 10).sum()),
@@ -65,6 +86,9 @@ def settling(arguments: Mapping[str, Any], seed: int) -> Json:
         "steps_of_right": float(taken[~wrong].mean()) if (~wrong).any() else None,
         "steps_of_wrong": float(taken[wrong].mean()) if wrong.any() else None,
         "steps_by_class": [float(taken[y == k].mean()) for k in np.unique(y)],
+        "steps_by_margin": [float(taken[rows].mean()) for rows in tenths],
+        "margin": [float(margin[rows].mean()) for rows in tenths],
+        "leaving": [leave(answers, right, taken, same) for same in range(1, 6)],
         "rho_steps": spearman(taken.tolist(), margin.tolist()).value,
         "rho_last_change": spearman(last.tolist(), margin.tolist()).value,
         "accuracy_by_step": [float(a) for a in accuracy[:30]],

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from neuro_eqprop.data import Split, batches
+from neuro_eqprop.networks import Cost
 
 RATES = {"relu": nn.ReLU, "tanh": nn.Tanh, "hard_sigmoid": nn.ReLU}
 """What stands for an activation: backpropagation through a hard sigmoid would be held back."""
@@ -29,11 +30,22 @@ def twin(sizes: Sequence[int], activation: str, seed: int) -> nn.Sequential:
 
 
 def learn(
-    net: nn.Module, data: Split, *, epochs: int, batch: int, rate: float, seed: int
+    net: nn.Module,
+    data: Split,
+    *,
+    epochs: int,
+    batch: int,
+    rate: float,
+    seed: int,
+    cost: str = "cross_entropy",
 ) -> Iterator[int]:
-    """Cross-entropy, Adam, and a rate that falls along half a cosine; yields the epochs done."""
+    """Adam, and a rate that falls along half a cosine; yields the epochs done.
+
+    The cost is the cross-entropy or half the squared error, the mean over a batch of either.
+    """
     stepper = torch.optim.Adam(net.parameters(), lr=rate)
     x, y = torch.tensor(data.x, dtype=torch.float32), torch.tensor(data.y)
+    wanted = torch.eye(int(net(x[:1]).shape[1]))[y]
     per_epoch = -(-len(data) // batch)
     for epoch in range(epochs):
         for k, rows in enumerate(batches(data, batch, np.random.default_rng([seed, epoch]))):
@@ -42,7 +54,11 @@ def learn(
                 group["lr"] = rate * 0.5 * (1 + cos(pi * done))
             chosen = torch.from_numpy(rows)
             stepper.zero_grad()
-            loss: Any = nn.functional.cross_entropy(net(x[chosen]), y[chosen])
+            answers = net(x[chosen])
+            if Cost(cost) is Cost.CROSS_ENTROPY:
+                loss: Any = nn.functional.cross_entropy(answers, y[chosen])
+            else:
+                loss = 0.5 * ((answers - wanted[chosen]) ** 2).sum(dim=1).mean()
             loss.backward()
             stepper.step()
         yield epoch + 1

@@ -58,15 +58,27 @@ def judge(outcomes: Outcomes) -> Verdict:
     return replace(found, seeds=len(alike))
 
 
-def chart(outcomes: Outcomes) -> Chart:
-    """A plane through an equilibrium."""
+def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+    """A plane through an equilibrium, and ways down to it."""
     plane = named(outcomes, "looped")[0]["plane"]
     rows = tuple(
         Series(str(b), plane["span"], row)
         for b, row in zip(plane["span"], plane["height"], strict=True)
     )
-    title = "Energy above an equilibrium, on two drawn directions"
-    return Chart(title, "first direction", "second direction", rows, Mark.HEAT)
+    title = "Energy above an equilibrium, on two directions"
+    basin = Chart(title, "first direction", "second direction", rows, Mark.HEAT)
+    curves = named(outcomes, "looped")[0]["curves"]
+    low = min(min(curve) for curve in curves)
+    falls = tuple(
+        Series(
+            "from zero" if k == 0 else f"from a drawn state, {k}",
+            [float(step) for step in range(len(curve))],
+            [max(energy - low, 1e-9) for energy in curve],
+        )
+        for k, curve in enumerate(curves)
+    )
+    told = "Energy above the lowest while settling, mean"
+    return basin, Chart(told, "sweeps", "energy", falls, log_y=True)
 
 
 CLAIM = Claim(

@@ -12,34 +12,51 @@ from neuro_eqprop.claims.claim import (
     Claim,
     Outcomes,
     Verdict,
+    above,
     below,
     column,
     every,
     names,
     verdict,
 )
-from neuro_eqprop.claims.design import LOOPED, meanings, over_seeds, percent, sample
+from neuro_eqprop.claims.design import (
+    LAYERED,
+    LOOPED,
+    lost,
+    meanings,
+    over_seeds,
+    percent,
+    sample,
+)
 from neuro_eqprop.claims.intervals import deviation, student
+from neuro_eqprop.claims.rows import parity_mlp
 
 SIZES = {
-    Budget.SMALL: {"seeds": 4, "images": 1437, "tests": 360, "epochs": 6, "looped_epochs": 6},
-    Budget.FULL: {"seeds": 6, "images": 1437, "tests": 360, "epochs": 10, "looped_epochs": 10},
+    Budget.SMALL: {"seeds": 4, "images": 1437, "tests": 360, "epochs": 6},
+    Budget.FULL: {"seeds": 10, "images": 1437, "tests": 360, "epochs": 10},
 }
+MODELS: dict[str, Mapping[str, Any]] = {
+    "layered": {**LAYERED, "hidden": [128], "batch": 32, "learning_rate": 0.002},
+    "looped": {**LOOPED, "batch": 32},
+}
+TARGET = 0.94
+"""What the notes want on MNIST over five seeds."""
 
 
 def arguments(model: str, size: Mapping[str, Any]) -> dict[str, Any]:
     """A study on the digits."""
-    looped = {**LOOPED, "batch": 32, "epochs": size["looped_epochs"]}
-    study = looped if model == "looped" else {"epochs": size["epochs"]}
-    return {**sample(size, "digits"), "study": study}
+    return {**sample(size, "digits"), "study": {**MODELS[model], "epochs": size["epochs"]}}
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """Two networks."""
-    size = SIZES[budget]
+    """Two networks on the digits; on MNIST those of parity-mlp."""
+    size, large = SIZES[budget], parity_mlp.SIZES[budget]
     made: list[Cell] = []
-    for model in ("layered", "looped"):
-        made += over_seeds(model, "accuracy", arguments(model, size), size["seeds"])
+    for model in MODELS:
+        made += over_seeds(f"{model}, digits", "accuracy", arguments(model, size), size["seeds"])
+    for model, study in (("layered", LAYERED), ("looped", LOOPED)):
+        told = parity_mlp.arguments("mnist", study, "eqprop", large)
+        made += over_seeds(f"{model}, MNIST", "contest", told, large["seeds"])
     return tuple(made)
 
 
@@ -49,30 +66,35 @@ def judge(outcomes: Outcomes) -> Verdict:
     means = {m: student(column(outcomes, m, "test_accuracy")) for m in names(outcomes)}
     worst = max(spread.values(), key=lambda each: each.value)
     told = "; ".join(
-        f"{m} {percent(means[m])}, deviation {100 * spread[m].value:.2f} points" for m in spread
+        f"{m} {percent(means[m])}, deviation {lost(spread[m])} over {spread[m].size} seeds"
+        for m in spread
     )
-    finding = every([below(each, 0.01) for each in spread.values()])
-    return verdict(finding, worst, f"{told}.")
+    parts = [below(each, 0.01) for each in spread.values()]
+    parts += [above(means[m], TARGET) for m in means if m.endswith("MNIST")]
+    return verdict(every(parts), worst, f"{told}.")
 
 
-def chart(outcomes: Outcomes) -> Chart:
+def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
     """Every seed's accuracy."""
     lines = []
     for name in names(outcomes):
         values = column(outcomes, name, "test_accuracy")
         lines.append(Series(name, [float(seed) for seed in range(len(values))], values))
-    return Chart("Digits, by seed", "seed", "test accuracy", tuple(lines), Mark.POINTS)
+    return (Chart("Every seed", "seed", "test accuracy", tuple(lines), Mark.POINTS),)
 
 
 CLAIM = Claim(
     id="multi-seed",
     statement="Results hold over seeds.",
-    source="001: five seeds with confidence intervals",
-    threshold="standard deviation of test accuracy between seeds below 1 point, for every network",
+    source="001: five seeds with confidence intervals, at least 94 % on MNIST",
+    threshold=(
+        "standard deviation of test accuracy between seeds below 1 point for every network and "
+        "data set, and mean accuracy on MNIST above 94 %"
+    ),
     method=(
-        "The layered (64-128-10, {epochs} epochs) and the looped network (128 units, "
-        "{looped_epochs} epochs) on {images} digits, {tests} test samples, {seeds} seeds; "
-        "chi-square interval of the standard deviation."
+        "The layered (64-128-10, relu) and the looped network (128 tanh units, bound 0.95) on "
+        "{images} digits, {epochs} epochs, {tests} test samples, {seeds} seeds; and the two of "
+        "parity-mlp on MNIST, over its seeds. Chi-square interval of the standard deviation."
     ),
     sizes=SIZES,
     cells=cells,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuro_eqprop.claims.charts import Chart, Mark
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
@@ -16,48 +15,40 @@ from neuro_eqprop.claims.claim import (
     names,
     verdict,
 )
-from neuro_eqprop.claims.design import bars, meanings, over_seeds, percent, points
+from neuro_eqprop.claims.design import meanings, over_seeds, percent, points
 from neuro_eqprop.claims.intervals import hedges_g, paired, student
-from neuro_eqprop.claims.rows.transformer_mnist import SIZES, arguments
+from neuro_eqprop.claims.rows.transformer_mnist import SIZES, arguments, panels, recall, scores
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "softmax": {"attention": "softmax"},
     "linear": {"attention": "linear"},
+    "none": {"attention": "none"},
     "hybrid": {"attention": "softmax", "rule": "hybrid"},
 }
 NEEDED = ("softmax", "linear")
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """Each variant; with linear attention these are cells of transformer-mnist."""
+    """Each variant; some are cells of transformer-mnist."""
     size = SIZES[budget]
     made: list[Cell] = []
     for name, variant in VARIANTS.items():
         function = "stemmed" if name == "hybrid" else "accuracy"
-        told = arguments(variant, size)
-        made += over_seeds(name, function, told, size["seeds"], needed=name in NEEDED)
-    return tuple(made)
+        told, needed = arguments(variant, size), name in NEEDED
+        seeds = size["seeds" if needed else "beside"]
+        made += over_seeds(name, function, told, seeds, needed=needed)
+    return (*made, *recall(budget, ("softmax", "linear", "none")))
 
 
 def judge(outcomes: Outcomes) -> Verdict:
     """The softmax less linear against the threshold."""
     ours, theirs = (column(outcomes, name, "test_accuracy") for name in NEEDED)
     gap = paired(ours, theirs)
-    scores = f"{percent(student(ours))} against {percent(student(theirs))}"
-    note = f"Softmax less linear: {points(gap)} ({scores})."
+    told = f"{percent(student(ours))} against {percent(student(theirs))}"
+    note = f"Softmax less linear: {points(gap)} ({told})."
     others = [name for name in names(outcomes) if name not in NEEDED]
-    beside = (
-        f"{name} {percent(student(column(outcomes, name, 'test_accuracy')))}" for name in others
-    )
-    note += f" Beside it: {'; '.join(beside)}." if others else ""
+    note += f" Beside it: {scores(outcomes, others)}." if others else ""
     return verdict(below(gap, -0.02), gap, note, effect=hedges_g(ours, theirs))
-
-
-def chart(outcomes: Outcomes) -> Chart:
-    """The variants side by side."""
-    shown = names(outcomes)
-    lines = (bars("softmax less linear", outcomes, shown, "test_accuracy", shown),)
-    return Chart("softmax-attention", "", "test accuracy", lines, Mark.BAR)
 
 
 CLAIM = Claim(
@@ -73,15 +64,18 @@ CLAIM = Claim(
     method=(
         "The energy transformer on 16 patches of MNIST with softmax and with linear attention, "
         "{images} images, {epochs} epochs, {seeds} seeds, otherwise as in transformer-mnist; "
-        "beside them a hybrid, in which patches are embedded by one more layer that is trained by "
-        "backpropagation."
+        "beside them no attention, and a hybrid, in which patches are embedded by one more layer "
+        "that is trained by backpropagation; and associative recall as there, with linear "
+        "attention too ({lists} lists, {lists_epochs} epochs). What stands beside has {beside} "
+        "seeds."
     ),
     sizes=SIZES,
     cells=cells,
     judge=judge,
     meaning=meanings(
         "Use linear attention, or a hybrid.",
-        "Softmax attention with an energy trains as well as linear attention.",
+        "Softmax attention with an energy trains by EqProp alone, on images as well as linear "
+        "attention; where a token must find another by its content, softmax is the one to take.",
     ),
-    chart=chart,
+    chart=panels,
 )

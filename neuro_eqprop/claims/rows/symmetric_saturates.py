@@ -44,8 +44,8 @@ CLAIM = Claim(
     source="003: 10.2 % on MNIST",
     threshold="test accuracy below 15 % (chance is 10 %)",
     method=(
-        "The looped network of 128 tanh units with a symmetric loop, {images} digits, "
-        "{looped_epochs} epochs, {seeds} seeds; beside it the transformer of transformer-mnist, "
+        "The looped network of 128 tanh units with a symmetric loop, on {images} digits, "
+        "{epochs} epochs, {seeds} seeds; beside it the transformer of transformer-mnist, "
         "whose weights are tied."
     ),
     sizes=SIZES,

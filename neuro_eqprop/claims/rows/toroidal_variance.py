@@ -20,7 +20,7 @@ from neuro_eqprop.claims.intervals import deviation
 
 SIZES = {
     Budget.SMALL: {"seeds": 4, "images": 1437, "tests": 360, "epochs": 4},
-    Budget.FULL: {"seeds": 6, "images": 1437, "tests": 360, "epochs": 8},
+    Budget.FULL: {"seeds": 10, "images": 1437, "tests": 360, "epochs": 8},
 }
 VARIANTS: dict[str, dict[str, Any]] = {
     "toroidal": {"bound": 0.95},
