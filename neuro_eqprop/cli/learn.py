@@ -145,7 +145,7 @@ def run(args: Namespace) -> Json:
     """Learn and write the run."""
     from neuro_eqprop.cli.progress import announce, bar
     from neuro_eqprop.study.folder import TRACES
-    from neuro_eqprop.study.learning import Asked, prepare, run_learning
+    from neuro_eqprop.study.learning import Asked, Audience, prepare, run_learning
     from neuro_eqprop.synapses import HEBBIAN
 
     study, learning = chosen(args)
@@ -169,9 +169,7 @@ def run(args: Namespace) -> Json:
             args.out,
             force=args.force,
             resume=args.resume,
-            watch=lambda more: advance(more, word),
-            told=told,
-            warned=warn,
+            audience=Audience(lambda more: advance(more, word), told, warn),
             asked=asked,
         )
     if asked:

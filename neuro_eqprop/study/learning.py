@@ -97,6 +97,15 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class Audience:
+    """Who is told of a run while it goes on."""
+
+    watch: Watch
+    told: Told
+    warned: Warned
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """A trace that is wanted of a run: where, which synapses, in how many of its first lessons."""
 
@@ -122,9 +131,7 @@ def run_learning(
     *,
     force: bool,
     resume: bool,
-    watch: Watch,
-    told: Told,
-    warned: Warned,
+    audience: Audience,
     asked: Asked | None = None,
 ) -> dict[str, Any]:
     """Learn and write the run; what `learn --json` shows. The first lessons go to a trace, live."""
@@ -137,21 +144,21 @@ def run_learning(
     if learning.on != RATES:
         # Before the folder is claimed, so that a refusal leaves what it holds as it was.
         load_learner(learning.on).check(made(task), course(task, 0)[1])
-    watch(pupil.lessons)
+    audience.watch(pupil.lessons)
     if not resume:
         folder.claim(out, force=force)
         write_text(out / folder.STUDY, lessons.write(study, learning))
     pointing = probe(task, pupil)
     for warning in warnings(task, pointing):
-        warned(warning)
+        audience.warned(warning)
     with traced as look:
         while pupil.epoch < task.epochs:
-            pupil, line = learn_epoch(task, pupil, watch)
+            pupil, line = learn_epoch(task, pupil, audience.watch)
             # In this order, so that after a kill the metrics are never behind the snapshot.
             folder.append(out / folder.METRICS, line)
             checkpoint.save(out / folder.RESUME, keep(task, pupil))
             look(pupil.weights, line)
-            told(line)
+            audience.told(line)
     checkpoint.save(out / folder.MODEL, Checkpoint(task.network, params(task, pupil), pupil.epoch))
     (out / folder.RESUME).unlink(missing_ok=True)
     seconds = time.perf_counter() - began

@@ -32,7 +32,7 @@ from neuro_eqprop.spiking.lower import Code, Coding
 from neuro_eqprop.spiking.plasticity import Lessons, Rule, Whole, episode
 from neuro_eqprop.spiking.sprout import Sprout, lessons_of, parameters, sprout, with_weights
 from neuro_eqprop.study.folder import MODEL, STUDY
-from neuro_eqprop.study.learning import run_learning
+from neuro_eqprop.study.learning import Audience, run_learning
 from neuro_eqprop.study.rate_learning import Direction, directions
 
 PAGE = Path("docs/learning.md")
@@ -57,9 +57,7 @@ def learned(options: str, seed: int) -> dict[str, Any]:
         place,
         force=False,
         resume=(place / STUDY).exists(),
-        watch=nobody,
-        told=lambda _: None,
-        warned=lambda _: None,
+        audience=Audience(nobody, lambda _: None, lambda _: None),
     )
     write_text(done, json.dumps(told))
     return told
