@@ -7,7 +7,9 @@ from dataclasses import dataclass
 RELU = "--activation relu --output linear --beta 0.25"
 PLAIN = f"--dataset mnist --epochs 15 --batch 128 --learning-rate 0.001 {RELU}"
 DEEP = PLAIN.replace("--epochs 15", "--epochs 10")
-ONE = f"{PLAIN} --hidden 512 --set free_steps=4 --set nudged_steps=2"
+ONE = PLAIN.replace("--batch 128", "--batch 64") + (
+    " --hidden 512 --set free_steps=4 --set nudged_steps=2"
+)
 TWO = f"{DEEP} --hidden 512,512 --feedback 0.1 --bound 1.9 --set free_steps=3 --set nudged_steps=2"
 THREE = (
     f"{DEEP} --hidden 512,512,512 --feedback 0.1 --bound 1.4 --set free_steps=3 "
