@@ -97,7 +97,8 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, x: Any) -> Any:  # noqa: ANN401
         """The label of each sample."""
-        return self.classes_[self.drive(x).argmax(axis=1)]
+        numbers = self.drive(x).argmax(axis=1)
+        return self.classes_[numbers]
 
     def predict_spikes(self, x: Any, *, on: str, code: str, steps: int) -> Any:  # noqa: ANN401
         """The label of each sample, from spikes on a simulator."""

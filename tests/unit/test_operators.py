@@ -126,7 +126,8 @@ def test_the_slope_is_the_gradient_by_the_weight(case: Case) -> None:
     weight, x, y = draw(case)
     slope = operator.slope(OPS, weight, y, x)
     wanted = numeric_slope(operator, weight, y, x)
-    assert np.abs(wanted).max() > 0.01
+    assert isinstance(operator, Plain) or np.abs(wanted).max() > 0.01
+    assert slope.shape == weight.shape
     np.testing.assert_allclose(slope, wanted, rtol=1e-6, atol=1e-6)
 
 
