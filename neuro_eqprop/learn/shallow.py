@@ -36,9 +36,10 @@ def relax_shallow(
     given = [ops.shared(values) for values in (*read, s, o)]
     if any(array is None for array in given):
         return None
+    *held, rates, answers = given
     from neuro_eqprop.learn.shallow_kernel import settle  # numba takes its time to import
 
-    a, weight, bias, wanted = (np.ascontiguousarray(array) for array in given[:4])
+    a, weight, bias, wanted = (np.ascontiguousarray(array) for array in held)
     limits = [x for layer in network.moving for x in (layer.activation.low, layer.activation.high)]
     number = a.dtype.type
     change = np.full((len(schedule), samples if measured else 0), np.nan)
@@ -51,7 +52,8 @@ def relax_shallow(
         np.array([phase.beta for phase in schedule], dtype=number),
         np.array([phase.steps for phase in schedule]),
         np.array(limits, dtype=number),
-        *given[4:],
+        rates,
+        answers,
         change,
     )
     found: dict[str, Equilibrium] = {}
