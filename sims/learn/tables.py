@@ -189,7 +189,7 @@ def digits() -> list[str]:
     )
 
 
-TEN = "--dataset mnist --hidden 256 --samples 10000 --epochs 6 --batch 25 --learning-rate 0.5"
+TEN = "--dataset mnist --hidden 256 --samples 10000 --epochs 6 --batch 25 --learning-rate 0.2"
 
 
 def ten_thousand() -> list[str]:
