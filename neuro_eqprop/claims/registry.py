@@ -25,7 +25,7 @@ FUNCTIONS: Mapping[str, tuple[str, int]] = {
     "accuracy": ("training:accuracies", 1),
     "annealing": ("training:annealed", 2),
     "continual": ("continual:forgetting", 2),
-    "memory": ("memory:peaks", 1),
+    "memory": ("memory:peaks", 2),
     "settling": ("settling:settling", 2),
     "landscape": ("landscape:landscape", 1),
     "kernel": ("kernel:times", 2),

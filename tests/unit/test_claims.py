@@ -55,8 +55,8 @@ def made(cell: Cell) -> dict[str, Any]:  # noqa: C901, PLR0911, PLR0912
     match cell.function:
         case "gradient":
             angles = [near(0.998) - 0.01 * b for b in a["betas"]]
-            parts = {"tokens->memory": near(0.1)}
-            return {"cosine": angles, "ratio": [1.0], "by_parameter": parts}
+            own = {"tokens->memory": near(0.1)}
+            return {"cosine": angles, "ratio": [1.0], "by_parameter": own}
         case "lipschitz":
             top = 0.9 if a["study"]["bound"] == 0.95 else 1.6
             return {"loop": [0.5, near(top)], "test_accuracy": near(0.9)}

@@ -108,7 +108,7 @@ CLAIM = Claim(
     judge=judge,
     meaning=meanings(
         "Stop each sample by itself: easy ones are done sooner.",
-        "Steps to rest do not tell hard samples from easy ones; but the answer is there long "
+        "Steps to rest tell hard samples from easy ones but little; yet the answer is there long "
         "before the rest, so a fixed early exit saves most of the work. The notes' constant 10 "
         "came from testing a whole batch at once, every fifth step.",
         "Steps to rest tell hard samples from easy ones a little at most; but the answer is there "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from neuro_eqprop.claims.charts import Chart
@@ -46,9 +47,15 @@ def curve(outcomes: Outcomes, name: str, key: str) -> list[Interval]:
     return [student([run[place] for run in runs]) for place in range(len(runs[0]))]
 
 
+def correlation(values: list[float]) -> Interval:
+    """The mean correlation; no interval reaches beyond one."""
+    found = student(values)
+    return replace(found, low=max(found.low, -1.0), high=min(found.high, 1.0))
+
+
 def judge(outcomes: Outcomes) -> Verdict:
     """The rank correlation against the threshold."""
-    found = {name: student(column(outcomes, name, "rho")) for name in names(outcomes)}
+    found = {name: correlation(column(outcomes, name, "rho")) for name in names(outcomes)}
     told = []
     for name, rho in found.items():
         steps, right = curve(outcomes, name, "steps"), curve(outcomes, name, "accuracy")

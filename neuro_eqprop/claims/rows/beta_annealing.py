@@ -46,7 +46,7 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 SIZES = {
     Budget.SMALL: {"seeds": 3, "images": 400, "tests": 200, "epochs": 4},
-    Budget.FULL: {"seeds": 5, "images": 500, "tests": 360, "epochs": 5},
+    Budget.FULL: {"seeds": 5, "images": 400, "tests": 360, "epochs": 5},
 }
 
 

@@ -25,7 +25,7 @@ from neuro_eqprop.claims.intervals import hedges_g, paired, student
 BEST = (0.8, 0.2, 0.002)
 SIZES = {
     Budget.SMALL: {"seeds": 2, "images": 420, "held": 100, "tests": 300, "epochs": 3},
-    Budget.FULL: {"seeds": 5, "images": 1400, "held": 500, "tests": 1000, "epochs": 3},
+    Budget.FULL: {"seeds": 8, "images": 1400, "held": 500, "tests": 1000, "epochs": 3},
 }
 Place: TypeAlias = tuple[float, float, float]
 """Damping, beta, learning rate."""

@@ -72,8 +72,8 @@ def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
     falls = tuple(
         Series(
             "from zero" if k == 0 else f"from a drawn state, {k}",
-            [float(step) for step in range(len(curve))],
-            [max(energy - low, 1e-9) for energy in curve],
+            [float(step) for step in range(len(curve) - 1)],
+            [energy - low for energy in curve[:-1]],
         )
         for k, curve in enumerate(curves)
     )

@@ -35,7 +35,7 @@ OWN: dict[Budget, dict[str, dict[str, Any]]] = {
     Budget.FULL: {
         "digits": {"images": 1437, "held": 237, "tests": 360, "search": 6, "epochs": 20},
         "fashion": {"images": 5000, "held": 1000},
-        "control": {"images": 3000, "held": 600, "tests": 2000, "search": 4, "epochs": 12},
+        "control": {"images": 3000, "held": 600, "tests": 2000, "search": 10, "epochs": 12},
     },
 }
 """Sizes other than those of MNIST: digits are few, and control has few features."""

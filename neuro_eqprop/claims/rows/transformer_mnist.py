@@ -36,7 +36,7 @@ SIZES: dict[Budget, dict[str, Any]] = {
     },
     Budget.FULL: {
         **{"seeds": 5, "beside": 3, "images": 10000, "tests": 1000, "epochs": 2},
-        **{"lists": 10000, "control": 5000, "lists_tests": 500, "lists_epochs": 8},
+        **{"lists": 5000, "control": 5000, "lists_tests": 500, "lists_epochs": 8},
     },
 }
 MAIN = "linear, 16 tokens"
