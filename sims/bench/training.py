@@ -27,10 +27,10 @@ Batches = list[tuple[torch.Tensor, torch.Tensor]]
 
 
 def eqprop(batches: Batches) -> Callable[[], None]:
-    """A step of EqProp: 6 free and 3 nudged sweeps, centered."""
+    """A step of EqProp: 4 free and 2 nudged sweeps, centered."""
     following, size = cycle(batches), len(batches[0][0])
     network = layered(784, (512,), 10, hidden_rate=RELU, output_rate=LINEAR)
-    recipe = Recipe(1, size, "adam", 1e-3, Nudging.CENTERED, 0.25, 6, 3, 0)
+    recipe = Recipe(1, size, "adam", 1e-3, Nudging.CENTERED, 0.25, 4, 2, 0)
     start = Snapshot(0, initialise(network, np.random.default_rng(0)))
     at = pupil(network, recipe, start, TorchOps())
 
