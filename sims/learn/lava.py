@@ -310,10 +310,10 @@ weights in the end.
 SPEED = """
 Images in a second: Lava through {lessons} lessons, from its first to its last, without its start,
 and the emulator through 150 just before and after that on the same machine, which was busy with
-other work (load {load:.0f} on two cores). Lava has a dozen processes to compete with and the
-emulator one, which on such a machine is in Lava's favour. The last column is the ratio in seconds
-of the processor, which is in the emulator's: Lava's start is in it, and what its processes burn
-while they wait for each other. Both ratios are those of batch 1; Lava's engine has no other.
+other work (load {load:.0f} on two cores; both ran at a niceness of {nice}). The last column is the
+ratio in seconds of the processor, which is in the emulator's favour: Lava's start is in it, and
+what its processes burn while they wait for each other. Both ratios are those of batch 1; Lava's
+engine has no other.
 `.venv/bin/python sims/learn/lava.py --speed {lessons}` measures this table again.
 
 | code | Lava | emulator, batch 1 | batch 64 | ratio | ratio of processor time |
@@ -324,7 +324,8 @@ while they wait for each other. Both ratios are those of batch 1; Lava's engine 
 
 def speeds(paces: list[Pace], lessons: int) -> str:
     load = np.mean([pace.load for pace in paces])
-    return SPEED.format(lessons=lessons, load=load, speed="\n".join(pace.told for pace in paces))
+    told = "\n".join(pace.told for pace in paces)
+    return SPEED.format(lessons=lessons, load=load, nice=os.nice(0), speed=told)
 
 
 def page(rows: list[Row], lessons: int) -> str:
