@@ -206,17 +206,20 @@ def flat(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN
 
 
 def table(found: Sequence[Judged]) -> str:
-    """All numbers of all cells, one a line."""
-    buffer = StringIO()
+    """All numbers of all cells, one a line to six digits; a cell that claims share stands once."""
+    buffer, seen = StringIO(), set[str]()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["claim", "cell", "seed", "key", "function", "field", "value"])
+    writer.writerow(["claim", "cell", "seed", "key", "field", "value"])
     for each in found:
         for outcome in each.outcomes:
             cell = outcome.cell
-            start = [each.claim.id, cell.name, cell.seed, cell.key[:12], cell.function]
+            if cell.key in seen:
+                continue
+            seen.add(cell.key)
+            start = [each.claim.id, cell.name, cell.seed, cell.key[:8]]
             writer.writerow([*start, TIMING, f"{outcome.seconds:.3f}"])
             if outcome.error is not None:
                 writer.writerow([*start, "error", outcome.error])
             for field, value in flat(outcome.values):
-                writer.writerow([*start, field, value])
+                writer.writerow([*start, field, f"{value:.6g}" if type(value) is float else value])
     return buffer.getvalue()

@@ -84,7 +84,7 @@ CLAIM = Claim(
     ),
     conflict=(
         "4.8 times was measured in 004, 10 to 50 times feared in 000; both are far from what local "
-        "updates need, which is one and a half to three times."
+        "updates need, which is two to three times."
     ),
     chart=chart,
     shown={f"{way}, s": f"{way}.seconds" for way in ("eqprop", "backprop", "bptt", "implicit")},
