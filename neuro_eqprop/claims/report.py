@@ -216,7 +216,7 @@ def table(found: Sequence[Judged]) -> str:
             if cell.key in seen:
                 continue
             seen.add(cell.key)
-            start = [each.claim.id, cell.name, cell.seed, cell.key[:12]]
+            start = [each.claim.id, cell.name, cell.seed, cell.key[:8]]
             writer.writerow([*start, TIMING, f"{outcome.seconds:.3f}"])
             if outcome.error is not None:
                 writer.writerow([*start, "error", outcome.error])
