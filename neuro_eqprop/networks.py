@@ -237,6 +237,9 @@ def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
         if isinstance(connection.operator, Attention):
             params[connection.name] = alike(shape, min(START_LOOK, connection.bound or np.inf), rng)
             continue
+        if not np.prod(shape):
+            params[connection.name] = np.zeros(shape)
+            continue
         limit = np.sqrt(6.0 / fans(connection.operator, shape))
         weight = rng.uniform(-limit, limit, shape)
         if connection.loops and connection.symmetric and connection.operator.matrix:

@@ -88,6 +88,9 @@ class GaussSeidel:
         return f.sweep(state, self.backwards, self.damping)
 
 
+Inner: TypeAlias = Damped | GaussSeidel
+
+
 @dataclass(frozen=True, slots=True)
 class Anderson:
     """The mix of the last `depth` steps that would have moved least, of each sample by itself.
@@ -96,7 +99,7 @@ class Anderson:
     state is sum a_k f(s_k). Pays where f contracts; elsewhere it can do harm.
     """
 
-    inner: GaussSeidel = GaussSeidel()
+    inner: Inner = GaussSeidel()
     depth: int = 4
     ridge: float = 1e-10
 
@@ -198,10 +201,14 @@ def march(f: Map, start: State, solver: Solver, stop: Stop) -> Equilibrium:
 
 def counted(f: Map, state: State, old: State, stop: Stop) -> Equilibrium:
     """Where exactly so many steps ended, the last of them from `old`."""
+    return marched(state, f.change(state, old) if stop.measured else np.empty(0), stop)
+
+
+def marched(state: State, residual: Array, stop: Stop) -> Equilibrium:
+    """Where exactly so many steps ended, with a last change of `residual` if that is measured."""
     steps = np.full(len(next(iter(state.values()))), stop.max_steps, dtype=np.int64)
     if not stop.measured:
         return Equilibrium(state, steps, np.full(len(steps), np.nan), Outcome.OUT_OF_STEPS)
-    residual = f.change(state, old)
     finite = bool(np.isfinite(residual).all())
     outcome = Outcome.OUT_OF_STEPS if finite else Outcome.NOT_FINITE
     return Equilibrium(state, steps, residual, outcome)

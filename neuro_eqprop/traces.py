@@ -74,6 +74,8 @@ VARIABLES: Mapping[Kind, tuple[str, ...]] = {
     Kind.GRADED: ("spikes", "state", "drive"),
 }
 """What can be recorded of a population; the first is what its rate is read from."""
+ALSO = {"current": "drive"}
+"""Other names of variables: the drive is all the current that reaches a unit."""
 
 
 def choose(
@@ -87,6 +89,7 @@ def choose(
     synapses: dict[str, dict[Synapse, None]] = {}
     for word in words:
         name, _, variable = word.rpartition(":")
+        variable = ALSO.get(variable, variable)
         if "->" in name:
             if variable != HEBBIAN:
                 raise UnknownNameError(f"variable of {name!r}", variable, (HEBBIAN,))
@@ -262,6 +265,10 @@ def so_far(course: Array, kind: Kind, window: int) -> Array:
     return np.asarray((sums[:, ends] - sums[:, ends - widths]) / widths[:, None])
 
 
+FRAME = 2**17
+"""Bytes of a trace file before anything is recorded, at most."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a run is going to record, known before its first step; the fields are those of Trace."""
@@ -282,6 +289,8 @@ class Plan:
     """Whether the run changes them, so that there will be others after it."""
     epochs: Mapping[str, str] = field(default_factory=dict)
     """Of a training: the names of its numbers for each epoch, and their units."""
+    lasts: int = 0
+    """The epochs that it is going to take."""
 
     def __post_init__(self) -> None:
         if set(self.kinds) != set(self.sizes):
@@ -305,14 +314,26 @@ class Plan:
         """Steps of one sample, over all phases."""
         return sum(phase.steps for phase in self.schedule)
 
+    def event_types(self, population: str) -> dict[str, str]:
+        """The narrowest types that hold its events: packing them takes time by the byte."""
+        return {
+            "step": "i4" if self.steps * len(self.index) < 2**31 else "i8",
+            "unit": "i2" if self.sizes[population] <= 2**15 else "i4",
+            "value": "i1" if self.kinds[population] is Kind.SPIKES else "f8",
+        }
+
     @property
     def most_bytes(self) -> int:
         """The size of what is recorded if every unit sent something at every step, unpacked."""
         cells = sum(8 * self.sizes[name] for name, _ in self.record.signals)
-        events = sum(20 * self.sizes[name] for name in self.record.spikes)
+        events = sum(
+            self.sizes[name] * sum(np.dtype(t).itemsize for t in self.event_types(name).values())
+            for name in self.record.spikes
+        )
         watched = sum(40 * len(synapses) for synapses in self.record.hebbian.values())
         weights = sum((1 + self.learns) * weight.nbytes for weight in self.weights.values())
-        return (cells + events + watched) * self.steps * len(self.index) + weights
+        rows = (cells + events + watched) * self.steps * len(self.index)
+        return FRAME + self.inputs.nbytes + weights + rows
 
 
 def train(payload: Array, first: int) -> SpikeTrain:

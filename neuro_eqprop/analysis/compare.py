@@ -88,7 +88,11 @@ def compare(a: Trace, b: Trace) -> Agreement:
     phases = [phase.name for phase in a.schedule]
     layers: list[LayerAgreement] = []
     rates: dict[tuple[str, str], tuple[Array, Array]] = {}
-    for layer in a.kinds:
+    shared = [layer for layer in a.readable if layer in b.readable]
+    learned = compare_learned(a, b)
+    if not shared and not learned:
+        raise MismatchError("no layer has rates, or weights that changed, in both traces")
+    for layer in shared:
         for phase in phases:
             both = a.rate(layer, phase), b.rate(layer, phase)
             if both[0].shape != both[1].shape:
@@ -97,9 +101,9 @@ def compare(a: Trace, b: Trace) -> Agreement:
             rates[layer, phase] = both
             settled = settled_at(b, layer, phase), settled_at(a, layer, phase)
             layers.append(LayerAgreement(layer, phase, distance(*both), *settled))
-    pooled = tuple((phase, pool([rates[n, phase] for n in a.kinds])) for phase in phases)
+    pooled = tuple((p, pool([rates[n, p] for n in shared])) for p in phases if shared)
     updates = compare_updates(a, b) if learns(a.schedule) else ()
-    return Agreement(len(a.index), tuple(layers), pooled, updates, compare_learned(a, b))
+    return Agreement(len(a.index), tuple(layers), pooled, updates, learned)
 
 
 def check(a: Trace, b: Trace) -> None:
@@ -186,12 +190,18 @@ def update(trace: Trace, connection: str) -> Array:
 
 
 def compare_updates(a: Trace, b: Trace) -> tuple[UpdateAgreement, ...]:
-    """The updates of every connection that both traces know."""
+    """The updates of every connection whose ends both traces know."""
     return tuple(
         alike(connection, update(a, connection), update(b, connection))
         for connection in a.connections
-        if connection in b.connections
+        if connection in b.connections and knows(a, connection) and knows(b, connection)
     )
+
+
+def knows(trace: Trace, connection: str) -> bool:
+    """Whether what both ends of a connection did was recorded; the input always is."""
+    source, target = connection.split("->")
+    return target in trace.readable and (source in trace.readable or source not in trace.kinds)
 
 
 def compare_learned(a: Trace, b: Trace) -> tuple[UpdateAgreement, ...]:

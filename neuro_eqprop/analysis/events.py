@@ -156,6 +156,9 @@ def slowest(
     barrier = profile.known("time.barrier")
     if barrier is None:
         return Duration(None, 0.0, "unknown: the profile has no time of a barrier")
+    if not placement.seats:
+        words = "unknown: without a placement no core is the slowest; give --step-seconds"
+        return Duration(None, 0.0, words)
     steps = longest(workload.phases(learning=learning)) / workload.samples
     worst, nominal = np.zeros(draws.size), 0.0
     for load in per_core(workload, placement, learning=learning).values():

@@ -172,17 +172,24 @@ def bill(
     unlearned: str = NO_LEARNING,
 ) -> Bill:
     """Place and price a workload on a chip; learning by its lessons, or why there are none."""
-    if profile.missing:
-        factor = profile.missing[0]
-        raise ValueError(
-            f"profile {profile.name!r} is a scenario and waits for your factor: "
-            f"--override {profile.name}.scale.{factor}=FACTOR"
-        )
+    check_factors(profile)
     inference = side(workload, profile, options, learning=False)
     learning = side(lessons or workload, profile, options, learning=True)
     if learning.reason == NO_LEARNING:
         learning = replace(learning, reason=unlearned)
     return Bill(profile, inference, learning)
+
+
+def check_factors(profile: Profile) -> None:
+    """Refuse a scenario that still waits for factors."""
+    if profile.missing:
+        each = " ".join(
+            f"--override {profile.name}.scale.{name}=FACTOR" for name in profile.missing
+        )
+        raise ValueError(
+            f"profile {profile.name!r} is a scenario and waits for your factor: "
+            f"--override {profile.name}.scale=FACTOR, or one each: {each}"
+        )
 
 
 def side(workload: Workload, profile: Profile, options: Options, *, learning: bool) -> Side:

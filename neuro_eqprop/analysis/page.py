@@ -14,7 +14,7 @@ from pathlib import Path
 from string import Template
 
 from neuro_eqprop import __version__
-from neuro_eqprop.analysis import page_joules, page_synapses
+from neuro_eqprop.analysis import page_beside, page_joules, page_synapses
 from neuro_eqprop.analysis import page_text as text
 from neuro_eqprop.analysis.page_charts import SMOOTH, Limits, charts
 from neuro_eqprop.analysis.page_data import Run, View, gather
@@ -138,26 +138,32 @@ def missing(what: str, *words: object) -> str:
 
 def learning(run: Run) -> str:
     """Curves over the epochs."""
-    again = [
-        text.command("neuro-eqprop", "train", each.path / "study.toml", "--out", "NEW")
-        for each in run.runs
-    ]
+    again = [text.learn_command(each) for each in run.runs if each.metrics]
     if not any(each.metrics for each in run.runs):
         body = missing("No training was recorded here; this trains:", "train", "--out", run.path)
         return section("learning", "Learning", body)
+    places = {
+        "settle_steps": ("settle", "Steps to settle"),
+        "spectral": ("spectral", "Spectral norms of the weights"),
+    }
+    curves = chart("accuracy", "Accuracy over epochs") + "".join(
+        chart(*place)
+        for key, place in places.items()
+        if any(row.get(key) for each in run.runs for row in each.metrics)
+    )
     body = (
         "<p>For every sample the network settles freely and then again with its output nudged; "
         "each weight changes by what the units at its two ends did differently.</p>"
-        f'<div class="grid three">{chart("accuracy", "Accuracy over epochs")}'
-        f"{chart('settle', 'Steps to settle')}"
-        f"{chart('spectral', 'Spectral norms of the weights')}</div>"
+        f'<div class="grid three">{curves}</div>'
     )
     return section("learning", "Learning", body + text.made(*again))
 
 
 def settling(run: Run) -> str:
     """Rates and firing rates on their way to equilibrium, and the spikes."""
-    views = run.views()
+    views = [view for view in run.views() if view.trace.readable]
+    if not views and run.traces:
+        return ""
     if not views:
         words = ("simulate", run.path, "--on", "reference", "--traces", run.path / "traces.h5")
         return section("settling", "Settling", missing("No traces yet; this records some:", *words))
@@ -169,15 +175,22 @@ def settling(run: Run) -> str:
     raster = chart("raster", "Spikes", tall=True) if spiking else ""
     choices = '<label>left <select id="left"></select></label>' if left else ""
     choices += '<label id="choice">right <select id="simulator"></select></label>' if right else ""
-    body = (
-        "<p>The same sample twice: the rates as they are solved for, and the firing rates, which "
+    what = (
+        "The same sample at moments of the learning: how its rates settle. "
+        if run.moments
+        else "The same sample twice: the rates as they are solved for, and the firing rates, which "
         f"are the mean of the spikes over the last part of the phase so far (at least {SMOOTH} "
-        "steps), or what messages add up to. A line is a unit and keeps its colour. The thick one "
-        "is the right answer. Bands are the phases: free, then pulled away from the answer and "
-        "towards it.</p>"
+        "steps), or what messages add up to. "
+    )
+    body = (
+        f"<p>{what}A line is a unit and keeps its colour. The thick one is the right answer. Bands "
+        "are the phases: free, then pulled away from the answer and towards it.</p>"
         '<div class="controls"><canvas id="image" width="32" height="32" hidden></canvas>'
         '<label class="grow"><span id="which">sample</span>'
         '<input type="range" id="sample" min="0" value="0" step="1"></label>'
+        '<label class="grow"><span id="part">all phases</span>'
+        '<input type="range" id="zoom" min="0" max="0" value="0" step="1"></label>'
+        '<span class="line"></span>'
         f'<label>layer <select id="layer"></select></label>{choices}</div>'
         f'<div class="grid two">{panels}</div>{raster}<p id="left-out" class="small"></p>'
     )
@@ -204,8 +217,8 @@ def synapses(run: Run) -> str:
         '<label>show <select id="view"></select></label>'
         '<label>from unit <input type="number" id="from" min="0" value="0"></label>'
         '<label>to unit <input type="number" id="to" min="0" value="0"></label>'
-        '<label class="grow">sample <input type="range" id="sample-again" min="0" value="0" '
-        'step="1"></label></div>'
+        '<label class="grow"><span id="which-again">sample</span><input type="range" '
+        'id="sample-again" min="0" value="0" step="1"></label></div>'
         f'<div class="grid two story"><div>{chart("matrix", "Weights")}'
         '<p id="matrix-said" class="small"></p><ul id="story-said" aria-live="polite"></ul>'
         '<p id="story-none" class="small" hidden>What this synapse did is not in the page: choose '
@@ -256,9 +269,14 @@ def energy(run: Run) -> str:
     if not run.bills.chips:
         body = missing("No energy estimate yet; this makes one:", "energy", run.path)
         return section("joules", "Joules", body)
-    places = (chart("chips", "Joules on each chip"), chart("terms", "Joules by term"))
-    again = text.made(text.command("neuro-eqprop", "energy", run.path))
-    return section("joules", "Joules", page_joules.body(run.bills, places) + again)
+    places = (
+        chart("chips", "Joules on each chip"),
+        chart("terms", "Joules by term"),
+        chart("trade", "Accuracy against joules", tall=True),
+    )
+    again = text.made(text.energy_command(run))
+    several = page_beside.beside([(each.name, each.bills) for each in run.runs])
+    return section("joules", "Joules", page_joules.body(run.bills, places) + several + again)
 
 
 def headline(run: Run) -> list[tuple[str, str, str]]:
@@ -275,13 +293,15 @@ def headline(run: Run) -> list[tuple[str, str, str]]:
 def about(run: Run) -> str:
     """Settings, origins and notes."""
     settings = "".join(
-        f"<dt>{escape(key)}</dt><dd>{escape(str(value))}</dd>" for key, value in run.study.items()
+        f"<div><dt>{escape(key)}</dt><dd>{escape(str(value)) or text.DASH}</dd></div>"
+        for key, value in run.study.items()
     )
+    made_with = dict.fromkeys(versions(trace) for _, trace in run.traces)
     origins = "".join(
         f"<li>{escape(name)}: {escape(trace.origin.backend)}, seed {trace.origin.seed}, network "
-        f"{escape(trace.origin.network_hash[:12])}, {escape(versions(trace))}</li>"
+        f"{escape(trace.origin.network_hash[:12] or text.DASH)}</li>"
         for name, trace in run.traces
-    )
+    ) + "".join(f"<li>made with {escape(packages)}</li>" for packages in made_with)
     body = f"<dl>{settings}</dl>" if settings else ""
     body += f'<p class="listed">Traces</p><ul>{origins}</ul>' if origins else ""
     body += text.listing("Left out", run.notes)

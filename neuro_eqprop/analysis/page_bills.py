@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
+
+from neuro_eqprop.analysis.verdicts import sentence
 
 Row: TypeAlias = Mapping[str, Any]
 """A JSON object."""
@@ -40,6 +42,8 @@ class Bill:
 
     The training is all lessons together: presentations, joules, low, high.
     """
+    changes: tuple[str, ...] = ()
+    """Values of the user's own, or of a scenario, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,14 @@ class Bills:
     chips: tuple[Bill, ...] = ()
     devices: tuple[tuple[Term, str], ...] = ()
     """Each with the boundary of its measurement."""
+    verdicts: Mapping[str, str] = field(default_factory=dict)
+    """By chip: against which devices spikes win."""
+    curves: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)
+    """By chip: accuracy, joules, low, high, code, steps, front and best of each setting."""
+    counted: Row = field(default_factory=dict)
+    """What was counted, on how many samples, with the coding of the input."""
+    options: tuple[str, ...] = ()
+    """The options of the call that made the estimate."""
 
 
 def number(value: object) -> float | None:
@@ -84,7 +96,44 @@ def read_bills(held: object) -> Bills:
         found = term(f"{word(row.get('device'))}, batch {word(row.get('batch'))}", row)
         if found is not None:
             devices.append((found, plain(row.get("boundary"))))
-    return Bills(chips, tuple(devices))
+    compared: dict[str, list[Row]] = {}
+    for row in rows(held, "comparison"):
+        compared.setdefault(word(row.get("profile")), []).append(row)
+    input_coding, options = (
+        held.get(name) if isinstance(held, Mapping) else None
+        for name in ("input_coding", "options")
+    )
+    return Bills(
+        chips,
+        tuple(devices),
+        {name: sentence(each) for name, each in compared.items()},
+        {name: points(each) for name, each in part_of(held, "curve").items()},
+        {**part_of(held, "counted"), "input_coding": input_coding},
+        tuple(str(each) for each in options) if isinstance(options, list) else (),
+    )
+
+
+def part_of(held: object, name: str) -> Row:
+    """The object that stands under a name; an empty one where there is none."""
+    found = held.get(name) if isinstance(held, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def points(curve: object) -> tuple[Row, ...]:
+    """The settings of a curve whose accuracy and joules are known."""
+    return tuple(
+        {
+            "code": word(row.get("code")),
+            "steps": number(row.get("steps")),
+            "accuracy": number(row.get("accuracy")),
+            **asdict(made),
+            **{name: row.get(name) is True for name in ("front", "best", "fits")},
+        }
+        for row in rows(curve, "points")
+        if (made := term("", row)) is not None
+        and made.joules > 0
+        and number(row.get("accuracy")) is not None
+    )
 
 
 def bill(profile: Row, use: str) -> Bill:
@@ -108,8 +157,16 @@ def bill(profile: Row, use: str) -> Bill:
         tuple(str(each) for each in unknown) if isinstance(unknown, list) else (),
         plain(part.get("boundary")),
         word(part.get("reason")),
-        facts | {"seconds": part.get("seconds"), "training": part.get("training")},
+        facts | {name: part.get(name) for name in ("seconds", "training", "energy_delay_product")},
+        changes(profile),
     )
+
+
+def changes(profile: Row) -> tuple[str, ...]:
+    """What a chip stands for if that is not what its profile says."""
+    scenario, changed = word(profile.get("scenario")), profile.get("overridden")
+    told = [f"scenario: {scenario}"] if scenario else []
+    return (*told, *(str(each) for each in changed)) if isinstance(changed, list) else tuple(told)
 
 
 def plain(value: object) -> str:

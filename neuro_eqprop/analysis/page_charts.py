@@ -98,6 +98,7 @@ def samples(run: Run, limits: Limits) -> list[Json]:
         {
             "index": int(trace.index[k]),
             "label": int(trace.label[k]),
+            "said": run.moments[k] if run.moments else f"sample {trace.index[k]}",
             "inputs": pack(trace.inputs[k]) | {"of": size} if size <= FEATURES else None,
         }
         for k in range(min(limits.samples, len(trace.index)))

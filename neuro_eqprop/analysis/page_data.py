@@ -11,6 +11,7 @@ from typing import Any
 
 from neuro_eqprop.analysis.compare import Agreement, compare
 from neuro_eqprop.analysis.page_bills import Bills, Row, read_bills
+from neuro_eqprop.analysis.page_moments import course_of
 from neuro_eqprop.traces import Kind, Trace
 
 if sys.version_info >= (3, 11):
@@ -41,6 +42,8 @@ class Run:
     """Of each of them with the rates, where they can be compared."""
     notes: tuple[str, ...]
     """What was found but could not be used, and why."""
+    moments: tuple[str, ...] = ()
+    """What the samples of a trace of learning are called: when in the course of it they were."""
     others: tuple[Run, ...] = ()
     """Runs that are shown beside it."""
 
@@ -48,6 +51,12 @@ class Run:
     def runs(self) -> tuple[Run, ...]:
         """Itself and those beside it."""
         return self, *self.others
+
+    @property
+    def chip(self) -> str:
+        """The simulator that it learned on as spikes; empty if it was trained as rates."""
+        on = self.study.get("learn.on")
+        return str(on) if on and on != "rate" else ""
 
     @property
     def name(self) -> str:
@@ -85,10 +94,10 @@ class Run:
         return next((v for k, v in self.study.items() if k.rpartition(".")[2] == key), None)
 
     def simulator(self, name: str) -> str:
-        """What ran the trace in that file, and how it speaks if not by plain spikes."""
-        trace = self.spikes[name]
-        graded = any(kind is Kind.GRADED for kind in trace.kinds.values())
-        return f"{trace.origin.backend}, graded" if graded else trace.origin.backend
+        """What ran the trace in that file, how it speaks, and the file if that leaves a doubt."""
+        told = speaks(self.spikes[name])
+        same = [other for other, trace in self.spikes.items() if speaks(trace) == told]
+        return told if len(same) == 1 else f"{told} ({name.removesuffix('.h5')})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +124,12 @@ class View:
         return self.name in self.run.spikes
 
 
+def speaks(trace: Trace) -> str:
+    """The simulator of a trace, and that it speaks in graded messages if not by plain spikes."""
+    graded = any(kind is Kind.GRADED for kind in trace.kinds.values())
+    return f"{trace.origin.backend}, graded" if graded else trace.origin.backend
+
+
 def favour(item: tuple[str, Trace]) -> tuple[int, bool, str]:
     """The order of simulators: favourites first, plain spikes before messages, then by name."""
     name, trace = item
@@ -131,6 +146,12 @@ def gather(path: Path, traces: Mapping[str, Trace], notes: Sequence[str] = ()) -
     told += [f"{name} is not complete." for name, trace in held.items() if not trace.complete]
     training = {name: trace for name, trace in held.items() if trace.epochs}
     held = {name: trace for name, trace in held.items() if name not in training}
+    moments: tuple[str, ...] = ()
+    if not held and training:
+        # Other samples than those of a training would stand beside them, so it is shown alone.
+        name, trace = sorted(training.items())[0]
+        trace, moments = course_of(trace)
+        held = {name: trace}
     rates = {n: t for n, t in held.items() if all(k is Kind.RATE for k in t.kinds.values())}
     others = [(name, trace) for name, trace in held.items() if name not in rates]
     spikes = dict(sorted(others, key=favour))
@@ -150,6 +171,7 @@ def gather(path: Path, traces: Mapping[str, Trace], notes: Sequence[str] = ()) -
         spikes,
         agreements,
         tuple(told),
+        moments,
     )
 
 

@@ -8,7 +8,10 @@ from html import escape
 from typing import Any
 
 from neuro_eqprop.analysis import page_text as text
-from neuro_eqprop.analysis.page_bills import Bill, Bills, Term, number, term
+from neuro_eqprop.analysis.page_bills import Bill, Bills, Term, number, plain, term
+from neuro_eqprop.profiles import Boundary
+
+USES = ("inference", "learning")
 
 
 def shown(bills: Bills) -> list[Bill]:
@@ -25,17 +28,7 @@ def headline(bills: Bills) -> Bill | None:
 
 
 def chart(bills: Bills) -> dict[str, Any]:
-    """What the script draws: an overview, and the terms of each bill."""
-    bars: list[dict[str, Any]] = []
-    for bill in bills.chips:
-        if bill.total and bill.total.joules > 0:
-            name = bill.title + (f" ({bill.boundary})" if bill.boundary else "")
-            kind = "learning" if bill.use == "learning" else "inference"
-            bars.append(asdict(bill.total) | {"name": name, "kind": kind})
-    for device, boundary in bills.devices:
-        if device.joules > 0:
-            name = device.name + (f" ({boundary})" if boundary else "")
-            bars.append(asdict(device) | {"name": name, "kind": "dense"})
+    """What the script draws: bars of all chips, the terms of each bill, accuracy for joules."""
     terms = [
         {
             "name": f"{bill.title}: {bill.use}",
@@ -44,7 +37,29 @@ def chart(bills: Bills) -> dict[str, Any]:
         }
         for bill in shown(bills)
     ]
-    return {"overview": sorted(bars, key=lambda bar: -bar["joules"]), "bills": terms}
+    bars = {use: stacked(bills, use) for use in USES}
+    return {"bars": bars, "bills": terms, "curves": bills.curves}
+
+
+def stacked(bills: Bills, use: str) -> list[dict[str, Any]]:
+    """A row for each chip, those that enclose the same together, then those without joules."""
+    rows: list[dict[str, Any]] = []
+    for bill in (bill for bill in bills.chips if bill.use == use):
+        total = bill.total if bill.total and bill.total.joules > 0 else None
+        whole = sum(term.joules for term in bill.terms) or 1.0
+        parts = {term.name: term.joules / whole for term in bill.terms if total}
+        told = "" if total else bill.reason or place(bill)
+        name = bill.title + (" *" if bill.changes else "")
+        held = asdict(total) if total else {"joules": None, "low": None, "high": None}
+        least = bool(bill.unknown)
+        row = {"group": bill.boundary if total else "", "parts": parts, "told": told}
+        rows.append(held | row | {"name": name, "least": least, "dense": False})
+    for device, boundary in bills.devices if use == "inference" else ():
+        if device.joules > 0:
+            row = {"group": boundary, "parts": {}, "told": ""}
+            rows.append(asdict(device) | row | {"least": False, "dense": True})
+    order = {plain(boundary.value): place for place, boundary in enumerate(Boundary)}
+    return sorted(rows, key=lambda row: (order.get(row["group"], 99), -(row["joules"] or 0.0)))
 
 
 def spread(term: Term) -> str:
@@ -53,7 +68,7 @@ def spread(term: Term) -> str:
 
 
 def body(bills: Bills, figures: Sequence[str]) -> str:
-    """The whole part; `figures` are the places of the overview and of the terms."""
+    """The whole part; `figures` are the places of the bars, the terms and the curve."""
     details = "".join(
         f'<div class="bill" data-bill="{k}">{bill_text(bill)}</div>'
         for k, bill in enumerate(shown(bills))
@@ -62,12 +77,51 @@ def body(bills: Bills, figures: Sequence[str]) -> str:
     drawn = (
         f'{choice}<div class="grid two">{figures[1]}<div>{details}</div></div>' if details else ""
     )
+    uses = '<div class="controls"><label>joules of <select id="use"></select></label></div>'
     return (
-        "<p>An estimate: counted events times published costs, not a measurement. Only totals "
-        "drawn around the same thing (in brackets) compare; whiskers are the ranges of the costs. "
-        "What nobody published is listed and not guessed.</p>"
-        f"{figures[0] if chart(bills)['overview'] else ''}{drawn}{chips_table(bills)}"
+        "<p>An estimate: counted events times published costs, not a measurement. What nobody "
+        f"published is listed and not guessed.{escape(counted(bills))}</p>"
+        f"{uses}{figures[0]}<p class='small'>A bar ends at its joules, on a logarithmic scale; its "
+        "colours are shares of the sum, its whisker is 95 % of the draws over the ranges of the "
+        "costs. Only bars under one heading compare; (≥) stands where costs are unknown.</p>"
+        f"{own_values(bills)}{winners(bills)}{trade(bills, figures[2])}{drawn}{chips_table(bills)}"
         f"{without_learning(bills)}"
+    )
+
+
+def counted(bills: Bills) -> str:
+    """What was counted, in a sentence."""
+    held = bills.counted
+    samples, steps = number(held.get("samples")), number(held.get("steps"))
+    if samples is None or steps is None:
+        return ""
+    code = f" in code {held['code']}" if held.get("code") else ""
+    told = f" Counted on {text.count(samples)} samples of {text.count(steps)} steps{code}"
+    return f"{told}, the input as {held.get('input_coding')}."
+
+
+def own_values(bills: Bills) -> str:
+    """Values that are not those of the profiles, chip by chip."""
+    found = [bill for bill in bills.chips if bill.changes and bill.use == "inference"]
+    lines = [f"{bill.title}: {change}" for bill in found for change in bill.changes]
+    return text.listing("* Not as the profiles say", lines)
+
+
+def winners(bills: Bills) -> str:
+    """Whether spikes win against dense machines, a line a chip."""
+    titles = {bill.profile: bill.title for bill in bills.chips}
+    lines = [f"{titles.get(name, name)}: {words}" for name, words in bills.verdicts.items()]
+    return text.listing("Do spikes win? Against a dense pass at a stated batch:", lines)
+
+
+def trade(bills: Bills, figure: str) -> str:
+    """Accuracy against joules, with the best trade marked."""
+    if not any(bills.curves.values()):
+        return ""
+    choice = '<div class="controls"><label>chip <select id="trade-chip"></select></label></div>'
+    return (
+        f"{choice}{figure}<p class='small'>Each point is a code and a number of steps; the best "
+        "trade (star) is the cheapest within half a percent of the most accurate.</p>"
     )
 
 
@@ -80,6 +134,9 @@ def bill_text(bill: Bill) -> str:
     seconds = number(bill.facts.get("seconds"))
     if seconds is not None:
         said.append(f"{text.quantity(seconds, 's')} long")
+    product = number(bill.facts.get("energy_delay_product"))
+    if product is not None:
+        said.append(f"energy times delay {product:.2g} J\u00a0s")
     said.append(place(bill))
     said.append(whole_training(bill))
     sentence = f"<p>{escape('; '.join(part for part in said if part))}.</p>"

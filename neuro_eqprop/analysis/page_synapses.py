@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.analysis.compare import learns, update
+from neuro_eqprop.analysis.compare import knows, learns, update
 from neuro_eqprop.analysis.page_data import Run
 from neuro_eqprop.analysis.page_pack import pack
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.schedules import contrast
-from neuro_eqprop.synapses import COLUMNS, Story
+from neuro_eqprop.synapses import COLUMNS, Story, Weights
 from neuro_eqprop.traces import Trace
 
 Json = dict[str, Any]
@@ -28,6 +28,7 @@ def synapses(run: Run, samples: int, rows: int) -> Json:
     sample = loudest(found, samples)
     return {
         "sample": sample,
+        "changes": changes(found),
         "contrast": contrast(found.schedule) if learns(found.schedule) else {},
         "matrices": [
             matrix(name, found, named=mine, most=rows, sample=sample) for name in matrices(found)
@@ -48,12 +49,18 @@ def changes(trace: Trace) -> bool:
 def matrices(trace: Trace) -> list[str]:
     """The connections whose weights are a matrix from units to units, outputs first."""
     names = [n for n in trace.connections if n in trace.weights]
-    ends = [n for n in names if n.split("->")[1] in trace.readable]
-    return [n for n in reversed(ends) if trace.weights[n].before.ndim == 2]
+    told = [n for n in names if n in trace.hebbian or n.split("->")[1] in trace.readable]
+    return [n for n in reversed(told) if trace.weights[n].before.ndim == 2]
 
 
 def loudest(trace: Trace, samples: int) -> int:
-    """The sample that asks for the largest change of what leads to the output."""
+    """The sample that asks for the largest change of what leads to the output.
+
+    Of a run that learned, for the synapses that were watched.
+    """
+    if changes(trace) and trace.hebbian:
+        tags = [story.tag[trace.steps - 1 :: trace.steps] for story in trace.hebbian.values()]
+        return int(np.argmax(np.abs(np.concatenate(tags, axis=1)).max(axis=1)[:samples]))
     if not learns(trace.schedule):
         return 0
     end = list(trace.readable)[-1]
@@ -65,29 +72,45 @@ def loudest(trace: Trace, samples: int) -> int:
 
 def matrix(name: str, trace: Trace, *, named: Mapping[str, Trace], most: int, sample: int) -> Json:
     """The weights of a connection and the changes that each trace asks for, in mean by sample."""
-    weight = trace.weights[name].before
+    held = views_of(trace.weights[name])
     asked = {
         file: update(each, name) / len(each.index)
         for file, each in named.items()
-        if learns(each.schedule) and can(each, name)
+        if learns(each.schedule) and knows(each, name) and not changes(each)
     }
-    loud = next(iter(asked.values()), weight)
+    watched = trace.hebbian[name].synapses if name in trace.hebbian and changes(trace) else ()
+    loud = next(iter(asked.values()), held.get("change", trace.weights[name].before))
     rows, columns = busiest(loud, 1, most), busiest(loud, 0, most)
+    if watched:
+        ends = zip((rows, columns), np.array(watched).T, strict=True)
+        rows, columns = (np.union1d(known, more) for known, more in ends)
     part = np.ix_(rows, columns)
-    here = change_of(trace, name, sample) if asked else loud
-    strongest = np.unravel_index(np.argmax(np.abs(here[part])), (len(rows), len(columns)))
-    source, target = name.split("->")
+    here = np.abs(change_of(trace, name, sample) if asked else loud)[part]
+    row, column = np.unravel_index(np.argmax(here), here.shape)
+    if watched:
+        tag = trace.hebbian[name].tag[(sample + 1) * trace.steps - 1]
+        target, source = watched[int(np.argmax(np.abs(tag)))]
+        row, column = np.searchsorted(rows, target), np.searchsorted(columns, source)
     return {
         "name": name,
-        "source": source,
-        "target": target,
+        "source": name.partition("->")[0],
+        "target": name.partition("->")[2],
         "rows": rows.tolist(),
         "columns": columns.tolist(),
-        "of": list(weight.shape),
-        "first": [int(place) for place in strongest],
-        "weight": pack(weight[part]),
+        "of": list(loud.shape),
+        "first": [int(row), int(column)],
+        "views": {told: pack(each[part]) for told, each in held.items()},
+        "watched": [list(synapse) for synapse in watched],
         "asked": {file: pack(change[part]) for file, change in asked.items()},
     }
+
+
+def views_of(weights: Weights) -> dict[str, Array]:
+    """The weights, or those before and after and the change, by what each is called."""
+    before, after = weights.before, weights.after
+    if after is None or not np.isfinite(after).all():
+        return {"weights": before}
+    return {"weights after": after, "weights before": before, "change": after - before}
 
 
 def change_of(trace: Trace, name: str, sample: int) -> Array:
@@ -98,12 +121,6 @@ def change_of(trace: Trace, name: str, sample: int) -> Array:
         pre = trace.rate(source, phase) if source in trace.kinds else trace.inputs
         change += part * np.outer(trace.rate(target, phase)[sample], pre[sample])
     return change
-
-
-def can(trace: Trace, name: str) -> bool:
-    """Whether what both ends did was recorded."""
-    source, target = name.split("->")
-    return target in trace.readable and (source in trace.readable or source not in trace.kinds)
 
 
 def busiest(change: Array, axis: int, most: int) -> Ints:

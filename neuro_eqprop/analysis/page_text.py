@@ -88,7 +88,8 @@ def network_name(run: Run) -> str:
     sizes = hidden if isinstance(hidden, list) else [hidden] if hidden else []
     units = " and ".join(str(size) for size in sizes)
     kind = f"{model} network" if model else "network"
-    return kind + (f" with {units} hidden units" if units else "")
+    what = "channels" if model in ("conv", "multiscale") else "hidden units"
+    return kind + (f" with {units} {what}" if units else "")
 
 
 def lead(run: Run) -> str:
@@ -102,13 +103,16 @@ def lead_of(run: Run) -> str:
     """What was trained and how well, in sentences."""
     data, beta, nudging = run.setting("dataset"), run.setting("beta"), run.setting("nudging")
     how = "equilibrium propagation"
+    how += f" in spikes on {simulator_name(run.chip)}" if run.chip else ""
     details = [f"{nudging} nudging" if nudging else "", f"beta {beta}" if beta else ""]
     inside = ", ".join(part for part in details if part)
-    said = [f"A {network_name(run)} learned {data or 'its data'} by {how}"]
+    learned = "learned" if run.metrics else "is to learn"
+    said = [f"A {network_name(run)} {learned} {data or 'its data'} by {how}"]
     said[0] += f" ({inside})" if inside else ""
     if run.metrics:
         last = run.metrics[-1]
-        said[0] += f" in {count(last.get('epoch'))} epochs"
+        epochs = count(last.get("epoch"))
+        said[0] += f" in {epochs} epoch{'' if epochs == '1' else 's'}"
         accuracy = percent(last.get("test_accuracy"))
         said.append(f"It answers {accuracy} of the samples it was not trained on correctly")
     best = spiking(run)
@@ -130,8 +134,12 @@ def spiking(run: Run) -> Row | None:
 
 def spelled(row: Row) -> str:
     """The name of the simulator of an evaluation."""
-    name = str(row.get("on"))
-    return SPELLED.get(name, f"the {name} simulator")
+    return simulator_name(str(row.get("on")))
+
+
+def simulator_name(name: str) -> str:
+    """A simulator as it is spoken of."""
+    return SPELLED.get(name, f"the {name}" + ("" if name == "emulator" else " simulator"))
 
 
 def tiles(run: Run, more: Sequence[tuple[str, str, str]]) -> str:
@@ -140,7 +148,8 @@ def tiles(run: Run, more: Sequence[tuple[str, str, str]]) -> str:
     for each in run.runs:
         if each.metrics:
             value = percent(each.metrics[-1].get("test_accuracy"))
-            whose = f"of {each.name}" if run.others else "of the network of rates"
+            where = f"of spikes on {simulator_name(each.chip)}" if each.chip else "of rates"
+            whose = f"of {each.name}" if run.others else where
             shown.append((value, "test accuracy", whose))
     best = spiking(run)
     if best is not None and not run.others:
@@ -282,22 +291,29 @@ def evaluate_command(run: Run, row: Row) -> str:
     return command(*words)
 
 
+def energy_command(run: Run) -> str:
+    """The call that made the estimate of a run."""
+    return command("neuro-eqprop", "energy", run.path, *run.bills.options)
+
+
 def evaluate_commands(run: Run) -> list[str]:
     """How each of the evaluations is made again."""
     return list(dict.fromkeys(evaluate_command(run, row) for row in run.evaluations))
 
 
+def learn_command(run: Run) -> str:
+    """How the network is made again: trained as rates, or learning on a chip."""
+    how = "learn" if run.chip else "train"
+    return command("neuro-eqprop", how, run.path / "study.toml", "--out", "NEW")
+
+
 def headline_commands(run: Run) -> list[str]:
     """How the headline numbers are made again."""
-    found = [
-        command("neuro-eqprop", "train", each.path / "study.toml", "--out", "NEW")
-        for each in run.runs
-        if each.metrics
-    ]
+    found = [learn_command(each) for each in run.runs if each.metrics]
     if not run.others:
         best = spiking(run)
         found += [evaluate_command(run, best)] if best is not None else []
-        found += [command("neuro-eqprop", "energy", run.path)] if run.bills.chips else []
+        found += [energy_command(run)] if run.bills.chips else []
     return found
 
 

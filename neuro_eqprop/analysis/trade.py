@@ -19,6 +19,8 @@ class Point:
     joules: float
     low: float
     high: float
+    fits: bool = True
+    """Whether it is known to fit the chip."""
 
 
 def front(points: Iterable[Point]) -> list[Point]:
@@ -36,4 +38,5 @@ def best(points: Iterable[Point], *, slack: float = SLACK) -> Point:
     if not points:
         raise ValueError("there are no points to choose the best trade from")
     top = max(point.accuracy for point in points)
-    return min((p for p in points if p.accuracy >= top - slack), key=lambda p: p.joules)
+    close = (point for point in points if point.accuracy >= top - slack)
+    return min(close, key=lambda point: (point.joules, -point.accuracy))

@@ -3,7 +3,7 @@
 from neuro_eqprop.architectures.images import convolutional
 from neuro_eqprop.architectures.memories import modern, modern_notes, multiscale
 from neuro_eqprop.architectures.perceptrons import feed_forward, layered, looped, toroidal
-from neuro_eqprop.architectures.transformers import Block, transformer
+from neuro_eqprop.architectures.transformers import Block, looped_block, transformer
 
 __all__ = [
     "Block",
@@ -11,6 +11,7 @@ __all__ = [
     "feed_forward",
     "layered",
     "looped",
+    "looped_block",
     "modern",
     "modern_notes",
     "multiscale",

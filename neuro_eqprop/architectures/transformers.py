@@ -1,4 +1,4 @@
-"""A transformer whose block is the gradient of one energy."""
+"""Transformers: one whose block is the gradient of one energy, and the block of the notes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from neuro_eqprop.activations import LINEAR, TANH
 from neuro_eqprop.arrays import Shape
 from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role
-from neuro_eqprop.operators import Attention, AtToken, Dense, Patches, PerToken
+from neuro_eqprop.operators import (
+    Attention,
+    AtToken,
+    Dense,
+    Lookup,
+    Normed,
+    Patches,
+    PerToken,
+    Plain,
+    Query,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +33,13 @@ class Block:
     """On the norms of W_q and W_k."""
 
 
+def cut(given: Shape, patch: int) -> tuple[int, Patches | PerToken]:
+    """How many tokens there are in what is given, and how they are taken from it."""
+    if len(given) == 3:
+        return (given[1] // patch) * (given[2] // patch), Patches(patch)
+    return given[0], PerToken()
+
+
 def transformer(
     given: Shape, block: Block, outputs: int, *, patch: int, query: int | None = None
 ) -> Network:
@@ -32,11 +49,7 @@ def transformer(
     it is. Each place has its own bias, which tells tokens where they are. All tokens are read, or
     only the `query`.
     """
-    if len(given) == 3:
-        tokens = (given[1] // patch) * (given[2] // patch)
-        embedding: Patches | PerToken = Patches(patch)
-    else:
-        tokens, embedding = given[0], PerToken()
+    tokens, embedding = cut(given, patch)
     layers = (
         Layer("input", given, LINEAR, Role.INPUT),
         Layer("tokens", (tokens, block.width), TANH),
@@ -51,6 +64,45 @@ def transformer(
         Connection("input", "tokens", embedding),
         *looks,
         Connection("tokens", "memory", PerToken(), bound=block.bound),
+        Connection("tokens", "output", read),
+    )
+    return Network(layers, connections, Cost.CROSS_ENTROPY)
+
+
+def looped_block(
+    given: Shape, block: Block, outputs: int, *, patch: int, query: int | None = None
+) -> Network:
+    """h_i = n(g_i + W_2 tanh(W_1 n(g_i) + b)), g_i = h_i + W_e p_i + W_o lookup: the notes' block.
+
+    Queries come from n(h_i) and from the token p_i, keys and values from tokens alone. The notes
+    have no W_e p_i, and without it a token of an image never reaches its own place. There is no
+    energy: rule asymmetric is exact here, rule vector-field is not.
+    """
+    if block.attention is None:
+        raise ValueError("the notes' block is made of attention: take linear or softmax, not none")
+    tokens, embedding = cut(given, patch)
+    width, memory, bound = block.width, block.memory, block.bound
+    wide, look = (tokens, width), Lookup(block.attention.kind, block.attention.heads)
+    layers = (
+        Layer("input", given, LINEAR, Role.INPUT),
+        Layer("parts", (tokens, 3 * width), LINEAR),
+        Layer("looked", wide, LINEAR),
+        Layer("memory", (tokens, memory), TANH, shared=(1, memory)),
+        Layer("block", wide, LINEAR),
+        Layer("tokens", wide, LINEAR, shared=(1, width)),
+        Layer("output", (outputs,), LINEAR, Role.OUTPUT),
+    )
+    read = Dense() if query is None else AtToken(query)
+    connections = (
+        Connection("input", "parts", embedding),
+        Connection("input", "looked", embedding),
+        Connection("tokens", "parts", Query(), symmetric=False, bound=block.attention_bound),
+        Connection("parts", "looked", look, symmetric=False),
+        Connection("tokens", "looked", Plain(), symmetric=False),
+        Connection("looked", "memory", Normed(), symmetric=False, bound=bound),
+        Connection("looked", "block", Plain(), symmetric=False),
+        Connection("memory", "block", PerToken(), symmetric=False, bound=bound),
+        Connection("block", "tokens", Plain(normed=True), symmetric=False),
         Connection("tokens", "output", read),
     )
     return Network(layers, connections, Cost.CROSS_ENTROPY)

@@ -39,9 +39,11 @@ def simulator() -> ModuleType:
         try:
             with hidden("matplotlib", "pylab"):
                 brian2 = import_module("brian2")
-        except ImportError as error:
+        # Brian2 2.9 asks NumPy for a method that NumPy 2.4 no longer has: an AttributeError.
+        except (ImportError, AttributeError) as error:
             raise BackendError(
-                f"Brian2 cannot be imported ({error}); install it with: pip install brian2"
+                f"Brian2 cannot be imported ({error}); "
+                'install it with: pip install brian2 "numpy<2.4"'
             ) from error
         if warnings.showwarning is not shown:
             logging.captureWarnings(False)

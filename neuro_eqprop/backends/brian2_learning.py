@@ -28,12 +28,16 @@ class Brian2Learner:
 
     name: str = "brian2"
 
+    def check(self, plastic: PlasticNetwork, lessons: Lessons) -> None:
+        """Refuse what the equations do not say, and lessons that do not fit the network."""
+        check(plastic)
+        lessons.stimulus.check(plastic.network)
+
     def learn(
         self, plastic: PlasticNetwork, lessons: Lessons, *, synapses: Synapses, watch: Watch
     ) -> Learned:
         """Learn from all lessons."""
-        check(plastic)
-        lessons.stimulus.check(plastic.network)
+        self.check(plastic, lessons)
         brian2 = simulator()
         with settings(brian2):
             course = Course(brian2, plastic, lessons)

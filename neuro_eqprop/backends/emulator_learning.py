@@ -47,11 +47,15 @@ class EmulatorLearner:
 
     name: str = "emulator"
 
+    def check(self, plastic: PlasticNetwork, lessons: Lessons) -> None:
+        """Refuse lessons that do not fit the network."""
+        lessons.stimulus.check(plastic.network, all_steps=True)
+
     def learn(
         self, plastic: PlasticNetwork, lessons: Lessons, *, synapses: Synapses, watch: Watch
     ) -> Learned:
         """Learn from all lessons."""
-        lessons.stimulus.check(plastic.network, all_steps=True)
+        self.check(plastic, lessons)
         course = Course(plastic, lessons, synapses)
         batch = plastic.rule.batch
         work = plastic.rule.steps * (sum(p.size for p in plastic.network.populations) + 1)
@@ -100,16 +104,17 @@ class Course:
         self.populations = np.array(rows, dtype=np.int64)
         self.rows = np.array(constants)
 
-    def kind(self, population: Population) -> tuple[int, int]:
-        """Whether it is graded, and whether after the first step of a lesson nothing changes."""
+    def kind(self, population: Population) -> tuple[int, int, int]:
+        """Whether it is graded, whether it only speaks in a lesson's first step, is reached."""
         neuron, name = population.neuron, population.name
-        if not isinstance(neuron, Graded):
-            return 0, 0
         reached = any(projection.target == name for projection in self.network.projections)
+        if not isinstance(neuron, Graded):
+            return 0, 0, int(reached)
         pulled = name in self.lessons.stimulus.pull
         # With another theta what is left may be a half of it that rounds either way in turn.
         exact = frexp(neuron.theta)[0] == 0.5
-        return 1, int(exact and neuron.damping == 1.0 and not reached and not pulled)
+        still = exact and neuron.damping == 1.0 and not reached and not pulled
+        return 1, int(still), int(reached)
 
     def _pack_weights(self) -> None:
         rows, weights, gains, offset = [], [], [], 0
@@ -212,7 +217,8 @@ class Course:
         lengths = np.array([(p.steps, p.window) for p in rule.schedule], dtype=np.int64)
         betas = np.array([self.beta(p.beta) for p in rule.schedule])
         first = self.lessons.first + start
-        flags = (rule.batch, int(rule.fresh), self.mode, first, int(start > 0))
+        final = int(stop == self.lessons.stimulus.samples)
+        flags = (rule.batch, int(rule.fresh), self.mode, first, int(start > 0), final)
         settings = np.array(flags, dtype=np.int64)
         self.kernels.learn_all(
             self.populations,

@@ -26,7 +26,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 REAL, WHOLE, ENGINE = range(3)
 """Kinds of numbers."""
-START, STOP, GRADED, STILL = range(4)
+START, STOP, GRADED, STILL, REACHED = range(5)
 """Columns of the table of populations; one that is STILL sends all in the first step."""
 SOURCE, TARGET, BY_BETA, OFFSET = range(4)
 """Columns of the table of projections; OFFSET is where its weights begin."""
@@ -42,12 +42,12 @@ THETA, INVERSE, DAMPING, UNIT = range(3, 7)
 """More of graded units; INVERSE is 1 / theta if that is exact, else 0."""
 KEEP, IMPULSE, LARGEST, SCALED = range(4)
 """Numbers of the rule: of traces, their largest, and what the engine multiplies tags by."""
-BATCH, FRESH, MODE, FIRST, BEGUN = range(5)
+BATCH, FRESH, MODE, FIRST, BEGUN, FINAL = range(6)
 """Whole numbers of the rule."""
 TRACED, TAGGED, CHANGED = range(3)
 """What is counted by phase and population."""
-GROWN, STALE = 1, 2
-"""Of a source: its tags have grown since the last commit, or grew only before it."""
+BLOCK = 8
+"""Steps of a window that are added in one pass over the tags, in their order: a multiple of 4."""
 CLIPPED, OVERFLOWS = range(2)
 """What is counted in all."""
 
@@ -123,51 +123,90 @@ def deliver(
     passed: Array, offset: int, senders: Ints, a: int, stop: int, message: Array, into: Array
 ) -> None:
     """Add what the senders of a population pass on, one after the other; `into` is the target's."""
-    size = uint64(into.size)
-    for k in range(stop):
-        s, q = senders[a + k], message[senders[a + k]]
+    size, fours = uint64(into.size), stop - stop % 4
+    for k in range(a, a + fours, 4):
+        s, t, u, v = senders[k], senders[k + 1], senders[k + 2], senders[k + 3]
+        first, second = uint64(offset + (s - a) * into.size), uint64(offset + (t - a) * into.size)
+        third, fourth = uint64(offset + (u - a) * into.size), uint64(offset + (v - a) * into.size)
+        for i in range(size):
+            x = into[i] + passed[first + i] * message[s]
+            x = x + passed[second + i] * message[t]
+            x = x + passed[third + i] * message[u]
+            into[i] = x + passed[fourth + i] * message[v]
+    for k in range(a + fours, a + stop):
+        s, q = senders[k], message[senders[k]]
         column = uint64(offset) + uint64(s - a) * size
         for i in range(size):
             into[i] += passed[column + i] * q
 
 
 @inner
-def fire(
-    c: Array, beta: float, whole: bool, a: int, z: int, state: Array, sends: Marks, counts: Ints
-) -> None:
-    """One step of spiking units; what arrived is taken away."""
+def fire(c: Array, beta: float, reached: int, a: int, z: int, state: Array, sends: Marks) -> None:
+    """One step of spiking units in real numbers; what arrived is taken away."""
     one, by_beta, u, held, drive, outside, message = (
-        state[0],
-        state[1],
-        state[2],
-        state[3],
-        state[6],
-        state[7],
-        state[8],
+        state[0, a:z],
+        state[1, a:z],
+        state[2, a:z],
+        state[3, a:z],
+        state[6, a:z],
+        state[7, a:z],
+        state[8, a:z],
     )
-    keep, kept, threshold = c[KEEP_CURRENT], c[KEEP_VOLTAGE], c[THRESHOLD]
-    for i in range(a, z):
-        if whole:
-            current = np.trunc(keep * u[i]) + FRACTION * (one[i] + np.trunc(beta * by_beta[i]))
-            fits = current - ROUND * np.floor((current + (TOP - 1.0)) / ROUND)
-            counts[OVERFLOWS] += fits != current
-            u[i] = fits
-            drive[i] = fits + FRACTION * outside[i]
-            voltage = np.trunc(kept * held[i]) + drive[i]
-            v = min(max(voltage, 1.0 - TOP), TOP - 1.0)
-            counts[OVERFLOWS] += v != voltage
-        else:
+    threshold, floor, ceiling = c[THRESHOLD], c[FLOOR], c[CEILING]
+    keep, kept, subtract, size = c[KEEP_CURRENT], c[KEEP_VOLTAGE], c[SUBTRACT], uint64(z - a)
+    if reached:
+        for i in range(size):
             u[i] = keep * u[i] + (one[i] + beta * by_beta[i])
             drive[i] = u[i] + outside[i]
-            v = kept * held[i] + drive[i]
-        one[i] = 0.0
-        by_beta[i] = 0.0
+        one[:] = 0.0
+        by_beta[:] = 0.0
+    else:
+        drive[:] = outside
+    for i in range(size):
+        v = kept * held[i] + drive[i]
         spike = v >= threshold
-        if spike:
-            v = v - threshold if c[SUBTRACT] != 0.0 else 0.0
-        held[i] = min(max(v, c[FLOOR]), c[CEILING])
-        sends[i] = spike
+        after = v - threshold if subtract != 0.0 else 0.0
+        held[i] = min(max(after if spike else v, floor), ceiling)
         message[i] = 1.0 if spike else 0.0
+    for i in range(size):
+        sends[uint64(a) + i] = message[i] != 0.0
+
+
+@inner
+def fire_whole(
+    c: Array, beta: float, a: int, z: int, state: Array, sends: Marks, counts: Ints
+) -> None:
+    """The same in whole numbers."""
+    one, by_beta, u, held, drive, outside, message = (
+        state[0, a:z],
+        state[1, a:z],
+        state[2, a:z],
+        state[3, a:z],
+        state[6, a:z],
+        state[7, a:z],
+        state[8, a:z],
+    )
+    threshold, floor, ceiling, over = c[THRESHOLD], c[FLOOR], c[CEILING], 0
+    keep, kept, subtract, size = c[KEEP_CURRENT], c[KEEP_VOLTAGE], c[SUBTRACT], uint64(z - a)
+    for i in range(size):
+        current = np.trunc(keep * u[i]) + FRACTION * (one[i] + np.trunc(beta * by_beta[i]))
+        fits = current - ROUND * np.floor((current + (TOP - 1.0)) / ROUND)
+        over += fits != current
+        u[i] = fits
+        drive[i] = fits + FRACTION * outside[i]
+    one[:] = 0.0
+    by_beta[:] = 0.0
+    for i in range(size):
+        voltage = np.trunc(kept * held[i]) + drive[i]
+        v = min(max(voltage, 1.0 - TOP), TOP - 1.0)
+        over += v != voltage
+        spike = v >= threshold
+        after = v - threshold if subtract != 0.0 else 0.0
+        held[i] = min(max(after if spike else v, floor), ceiling)
+        message[i] = 1.0 if spike else 0.0
+    for i in range(size):
+        sends[uint64(a) + i] = message[i] != 0.0
+    counts[OVERFLOWS] += over
 
 
 @inner
@@ -221,7 +260,20 @@ def speak(
 
 
 @inner
-def decay(
+def decay(numbers: Array, a: int, z: int, sends: Marks, traces: Array) -> int:
+    """The traces of spiking units in real numbers; how many changed."""
+    changed, keep, impulse = 0, numbers[KEEP], numbers[IMPULSE]
+    for i in range(uint64(a), uint64(z)):
+        new = keep * traces[i]
+        new = new + impulse if sends[i] else new
+        new = 0.0 if new < LEAST else new
+        changed += new != traces[i]
+        traces[i] = new
+    return changed
+
+
+@inner
+def decay_whole(
     numbers: Array,
     mode: int,
     a: int,
@@ -231,19 +283,14 @@ def decay(
     p: float,
     traces: Array,
 ) -> int:
-    """The traces of spiking units; how many changed."""
+    """The same in whole numbers."""
     changed, keep, impulse, largest = 0, numbers[KEEP], numbers[IMPULSE], numbers[LARGEST]
     for i in range(a, z):
         old = traces[i]
         if old == 0.0 and not sends[i]:
             continue
-        new = keep * old
-        if mode == REAL:
-            new = new + impulse if sends[i] else new
-            new = 0.0 if new < LEAST else new
-        else:
-            new = rounded(new, drawn(row, i) if mode == WHOLE else p)
-            new = min(new + impulse, largest) if sends[i] else new
+        new = rounded(keep * old, drawn(row, i) if mode == WHOLE else p)
+        new = min(new + impulse, largest) if sends[i] else new
         changed += new != old
         traces[i] = new
     return changed
@@ -266,38 +313,64 @@ def follow(
 
 
 @inner
-def gather(gate: float, pre: Array, post: Array, begin: int, tags: Array, touched: Marks) -> int:
-    """Let the tags of a projection grow by both traces; how many did."""
-    size, sources = uint64(post.size), 0
+def grown(pre: Array, post: Array) -> int:
+    """How many tags of a projection grow in a step: those between traces that are not zero."""
+    sources = targets = 0
     for s in range(pre.size):
-        if pre[s] == 0.0:
-            continue
-        sources += 1
-        touched[s] = GROWN
-        by, column = gate * pre[s], uint64(begin) + uint64(s) * size
-        for i in range(size):
-            tags[column + i] += by * post[i]
-    targets = 0
+        sources += pre[s] != 0.0
     for i in range(post.size):
         targets += post[i] != 0.0
     return sources * targets
 
 
 @inner
+def gather(
+    steps: int,
+    pre: Array,
+    post: Array,
+    ends: tuple[int, int, int, int],
+    begin: int,
+    tags: Array,
+    touched: Marks,
+) -> None:
+    """Let the tags of a projection grow by both traces (BLOCK, units), one step after the other.
+
+    `ends` are those of its sources and targets among the units; `pre` is times the gate. Four steps
+    are taken at a time; those after `steps` up to the next four are zero.
+    """
+    size, b = uint64(ends[3] - ends[2]), uint64(ends[2])
+    for s in range(ends[1] - ends[0]):
+        column = uint64(begin) + uint64(s) * size
+        for k in range(0, steps, 4):
+            at = ends[0] + s
+            e, f, g, h = pre[k, at], pre[k + 1, at], pre[k + 2, at], pre[k + 3, at]
+            if e == 0.0 and f == 0.0 and g == 0.0 and h == 0.0:
+                continue
+            touched[s] = 1
+            first, second, third, fourth = post[k], post[k + 1], post[k + 2], post[k + 3]
+            for i in range(size):
+                m = tags[column + i] + e * first[b + i]
+                m = m + f * second[b + i]
+                m = m + g * third[b + i]
+                tags[column + i] = m + h * fourth[b + i]
+
+
+@inner
 def gather_engine(
     third: float, pre: Array, post: Array, begin: int, tags: Array, p: float, own: float
 ) -> int:
-    """The same as Lava's engine does it; how many tags changed."""
-    changed = 0
+    """The same as Lava's engine does it, in one step; how many tags changed."""
+    changed, size, told = 0, uint64(post.size), np.empty(post.size)
+    for i in range(size):
+        told[i] = rounded(TAIL * post[i], p) * third
     for s in range(pre.size):
-        for i in range(post.size):
-            m = tags[begin + s * post.size + i]
-            y = rounded(TAIL * post[i], p)
-            grown = within(np.floor(pre[s] * y * third / 1024.0))
-            new = rounded(within(128.0 * m + grown) / 128.0, own)
+        x, column = pre[s] / 1024.0, uint64(begin) + uint64(s) * size
+        for i in range(size):
+            m = tags[column + i]
+            new = rounded(within(128.0 * m + np.floor(x * told[i])) / 128.0, own)
             new = min(max(new, -257.0), 255.0)
             changed += new != m
-            tags[begin + s * post.size + i] = new
+            tags[column + i] = new
     return changed
 
 
@@ -307,51 +380,62 @@ def change(
     mode: int,
     row: np.uint64,
     ends: Array,
-    places: Ints,
-    sizes: Ints,
+    begin: int,
+    offset: int,
+    sizes: tuple[int, int],
     touched: Marks,
     tags: Array,
-    kept: Array,
     weights: Array,
     gains: Array,
     passed: Array,
     counts: Ints,
 ) -> int:
-    """Commit the tags of a projection; how many weights changed.
-
-    `places` are where its tags, its weights and the mirror's weights begin, `sizes` its sources and
-    targets.
-    """
-    changed, size = 0, sizes[1]
+    """Commit the tags of a projection; how many weights changed. `sizes`: sources and targets."""
+    changed = clipped = 0
+    size, low, high = uint64(sizes[1]), ends[LEAST_WEIGHT], ends[MOST_WEIGHT]
     for s in range(sizes[0]):
-        column = places[0] + s * size
         if not touched[s]:
             continue
-        if touched[s] == STALE:
-            touched[s] = 0
+        column, at = uint64(begin) + uint64(s) * size, uint64(offset) + uint64(s) * size
+        if mode == WHOLE:
             for i in range(size):
-                kept[column + i] = 0.0
-            continue
-        touched[s] = STALE
+                m = tags[column + i]
+                if m != 0.0:
+                    tags[column + i] = np.floor(eta * m + drawn(row, s * sizes[1] + i))
+        else:
+            for i in range(size):
+                tags[column + i] = eta * tags[column + i]
         for i in range(size):
-            m = tags[column + i]
-            kept[column + i] = m
+            old = weights[at + i]
+            wanted = old + tags[column + i]
+            new = min(max(wanted, low), high)
             tags[column + i] = 0.0
-            if m == 0.0:
-                continue
-            at = places[1] + s * size + i
-            asked = eta * m if mode == REAL else np.floor(eta * m + drawn(row, s * size + i))
-            wanted = weights[at] + asked
-            new = min(max(wanted, ends[LEAST_WEIGHT]), ends[MOST_WEIGHT])
-            counts[CLIPPED] += new != wanted
-            changed += new != weights[at]
-            weights[at] = new
-            passed[at] = new * gains[at]
-            if places[2] >= 0:
-                back = places[2] + i * sizes[0] + s
-                weights[back] = ends[MIRRORED] * new
-                passed[back] = weights[back] * gains[back]
+            clipped += new != wanted
+            changed += new != old
+            weights[at + i] = new
+            passed[at + i] = new * gains[at + i]
+    counts[CLIPPED] += clipped
     return changed
+
+
+@inner
+def mirror_back(
+    mirrored: float,
+    offset: int,
+    back: int,
+    sizes: tuple[int, int],
+    touched: Marks,
+    weights: Array,
+    gains: Array,
+    passed: Array,
+) -> None:
+    """Let the weights that go backwards from a projection follow it."""
+    for s in range(sizes[0]):
+        if touched[s]:
+            for i in range(sizes[1]):
+                at = back + i * sizes[0] + s
+                weights[at] = mirrored * weights[offset + s * sizes[1] + i]
+                passed[at] = weights[at] * gains[at]
 
 
 @inner
@@ -363,27 +447,26 @@ def change_engine(
     offset: int,
     size: int,
     tags: Array,
-    kept: Array,
     weights: Array,
     gains: Array,
     passed: Array,
     counts: Ints,
 ) -> int:
     """The same as Lava's engine does it."""
-    changed = 0
-    for k in range(size):
-        m, w = tags[begin + k], weights[offset + k]
-        kept[begin + k] = m
+    changed = clipped = 0
+    for k in range(uint64(size)):
+        m, w = tags[uint64(begin) + k], weights[uint64(offset) + k]
         left = within(np.floor(-m * pulse / 32.0) * 128.0)
         after = rounded(within(128.0 * m + left) / 128.0, own)
-        tags[begin + k] = min(max(after, -257.0), 255.0)
+        tags[uint64(begin) + k] = min(max(after, -257.0), 255.0)
         asked = within(np.floor(m * pulse / 32.0) * scaled)
         wanted = rounded(within(128.0 * w + asked) / 128.0, own)
         new = min(max(wanted, -256.0), 255.0)
-        counts[CLIPPED] += new != wanted
+        clipped += new != wanted
         changed += new != w
-        weights[offset + k] = new
-        passed[offset + k] = new * gains[offset + k]
+        weights[uint64(offset) + k] = new
+        passed[uint64(offset) + k] = new * gains[uint64(offset) + k]
+    counts[CLIPPED] += clipped
     return changed
 
 
@@ -451,8 +534,9 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
     `given` is bias + current and `pull` the pull (lessons, units); `etas` is (lessons, parts) and
     `thirds` the engine's y2 (lessons); `draws` has the engine's numbers of all steps (3, steps).
     Written are weights, what they pass on, the state of the units, traces, tags, tags as they were
-    committed and of which sources (parts, units), drives of the output (lessons, units), messages
-    (phases, units), counts (3, phases, populations), totals, story (lessons, steps, synapses, 4).
+    last committed, sources whose tags grew (parts, units), drives of the output (lessons, units),
+    messages (phases, units), counts (3, phases, populations), totals and the story
+    (lessons, steps, synapses, 4).
     """
     units, batch, mode = given.shape[1], settings[BATCH], settings[MODE]
     whole, phases = mode != REAL, betas.size
@@ -467,7 +551,8 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
     for k in range(phases):
         length += lengths[k, 0]
     p_post = p_own = p_pre = 0.0
-    since = 0
+    past, factored = np.zeros((BLOCK, units)), np.zeros((BLOCK, units))
+    since = waiting = 0
     for lesson in range(given.shape[0]):
         if settings[FRESH] or not (lesson or settings[BEGUN]):
             rest(populations, constants, state)
@@ -518,14 +603,16 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
                             continue
                         if populations[p, GRADED]:
                             speak(c, beta, whole, a, z, state, sends, totals)
+                        elif whole:
+                            fire_whole(c, beta, a, z, state, sends, totals)
                         else:
-                            fire(c, beta, whole, a, z, state, sends, totals)
+                            fire(c, beta, populations[p, REACHED], a, z, state, sends)
                         count = 0
                         for i in range(a, z):
-                            if sends[i]:
-                                senders[a + count] = i
-                                count += 1
-                                sent_counts[k, i] += 1
+                            senders[a + count] = i
+                            count += sends[i]
+                        for i in range(uint64(a), uint64(z)):
+                            sent_counts[k, i] += sends[i]
                         ending[p] = count
                     if k == 0 and inside:
                         a, z = populations[output, START], populations[output, STOP]
@@ -533,74 +620,96 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
                             drives[lesson, i - a] += drive[i]
                 for p in range(populations.shape[0]):
                     a, z = populations[p, START], populations[p, STOP]
-                    if not populations[p, GRADED]:
-                        changed = decay(numbers, mode, a, z, sends, row, p_pre, traces)
+                    if not populations[p, GRADED] and whole:
+                        changed = decay_whole(numbers, mode, a, z, sends, row, p_pre, traces)
                         counted[TRACED, k, p] += changed
+                    elif not populations[p, GRADED]:
+                        counted[TRACED, k, p] += decay(numbers, a, z, sends, traces)
                     elif not last and (whole or not populations[p, STILL] or t == 0):
                         changed = follow(constants[p], numbers, mode, a, z, sent, row, traces)
                         counted[TRACED, k, p] += changed
                 gate = gates[k] if inside else 0.0
                 full = last and (since == batch or lesson == given.shape[0] - 1)
-                if gate != 0.0 or full:
-                    for part in range(parts.shape[0]):
-                        j, begin, mirror = (
-                            parts[part, PROJECTION],
-                            parts[part, TAGS],
-                            parts[part, MIRROR],
+                if gate != 0.0 and mode != ENGINE:
+                    factored[waiting] = gate * traces
+                    past[waiting] = traces
+                    waiting += 1
+                flush = waiting == BLOCK or (waiting > 0 and (last or chosen.shape[0] > 0))
+                if flush:
+                    factored[waiting:] = 0.0
+                for part in range(parts.shape[0] if gate != 0.0 or flush or full else 0):
+                    j, begin, mirror = (
+                        parts[part, PROJECTION],
+                        parts[part, TAGS],
+                        parts[part, MIRROR],
+                    )
+                    p, target = projections[j, SOURCE], projections[j, TARGET]
+                    a, z = populations[p, START], populations[p, STOP]
+                    b, y = populations[target, START], populations[target, STOP]
+                    offset, pair, done = projections[j, OFFSET], (z - a, y - b), 0
+                    if flush:
+                        gather(waiting, factored, past, (a, z, b, y), begin, tags, touched[part])
+                    if gate != 0.0 and mode == ENGINE:
+                        third = rounded(TAIL * (gate * thirds[lesson]), p_post)
+                        done = gather_engine(
+                            third, traces[a:z], traces[b:y], begin, tags, p_post, p_own
                         )
-                        p, target = projections[j, SOURCE], projections[j, TARGET]
-                        pre = traces[populations[p, START] : populations[p, STOP]]
-                        post = traces[populations[target, START] : populations[target, STOP]]
-                        if mode == ENGINE:
-                            if full:
-                                done = change_engine(
-                                    numbers[SCALED],
-                                    rounded(TAIL * PULSE, p_post),
-                                    p_own,
-                                    begin,
-                                    projections[j, OFFSET],
-                                    pre.size * post.size,
-                                    tags,
-                                    kept,
-                                    weights,
-                                    gains,
-                                    passed,
-                                    totals,
-                                )
-                            else:
-                                third = rounded(TAIL * (gate * thirds[lesson]), p_post)
-                                done = gather_engine(third, pre, post, begin, tags, p_post, p_own)
-                        elif full:
-                            places = np.array(
-                                [
-                                    begin,
-                                    projections[j, OFFSET],
-                                    projections[mirror, OFFSET] if mirror >= 0 else -1,
-                                ]
-                            )
-                            done = change(
-                                etas[lesson, part],
-                                mode,
-                                row_of(start, 1 + j, number),
-                                ends[part],
-                                places,
-                                np.array([pre.size, post.size]),
+                    elif gate != 0.0:
+                        done = grown(traces[a:z], traces[b:y])
+                    if full and settings[FINAL] and lesson == given.shape[0] - 1:
+                        stop = begin + (z - a) * (y - b)
+                        kept[begin:stop] = tags[begin:stop]
+                    if full and mode == ENGINE:
+                        done = change_engine(
+                            numbers[SCALED],
+                            rounded(TAIL * PULSE, p_post),
+                            p_own,
+                            begin,
+                            offset,
+                            (z - a) * (y - b),
+                            tags,
+                            weights,
+                            gains,
+                            passed,
+                            totals,
+                        )
+                    elif full:
+                        done = change(
+                            etas[lesson, part],
+                            mode,
+                            row_of(start, 1 + j, number),
+                            ends[part],
+                            begin,
+                            offset,
+                            pair,
+                            touched[part],
+                            tags,
+                            weights,
+                            gains,
+                            passed,
+                            totals,
+                        )
+                        if mirror >= 0:
+                            back = projections[mirror, OFFSET]
+                            mirror_back(
+                                ends[part, MIRRORED],
+                                offset,
+                                back,
+                                pair,
                                 touched[part],
-                                tags,
-                                kept,
                                 weights,
                                 gains,
                                 passed,
-                                totals,
                             )
-                        else:
-                            done = gather(gate, pre, post, begin, tags, touched[part])
-                        what = CHANGED if full else TAGGED
-                        counted[what, k, target] += done
-                        if mirror >= 0:
-                            counted[what, k, p] += done
-                    if full:
-                        since = 0
+                        touched[part] = 0
+                    what = CHANGED if full else TAGGED
+                    counted[what, k, target] += done
+                    if mirror >= 0:
+                        counted[what, k, p] += done
+                if flush:
+                    waiting = 0
+                if full:
+                    since = 0
                 if last and settings[FRESH]:
                     for p in range(populations.shape[0]):
                         if populations[p, GRADED]:

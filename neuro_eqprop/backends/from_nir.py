@@ -17,6 +17,7 @@ from neuro_eqprop.backends.nir_document import Document, Feed, NirError, damaged
 from neuro_eqprop.backends.nir_probe import probe
 from neuro_eqprop.backends.to_nir import KEY, SEMANTICS, VERSION, graph_of
 from neuro_eqprop.spiking.ir import (
+    FixedPoint,
     Gain,
     Graded,
     Neuron,
@@ -152,7 +153,10 @@ def document_of(graph: Any) -> Document:  # noqa: ANN401
         )
         for p in said["projections"]
     )
-    network = SpikingNetwork(number(said["dt"]), populations, projections, text(said["output"]))
+    units = {text(name): number(unit) for name, unit in said.get("units", {}).items()}
+    fixed = FixedPoint(units) if units else None
+    dt, output = number(said["dt"]), text(said["output"])
+    network = SpikingNetwork(dt, populations, projections, output, fixed)
     feeds = tuple(Feed(text(f["target"]), weight(graph, f["node"])) for f in said["feeds"])
     document = Document(network, feeds, dict(said["notes"]))
     agree(graph, graph_of(document))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +27,9 @@ from neuro_eqprop.backends.learning import (
     Watch,
     tally_learning,
 )
-from neuro_eqprop.backends.to_lava import perform, room
-from neuro_eqprop.spiking.ir import Gain
-from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork, Whole
+from neuro_eqprop.backends.to_lava import interpreter, perform, room
+from neuro_eqprop.spiking.ir import Gain, Graded
+from neuro_eqprop.spiking.plasticity import UNSIGNED, Lessons, PlasticNetwork, Whole
 
 ENTRY = "neuro_eqprop.backends.lava_learning_graph"
 
@@ -41,6 +43,11 @@ class LavaLearner:
 
     deadline: float = 60.0
     name: str = "lava"
+
+    def check(self, plastic: PlasticNetwork, lessons: Lessons) -> None:
+        """Refuse what Lava's engine cannot learn, and everything where there is no Lava."""
+        interpreter(os.environ, sys.version_info[:2])
+        check(Course(plastic, lessons))
 
     def learn(
         self, plastic: PlasticNetwork, lessons: Lessons, *, synapses: Synapses, watch: Watch
@@ -88,6 +95,9 @@ def check(course: Course) -> None:
     course.lessons.stimulus.check(network, fixed=True)
     if not course.lessons.stimulus.samples:
         raise BackendError("lava: there is nothing to learn from; give it a lesson")
+    graded = any(isinstance(p.neuron, Graded) for p in network.populations)
+    if isinstance(plastic.rule.numbers, Whole) and graded:
+        raise BackendError(f"lava: {UNSIGNED}")
     if isinstance(plastic.rule.numbers, Whole):
         raise BackendError(
             "lava rounds whole weights in its own way, with one random number in a step; learn "

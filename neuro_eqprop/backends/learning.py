@@ -71,6 +71,10 @@ class Learner(Protocol):
         """What it is called on the command line."""
         ...
 
+    def check(self, plastic: PlasticNetwork, lessons: Lessons) -> None:
+        """Refuse, with the reason, what it cannot learn; nothing is begun."""
+        ...
+
     def learn(
         self, plastic: PlasticNetwork, lessons: Lessons, *, synapses: Synapses, watch: Watch
     ) -> Learned:

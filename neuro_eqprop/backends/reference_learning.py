@@ -171,11 +171,15 @@ class ReferenceLearner:
 
     name: str = "reference"
 
+    def check(self, plastic: PlasticNetwork, lessons: Lessons) -> None:
+        """Refuse lessons that do not fit the network."""
+        lessons.stimulus.check(plastic.network, all_steps=True)
+
     def learn(
         self, plastic: PlasticNetwork, lessons: Lessons, *, synapses: Synapses, watch: Watch
     ) -> Learned:
         """Learn from all lessons."""
-        lessons.stimulus.check(plastic.network, all_steps=True)
+        self.check(plastic, lessons)
         course = Course(plastic, lessons, synapses)
         for sample in range(lessons.stimulus.samples):
             course.lesson(sample)

@@ -16,6 +16,7 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import FLOAT_ONLY, Result, Support, nothing
 from neuro_eqprop.backends.brian2_door import settings, simulator
+from neuro_eqprop.backends.brian2_ear import Ear
 from neuro_eqprop.backends.brian2_step import Handle, constants, step, tables
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import (
@@ -63,18 +64,18 @@ class Brian2:
                 rendering = render(brian2, network, part, schedule=schedule, record=record)
                 rendering.whole.run(rendering.seconds, namespace={})
             parts.append(measured(rendering, part.samples, schedule))
-            for k, recording in enumerate(recorded(rendering, network, part.samples)):
+            for k, recording in enumerate(recorded(rendering, part.samples)):
                 sink.sample(start + k, recording)
         return joined(parts) if parts else nothing(network, schedule)
 
 
 def values_per_sample(network: SpikingNetwork, schedule: Schedule, record: Record) -> int:
-    """Synapses plus recorded values of one sample; of spikes as many as are likely."""
+    """Synapses plus recorded values of one sample; of spikes a byte counts as an eighth."""
     steps = sum(phase.steps for phase in schedule)
     synapses = sum(int(projection.fan_out.sum()) for projection in network.projections)
     values = steps * sum(network[name].size for name, _ in record.signals)
-    # Each chunk of samples is built anew, which costs more than its spikes do.
-    spikes = steps * sum(network[name].size for name in record.spikes) // 16
+    heard = [network[name] for name in record.spikes]
+    spikes = sum(steps * p.size // (1 if isinstance(p.neuron, Graded) else 8) for p in heard)
     return 1 + synapses + values + spikes
 
 
@@ -96,7 +97,7 @@ class Rendering:
     seconds: Handle
     ends: dict[str, Handle]
     """Monitors of the sums at the last step of each phase."""
-    spikes: dict[str, Handle]
+    ear: Ear
     signals: dict[tuple[str, str], Handle]
 
 
@@ -127,13 +128,13 @@ def render(
         )
         for name, group in groups.items()
     }
-    spikes = {
-        # Of a binary spike that it was sent says all.
-        name: brian2.SpikeMonitor(
-            groups[name], variables=["q"] if isinstance(network[name].neuron, Graded) else None
-        )
-        for name in record.spikes
-    }
+    steps = sum(phase.steps for phase in schedule)
+    ear = Ear({name: groups[name] for name in record.spikes}, steps)
+    heard = (
+        [brian2.NetworkOperation(ear.hear, clock=clock, when="after_thresholds")]
+        if record.spikes
+        else []
+    )
     signals = {
         (name, variable): brian2.StateMonitor(
             groups[name], NAMES[variable], record=True, when="end", clock=clock
@@ -141,9 +142,8 @@ def render(
         for name, variable in record.signals
     }
     whole = brian2.Network(*groups.values(), *paths)
-    whole.add(*ends.values(), *spikes.values(), *signals.values())
-    seconds = sum(phase.steps for phase in schedule) * dt
-    return Rendering(whole, seconds, ends, spikes, signals)
+    whole.add(*ends.values(), *heard, *signals.values())
+    return Rendering(whole, steps * dt, ends, ear, signals)
 
 
 def message(population: Population) -> str:
@@ -228,36 +228,13 @@ def measured(rendering: Rendering, samples: int, schedule: Schedule) -> Result:
     return Result(*result)
 
 
-def recorded(rendering: Rendering, network: SpikingNetwork, samples: int) -> Iterator[Recording]:
+def recorded(rendering: Rendering, samples: int) -> Iterator[Recording]:
     """The recordings, sample by sample."""
-    steps = round(float(rendering.seconds) / network.dt)
-    events = {
-        name: by_sample(monitor, network[name], samples=samples, dt=network.dt)
-        for name, monitor in rendering.spikes.items()
-    }
+    ear = rendering.ear
     signals = {
-        key: np.asarray(getattr(monitor, NAMES[key[1]])).reshape(samples, -1, steps)
+        key: np.asarray(getattr(monitor, NAMES[key[1]])).reshape(samples, -1, ear.steps)
         for key, monitor in rendering.signals.items()
     }
     for k in range(samples):
-        spikes: dict[str, Array] = {}
-        for name, parts in events.items():
-            step, unit, value = parts[k]
-            spikes[name] = np.zeros((steps, network[name].size))
-            spikes[name][step, unit] = value
-        yield Recording(spikes, {key: array[k].T.copy() for key, array in signals.items()})
-
-
-def by_sample(
-    monitor: Handle, population: Population, *, samples: int, dt: float
-) -> list[tuple[Ints, Ints, Array | float]]:
-    """Step, unit and payload of the events of each sample."""
-    sample, unit = np.divmod(np.asarray(monitor.i[:], dtype=np.int64), population.size)
-    order = np.argsort(sample, kind="stable")
-    cuts = np.searchsorted(sample[order], np.arange(1, samples))
-    step = np.rint(np.asarray(monitor.t_[:])[order] / dt).astype(np.int64)
-    both = zip(np.split(step, cuts), np.split(unit[order], cuts), strict=True)
-    if not isinstance(population.neuron, Graded):
-        return [(at, which, 1.0) for at, which in both]
-    sent = np.split(np.asarray(monitor.q[:], dtype=np.float64)[order], cuts)
-    return [(at, which, value) for (at, which), value in zip(both, sent, strict=True)]
+        values = {key: array[k].T.copy() for key, array in signals.items()}
+        yield Recording(ear.sample(k, samples), values)

@@ -86,9 +86,7 @@ def neuron_node(population: Population, dt: float) -> Any:  # noqa: ANN401
 
 
 def refuse(network: SpikingNetwork) -> None:
-    """Version 1 of the metadata knows neither fixed point nor rates that spikes follow."""
-    if network.fixed is not None:
-        raise NirError("a network in fixed point cannot be written to NIR yet; write it in float")
+    """Version 1 of the metadata knows no rates that spikes follow."""
     for population in network.populations:
         if isinstance(population.neuron, Spiking) and population.neuron.follow is not None:
             raise NirError(
@@ -163,6 +161,8 @@ def told(document: Document) -> dict[str, Any]:
         "beyond_nir": beyond(network),
         "notes": dict(document.notes),
     }
+    if network.fixed is not None:
+        description["units"] = dict(network.fixed.units)
     return {
         "version": VERSION,
         "description": json.dumps(description, sort_keys=True, allow_nan=False),
@@ -195,6 +195,7 @@ def beyond(network: SpikingNetwork) -> list[str]:
             isfinite(neuron.floor) or isfinite(neuron.ceiling) for neuron in spiking
         ),
         "gains of beta": any(p.gain is Gain.BETA for p in network.projections),
+        "whole numbers of 24 bits": network.fixed is not None,
     }
     return [what for what, so in found.items() if so]
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Json: TypeAlias = dict[str, Any]
 FAILURE = "failure"
@@ -81,6 +84,14 @@ def fraction(text: str) -> float:
 def percent(part: float) -> str:
     """A fraction of one, as people read it."""
     return f"{100 * part:.2f} %"
+
+
+def plain_table(console: Console) -> Table:
+    """A table without lines, its columns closer together on a narrow terminal."""
+    from rich.table import Table
+
+    gap = 2 if console.width >= 90 else 1
+    return Table(box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0))
 
 
 def facts(rows: Mapping[str, object], console: Console) -> None:

@@ -63,19 +63,22 @@ def show(outcome: Json, console: Console) -> None:
     """A table of layers and one of connections."""
     from rich.table import Table
 
+    a, b = (escape(outcome[side]) for side in ("a", "b"))
     names = ("layer", "phase", "pearson", "rmse", "p999", "worst", "settled at", "(a)")
-    table = Table(*names, title=f"{outcome['samples']} samples: B against A", title_justify="left")
+    title = f"{outcome['samples']} samples: {b} against {a}"
+    table = Table(*names, title=title, title_justify="left")
     for each in outcome["layers"]:
         numbers = (number(each[name]) for name in names[2:6])
         settled = str(each["settled_at"]), str(each["settled_at_a"])
         table.add_row(escape(each["layer"]), escape(each["phase"]), *numbers, *settled)
-    console.print(table)
-    within = outcome["settled_within"]
-    console.print(f"settled at: the step from which on a rate stays within {within} of its end")
-    if not outcome["connections"]:
+    if outcome["layers"]:
+        console.print(table)
+        within = outcome["settled_within"]
+        console.print(f"settled at: the step from which on a rate stays within {within} of its end")
+    if outcome["connections"]:
+        show_updates("cosine of updates", outcome["connections"], console)
+    elif not outcome["learned"]:
         console.print("no nudged phases, so no Hebbian updates (`simulate --phases` runs them)")
-        return
-    show_updates("cosine of updates", outcome["connections"], console)
     if outcome["learned"]:
         show_updates("cosine of the changes made", outcome["learned"], console)
 

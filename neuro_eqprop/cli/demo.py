@@ -75,7 +75,7 @@ def run(args: Namespace) -> Json:
     outcome |= {"evaluations": evaluations, "missing": missing}
     outcome["compare"] = perform(["compare", rates, spikes])
     tell("counting events and estimating joules")
-    outcome["energy"] = perform(["energy", out, "--samples", "60"])
+    outcome["energy"] = perform(["energy", out, "--samples", "60", "--curve"])
     outcome["report"] = perform(["report", out])["report"]
     return outcome
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from neuro_eqprop.cli.base import Command, Json, positive_float, positive_int
 from neuro_eqprop.cli.energy_learning import taught_json, teach
-from neuro_eqprop.cli.energy_more import beside, evaluations, points
+from neuro_eqprop.cli.energy_more import beside, curve, curve_options, given, workload_of
 from neuro_eqprop.cli.energy_show import show
-from neuro_eqprop.cli.evaluate import STEPS, code_named, code_options
+from neuro_eqprop.cli.evaluate import STEPS, code_named, code_options, entry_named, input_option
 
 if TYPE_CHECKING:
     from neuro_eqprop.analysis.joules import Bill, Options
-    from neuro_eqprop.analysis.trade import Point
     from neuro_eqprop.profiles import Profile
     from neuro_eqprop.spiking.workloads import Workload
 
@@ -38,7 +37,10 @@ def options(parser: ArgumentParser) -> None:
         "--samples", type=positive_int, default=32, help="samples and lessons to count on"
     )
     code_options(parser)
-    parser.add_argument("--bits", type=positive_int, help="bits of a weight on the chip (8)")
+    parser.set_defaults(code=None)
+    input_option(parser)
+    told = "bits of a weight on the chip; counts are then in fixed point (8, counted exactly)"
+    parser.add_argument("--bits", type=positive_int, help=told)
     parser.add_argument("--batch", type=positive_int, help="batch of the dense devices; all if not")
     parser.add_argument("--time", choices=("model", "tick"), help="time of a step: model or tick")
     parser.add_argument("--step-seconds", type=positive_float, help="time of a step, as measured")
@@ -58,7 +60,7 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--presentations", type=positive_int, help="samples times epochs of the whole training"
     )
-    parser.add_argument("--curve", action="store_true", help="accuracy against joules, by code")
+    curve_options(parser)
     parser.add_argument("--beside", type=Path, metavar="RUN", help="a second run, side by side")
     parser.add_argument("--explain", action="store_true", help="the source of every term")
     parser.add_argument("--seed", type=int, default=0, help="of the draws")
@@ -71,7 +73,10 @@ def run(args: Namespace) -> Json:
     from neuro_eqprop.files.countsfile import write_json
 
     chips, devices = chosen(args)
-    workload = events(args, steps=args.steps or STEPS.get(args.code), code=args.code)
+    defaults = ArgumentParser()
+    options(defaults)
+    words = given(args, defaults.parse_args([]))
+    workload = counted_run(args)
     how = pricing(args)
     taught = teach(args, workload, steps=args.steps or STEPS.get(args.code) or 0, code=args.code)
     bills = [
@@ -84,13 +89,14 @@ def run(args: Namespace) -> Json:
         "input_coding": workload.input_coding,
         "counted": {**counted(args, workload), "lessons": taught_json(taught)},
         "seed": args.seed,
+        "options": words,
         "profiles": [bill_json(each, presentations=taught.presentations) for each in bills],
         **against(workload, bills, devices, args=args, how=how),
     }
     if args.explain:
         outcome["sources"] = explain(bills)
     if args.curve:
-        outcome["curve"] = curve(args, chips, how)
+        outcome |= curve(args, chips, how)
     if args.beside is not None:
         outcome["beside"] = beside(outcome, args.beside)
     if args.run is not None:
@@ -101,6 +107,7 @@ def run(args: Namespace) -> Json:
 
 def chosen(args: Namespace) -> tuple[list[Profile], list[Profile]]:
     """The chips to price, and the dense devices to hold against them."""
+    from neuro_eqprop.analysis.joules import check_factors
     from neuro_eqprop.files.profilefile import load, load_all, names
     from neuro_eqprop.profiles import Device
 
@@ -111,6 +118,7 @@ def chosen(args: Namespace) -> tuple[list[Profile], list[Profile]]:
         return ours, devices
     chips = load_all(dict.fromkeys(args.profile or [each.name for each in ours]), args.override)
     for chip in chips:
+        check_factors(chip)
         if chip.device is not Device.SPIKING:
             raise ValueError(
                 f"profile {chip.name!r} is no spiking chip; dense devices are always compared with"
@@ -135,11 +143,24 @@ def pricing(args: Namespace) -> Options:
     )
 
 
+def counted_run(args: Namespace) -> Workload:
+    """What a run did, in the code asked for; if none was, in `rate`, or in `graded` if it must."""
+    from neuro_eqprop.spiking.lower import LoweringError
+
+    asked, args.code = args.code, args.code or "rate"
+    try:
+        return events(args, steps=args.steps or STEPS.get(args.code), code=args.code)
+    except LoweringError:
+        if asked is not None:
+            raise
+        args.code = "graded"
+        return events(args, steps=args.steps or STEPS[args.code], code=args.code)
+
+
 def events(args: Namespace, *, steps: int | None, code: str) -> Workload:
     """What a run did: read from a file of counts, or counted now."""
     from neuro_eqprop.cli.progress import bar
     from neuro_eqprop.files.countsfile import read
-    from neuro_eqprop.spiking.workloads import Workload, describe
 
     if args.counts is not None:
         given = read(args.counts)
@@ -149,23 +170,18 @@ def events(args: Namespace, *, steps: int | None, code: str) -> Workload:
     from neuro_eqprop.study.evaluation import count_events
     from neuro_eqprop.study.folder import open_run
 
-    named, opened = code_named(code), open_run(args.run)
+    opened = open_run(args.run)
     with bar("counting events", args.samples) as advance:
         found = count_events(
             opened,
             samples=args.samples,
-            steps=steps or STEPS[named.value],
-            code=named,
+            steps=steps or STEPS[code_named(code).value],
+            code=code_named(code),
             watch=lambda more: advance(more, "samples"),
+            bits=args.bits,
+            entry=entry_named(args.input),
         )
-    return Workload(
-        describe(found.network, bits=args.bits or 8),
-        found.counts,
-        found.samples,
-        found.steps,
-        found.input_coding,
-        found.dense_macs,
-    )
+    return workload_of(found, bits=args.bits)
 
 
 def counted(args: Namespace, workload: Workload) -> Json:
@@ -178,6 +194,7 @@ def counted(args: Namespace, workload: Workload) -> Json:
         "samples": workload.samples,
         "steps": workload.steps,
         "code": None if args.counts else args.code,
+        "bits": args.bits,
         "activity": workload.activity,
         "spikes_per_sample": sum(c.spikes for c in by_phase) / workload.samples,
         "synops_per_sample": sum(c.synops for c in by_phase) / workload.samples,
@@ -242,20 +259,6 @@ def explain(bills: Iterable[Bill]) -> Json:
             row for row in rows if row["key"] in used or row["key"].startswith("time.")
         ]
     return sources
-
-
-def curve(args: Namespace, chips: list[Profile], how: Options) -> Json:
-    """Of each chip, accuracy against joules for the evaluations the run has seen."""
-    from neuro_eqprop.cli.energy_json import trade_json
-
-    if args.run is None or args.counts is not None:
-        raise ValueError("--curve needs a RUN and its evaluations; it cannot use --counts")
-    found: dict[str, list[Point]] = {}
-    for (code, steps), accuracy in evaluations(args.run).items():
-        workload = events(args, steps=steps, code=code)
-        for name, point in points(workload, chips, how, code=code, accuracy=accuracy):
-            found.setdefault(name, []).append(point)
-    return {name: trade_json(each) for name, each in found.items()}
 
 
 COMMAND = Command(

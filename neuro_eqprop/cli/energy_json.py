@@ -182,6 +182,7 @@ def explain_json(profile: Profile) -> list[Json]:
             row |= {"boundary": entry.boundary and entry.boundary.value, "note": entry.note}
             row |= {"ref": source.ref if source else "", "choices": list(entry.choices)}
             row |= {"operating_point": entry.operating_point}
+            row |= {"at": entry.at, "tolerance": entry.tolerance}
         elif isinstance(entry, Included):
             row |= {"within": entry.within, "note": entry.note}
         else:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
-from neuro_eqprop.cli.base import Json
-from neuro_eqprop.cli.units import si
+from neuro_eqprop.cli.base import Json, plain_table
+from neuro_eqprop.cli.units import si, span
 
 if TYPE_CHECKING:
     from neuro_eqprop.spiking.workloads import Workload
@@ -33,14 +33,15 @@ class Taught:
 def teach(args: Namespace, inference: Workload, *, steps: int, code: str) -> Taught:
     """Count lessons of the run; a network or a code that cannot learn is a reason, no error."""
     from neuro_eqprop.analysis.joules import NO_LEARNING
+
+    if args.counts is not None:
+        return Taught(None, NO_LEARNING, args.presentations)
     from neuro_eqprop.cli.evaluate import code_named
     from neuro_eqprop.cli.progress import bar
     from neuro_eqprop.spiking.learning_load import lessons_load
     from neuro_eqprop.study.episodes import count_lessons
     from neuro_eqprop.study.folder import open_run
 
-    if args.counts is not None:
-        return Taught(None, NO_LEARNING, args.presentations)
     try:
         opened = open_run(args.run)
         with bar("counting lessons", args.samples) as advance:
@@ -84,36 +85,68 @@ def taught_json(taught: Taught) -> Json:
     }
 
 
-def head(counted: Json, console: Console) -> None:
+def learning(profiles: Iterable[Json], counted: Json, console: Console) -> None:
+    """Joules of a lesson and of the whole training on each chip, or why there are none."""
+    console.print("\n[bold]learning[/bold]")
+    phases(counted, console)
+    found = plain_table(console)
+    for name in ("chip", "cores", "a lesson", "95 % of draws", "time"):
+        found.add_column(name, no_wrap=True)
+    lessons = counted.get("presentations")
+    many = f"{lessons} lessons" if lessons else "training"
+    found.add_column(f"all {many}", no_wrap=True)
+    chips, priced = list(profiles), 0
+    for each in chips:
+        side, least = each["learning"], ">= " if each["learning"]["at_least"] else ""
+        if side["joules"] is None:
+            continue
+        priced += 1
+        whole = side.get("training")
+        found.add_row(
+            escape(each["profile"]),
+            "-" if side["cores"] is None else str(side["cores"]),
+            f"{least}{si(side['joules'], 'J')}",
+            span(side["low"], side["high"], "J"),
+            si(side["seconds"], "s"),
+            f"{least}{si(whole['joules'], 'J')}, {si(whole['seconds'], 's')}" if whole else "",
+        )
+    if priced:
+        console.print(found)
+    console.print(remarks(chips))
+
+
+def phases(counted: Json, console: Console) -> None:
     """What a lesson took, phase by phase."""
     if not counted["lessons"]:
         return
-    console.print(f"counted on {counted['lessons']} lessons of learning on the emulator, each:")
+    console.print(f"counted on {counted['lessons']} lessons on the emulator; in each:")
+    kept = [name for name in SHOWN if any(held[name] for held in counted["phases"].values())]
+    found = plain_table(console)
+    found.add_column("phase")
+    for name in kept:
+        found.add_column(name.replace("_", " "), justify="right", no_wrap=True)
     for phase, held in counted["phases"].items():
-        parts = (f"{held[name]:.4g} {name.replace('_', ' ')}" for name in SHOWN if held[name])
-        console.print(escape(f"  {phase}: {', '.join(parts)}"))
+        found.add_row(escape(phase), *(f"{held[name]:,.0f}" for name in kept))
+    console.print(found)
     if counted["note"]:
-        console.print(escape(f"  {counted['note']}"))
+        console.print(escape(counted["note"]))
+    console.print("")
 
 
-def learning(profiles: Iterable[Json], console: Console) -> None:
-    """Joules of a lesson and of the whole training on each chip, or why there are none."""
-    console.print("\n[bold]learning[/bold], a training sample")
-    for each in profiles:
-        side, name = each["learning"], f"{each['profile'][:18]:<18} "
-        if side["joules"] is None:
-            console.print(escape(f"{name}{side['reason'] or 'unknown'}"), style="dim")
-            continue
-        least = ">= " if side["at_least"] else ""
-        span = f"[{si(side['low'], 'J')} .. {si(side['high'], 'J')}]"
-        cores = "-" if side["cores"] is None else f"{side['cores']} cores"
-        told = f"{least}{si(side['joules'], 'J')} {span}, {si(side['seconds'], 's')}, {cores}"
-        console.print(escape(f"{name}{told}"))
-        training = side.get("training")
-        if training:
-            whole = f"{least}{si(training['joules'], 'J')}, {si(training['seconds'], 's')}"
-            many = training["presentations"]
-            console.print(escape(f"{'':<19}whole training of {many} lessons: {whole}"))
+def remarks(chips: Iterable[Json]) -> object:
+    """Why a chip has no joules of learning, or what they leave out; chips that share it in one."""
+    from rich.table import Table
+
+    told: dict[str, list[str]] = {}
+    for each in chips:
+        side = each["learning"]
         missing = ", ".join(unknown["name"] for unknown in side["unpriced"])
-        if missing:
-            console.print(escape(f"{'':<19}not counted, because unknown: {missing}"))
+        words = side["reason"] or "unknown"
+        if side["joules"] is not None:
+            words = f"not counted, because unknown: {missing}" if missing else ""
+        if words:
+            told.setdefault(words, []).append(each["profile"])
+    found = Table.grid(padding=(0, 2, 0, 0))
+    for words, names in told.items():
+        found.add_row(escape(", ".join(names)), escape(words))
+    return found

@@ -1,85 +1,181 @@
-"""More of `energy`: accuracy for joules over a run's evaluations, and two runs side by side."""
+"""More of `energy`: accuracy for joules over steps and codes, and two runs side by side."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuro_eqprop.cli.base import Json
+from neuro_eqprop.cli.base import Json, positive_int
+from neuro_eqprop.cli.evaluate import code_named, entry_named, several
 
 if TYPE_CHECKING:
     from neuro_eqprop.analysis.joules import Options
     from neuro_eqprop.analysis.trade import Point
     from neuro_eqprop.profiles import Profile
     from neuro_eqprop.spiking.workloads import Workload
+    from neuro_eqprop.study.evaluation import CountedRun
+
+SWEEP = "1,2,4,8,16,32,64"
+"""Steps of the curve."""
+CODES = ("rate", "graded")
+"""Codes of the curve, besides the one that is asked for; and `paired` where `rate` cannot."""
 
 
-def points(
-    workload: Workload, chips: Iterable[Profile], how: Options, *, code: str, accuracy: float
+def curve_options(parser: ArgumentParser) -> None:
+    """What the curve of accuracy against joules goes over."""
+    told = f"accuracy against joules over codes and steps ({SWEEP})"
+    parser.add_argument("--curve", type=several, nargs="?", const=several(SWEEP), help=told)
+    parser.add_argument(
+        "--curve-samples", type=positive_int, default=500, metavar="N", help="samples of a point"
+    )
+
+
+def given(args: Namespace, defaults: Namespace) -> list[str]:
+    """The options of a call that are not the defaults, as they are typed."""
+    words: list[str] = []
+    for name, default in vars(defaults).items():
+        value = getattr(args, name)
+        if name == "run" or value == default:
+            continue
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif name in ("profile", "override"):
+            words += [word for each in value for word in (flag, str(each))]
+        else:
+            shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            words += [flag, shown]
+    return words
+
+
+def workload_of(found: CountedRun, *, bits: int | None) -> Workload:
+    """What a run did, and its shapes with weights of so many bits."""
+    from neuro_eqprop.spiking.workloads import Workload, describe
+
+    shapes = describe(found.network, bits=bits or 8, outside=found.outside)
+    told = (found.samples, found.steps, found.input_coding, found.dense_macs)
+    return Workload(shapes, found.counts, *told)
+
+
+def curve(args: Namespace, chips: list[Profile], how: Options) -> Json:
+    """Of each chip, accuracy against joules: each point's run gives its accuracy and its counts.
+
+    A code the network cannot be translated to is left out, with the reason.
+    """
+    from neuro_eqprop.cli.energy_json import trade_json
+    from neuro_eqprop.cli.progress import bar
+
+    if args.run is None or args.counts is not None:
+        raise ValueError("--curve runs a RUN again and again; it cannot use --counts")
+    codes = list(dict.fromkeys([*CODES, args.code]))
+    points: dict[str, list[Point]] = {}
+    told: Json = {"samples": 0, "steps": args.curve, "left_out": {}}
+    with bar("accuracy for joules", len(codes) * len(args.curve)) as advance:
+        for code in codes:
+            found, why = able(args, code, lambda: advance(1, "settings"))
+            if why:
+                told["left_out"][code] = why
+            if why and code == "rate" and "paired" not in codes:
+                codes.append("paired")
+            for each in found:
+                told["samples"] = each.samples
+                for name, point in priced(each, chips, how, code=code, bits=args.bits):
+                    points.setdefault(name, []).append(point)
+    return {"curve": {n: trade_json(each) for n, each in points.items()}, "curve_counted": told}
+
+
+def able(args: Namespace, code: str, done: Callable[[], None]) -> tuple[list[CountedRun], str]:
+    """The runs in a code, or none and why."""
+    from neuro_eqprop.spiking.lower import LoweringError
+    from neuro_eqprop.spiking.rounding import QuantisationError
+
+    found = []
+    try:
+        for each in runs(args, code):
+            found.append(each)
+            done()
+    except (LoweringError, QuantisationError) as error:
+        return [], str(error)
+    return found, ""
+
+
+def runs(args: Namespace, code: str) -> Iterator[CountedRun]:
+    """The run on the emulator for each number of steps, in a code."""
+    from neuro_eqprop.spiking.entry import Entry
+    from neuro_eqprop.study.evaluation import count_events
+    from neuro_eqprop.study.folder import open_run
+
+    opened, entry = open_run(args.run), entry_named(args.input)
+    if entry is not Entry.CURRENT:
+        entry = Entry.GRADED if code == "graded" else Entry.RATE
+    for steps in args.curve:
+        yield count_events(
+            opened,
+            samples=args.curve_samples,
+            steps=steps,
+            code=code_named(code),
+            watch=lambda more: None,
+            bits=args.bits,
+            entry=entry,
+        )
+
+
+def priced(
+    found: CountedRun, chips: Iterable[Profile], how: Options, *, code: str, bits: int | None
 ) -> Iterator[tuple[str, Point]]:
     """One point of the curve for each chip whose joules are known."""
     from neuro_eqprop.analysis.joules import bill
     from neuro_eqprop.analysis.trade import Point
+    from neuro_eqprop.spiking.fit import Verdict
 
+    workload = workload_of(found, bits=bits)
     for chip in chips:
-        found = bill(workload, chip, replace(how, draws=2001)).inference.estimate
-        if found is not None and found.joules is not None:
-            joules = found.joules
+        side = bill(workload, chip, replace(how, draws=2001)).inference
+        if side.estimate is not None and side.estimate.joules is not None:
+            joules = side.estimate.joules
             numbers = (joules.value, joules.low, joules.high)
-            yield chip.name, Point(code, workload.steps, accuracy, *numbers)
+            fits = side.placement.verdict is Verdict.FITS
+            yield chip.name, Point(code, found.steps, found.accuracy, *numbers, fits=fits)
 
 
-def evaluations(run: Path) -> dict[tuple[str, int], float]:
-    """Accuracy by code and steps, from the run's evaluations; the last of each counts."""
-    path = run / "evaluations.jsonl"
-    if not path.is_file():
-        way = f"`neuro-eqprop evaluate {run} --on reference`"
-        raise ValueError(f"{path} is missing; {way} makes it")
-    found = {}
-    for place, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        row = evaluation(line, f"{path}: line {place}")
-        if row.get("code") and row.get("steps"):
-            found[str(row["code"]), int(row["steps"])] = float(row["accuracy"])
-    if not found:
-        raise ValueError(f"{path} holds no evaluation of spikes; evaluate on a simulator first")
-    return found
-
-
-def evaluation(line: str, where: str) -> Json:
-    """One line, checked for what is read of it."""
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise ValueError(f"{where} is not JSON: {error}") from error
-    if not isinstance(row, dict) or not isinstance(row.get("accuracy"), int | float):
-        raise ValueError(f"{where} is no evaluation: it has no accuracy")
-    if not isinstance(row.get("steps"), int | None):
-        raise ValueError(f"{where} is no evaluation: its steps are no number")
-    return row
-
-
-def beside(outcome: Json, other: Path) -> list[Json]:
-    """The joules of an inference of two runs; not compared where they enclose different things."""
+def beside(outcome: Json, other: Path) -> Json:
+    """Two runs: what was counted, and on each chip the joules of both, inference and learning."""
     from neuro_eqprop.files.countsfile import read_json
 
     path = other / "energy.json"
     if not path.is_file():
         raise ValueError(f"{path} is missing; `neuro-eqprop energy {other}` makes it")
+    theirs = read_json(path)
     try:
-        theirs = {each["profile"]: each["inference"] for each in read_json(path)["profiles"]}
-        rows = []
-        for each in outcome["profiles"]:
-            mine, its = each["inference"], theirs.get(each["profile"])
-            if its is None:
-                continue
-            same = mine["boundary"] == its["boundary"] and mine["joules"] and its["joules"]
-            times = mine["joules"] / its["joules"] if same else None
-            row = {"profile": each["profile"], "joules": mine["joules"], "other": its["joules"]}
-            boundaries = [mine["boundary"], its["boundary"]]
-            rows.append({**row, "times": times, "boundaries": boundaries})
+        found = {each["profile"]: each for each in theirs["profiles"]}
+        rows = [
+            {"profile": each["profile"], **held(each[use], found[each["profile"]][use]), "use": use}
+            for use in ("inference", "learning")
+            for each in outcome["profiles"]
+            if each["profile"] in found
+        ]
+        return {"run": str(other), "counted": in_short(theirs), "profiles": rows}
     except (KeyError, TypeError) as error:
         raise ValueError(f"{path} is no file of this command: {error!r} is not there") from error
-    return rows
+
+
+def held(mine: Json, its: Json) -> Json:
+    """Two sides of a bill; not compared where they enclose different things."""
+    same = mine["boundary"] == its["boundary"] and mine["joules"] and its["joules"]
+    return {
+        "joules": mine["joules"],
+        "other": its["joules"],
+        "times": mine["joules"] / its["joules"] if same else None,
+        "boundaries": [mine["boundary"], its["boundary"]],
+        "reasons": [mine["reason"], its["reason"]],
+    }
+
+
+def in_short(outcome: Json) -> Json:
+    """What was counted of a run, for a line beside another."""
+    names = ("code", "steps", "activity", "spikes_per_sample", "synops_per_sample")
+    counted = outcome["counted"]
+    return {"input_coding": outcome["input_coding"], **{name: counted[name] for name in names}}

@@ -49,15 +49,17 @@ def source_options(parser: ArgumentParser) -> None:
     parser.add_argument("--dataset", metavar="D", help="what a NET.nir is judged on")
 
 
-def open_source(path: Path, dataset: str | None, code: str | None) -> tuple[Run, Code]:
-    """The run, and the code: the one asked for, that of the file, or `rate`."""
+def open_source(
+    path: Path, dataset: str | None, code: str | None, bits: int | None = None
+) -> tuple[Run, Code, int | None]:
+    """The run, and the code and bits: those asked for, those of the file, or `rate` and none."""
     asked = None if code is None else code_named(code)
     if path.is_dir() or path.suffix != ".nir":
         from neuro_eqprop.study.folder import open_run
 
         if dataset is not None:
             raise WrongWordsError(f"--dataset goes with a NET.nir; the run {path} knows its own")
-        return open_run(path), asked or Code.RATE
+        return open_run(path), asked or Code.RATE, bits
     from neuro_eqprop.study.translation import open_nir
 
     if dataset is None:
@@ -67,15 +69,17 @@ def open_source(path: Path, dataset: str | None, code: str | None) -> tuple[Run,
         raise WrongWordsError(
             f"{path} holds a network of code {opened.code.value!r}, not {code!r}; leave out --code"
         )
-    return opened.run, opened.code
+    if bits not in {None, opened.bits}:
+        held = "floating point" if opened.bits is None else f"{opened.bits} bits"
+        raise WrongWordsError(f"{path} holds a network in {held}, not {bits}; leave out --bits")
+    return opened.run, opened.code, opened.bits
 
 
 def code_options(parser: ArgumentParser) -> None:
     """How rates become spikes: shared by all commands that make spikes."""
-    parser.add_argument(
-        "--steps", type=positive_int, help="of a phase (64 for rate, 32 for graded)"
-    )
-    parser.add_argument("--code", default="rate", help="rate (binary spikes) or graded")
+    told = ", ".join(f"{steps} for {code}" for code, steps in STEPS.items())
+    parser.add_argument("--steps", type=positive_int, help=f"of a phase ({told})")
+    parser.add_argument("--code", default="rate", metavar="CODE", help=", ".join(STEPS))
 
 
 def input_option(parser: ArgumentParser) -> None:
@@ -102,9 +106,11 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Evaluate and add a line to the run's evaluations; a sweep is one for each number of steps."""
+    from neuro_eqprop.study.evaluation import RATES
     from neuro_eqprop.study.folder import EVALUATIONS, append
 
-    opened, code = open_source(args.run, args.dataset, args.code)
+    opened, code, bits = open_source(args.run, args.dataset, args.code, args.bits)
+    args.bits = None if args.on in RATES and args.bits is None else bits
     several = args.sweep or [args.steps or STEPS[code.value]]
     found = [judge(args, opened, code, steps) for steps in several]
     if args.run.is_dir():
@@ -166,7 +172,8 @@ def show(outcome: Json, console: Console) -> None:
         + (f", code {outcome['code']}, {outcome['steps']} steps" if spikes else ""),
         "samples": outcome["samples"],
         "accuracy": percent(outcome["accuracy"]),
-        "rates settled in float64": percent(outcome["rate_accuracy"]),
+        "rates settled in float64": f"{percent(outcome['rate_accuracy'])}, a drop of "
+        f"{100 * (outcome['rate_accuracy'] - outcome['accuracy']):.2f} points",
         "agreement": percent(outcome["agreement"]),
         "rates": f"Pearson {pearson}, RMSE {outcome['rmse']:.4f}, "
         f"99.9 % within {outcome['p999']:.4f}",

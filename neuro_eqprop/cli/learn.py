@@ -28,6 +28,8 @@ SETTINGS = (
     "dataset",
     "model",
     "hidden",
+    "activation",
+    "output",
     "feedback",
     "epochs",
     "batch",
@@ -56,6 +58,8 @@ OWN = (
 )
 SWITCHES = ("engine", "run_on", "asymmetric")
 """Settings of the table [learn]."""
+BESIDE = Path()
+"""Stands for a trace in the folder of the run."""
 
 
 def options(parser: ArgumentParser) -> None:
@@ -67,6 +71,8 @@ def options(parser: ArgumentParser) -> None:
     add("--dataset", help="digits (embedded), mnist, fashion-mnist")
     add("--model", help="layered, or looped without a bound")
     add("--hidden", metavar="N[,N...]", help="units of each hidden layer")
+    add("--activation", help="of hidden layers: hard_sigmoid; code graded also has others")
+    add("--output", help="hard_sigmoid or linear; spikes of code rate need the first")
     add("--feedback", type=positive_float, help="scale of what comes back in a layered network")
     add("--code", help="graded or rate")
     add("--bits", type=positive_int, help="of weights, rounded at random; traces have 7")
@@ -93,7 +99,8 @@ def options(parser: ArgumentParser) -> None:
     add("--mismatch", type=fraction, help="of thresholds, as a part of them")
     add("--asymmetric", action="store_true", help="both directions are rounded on their own")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="any setting of a study")
-    add("--traces", type=Path, metavar="FILE.h5", help="the story of synapses in the first lessons")
+    told = "record synapses in the first lessons, then the epochs; `traces watch RUN/traces.h5`"
+    add("--traces", type=Path, nargs="?", const=BESIDE, metavar="FILE.h5", help=told)
     add("--record", action="append", metavar="WORD", help="source->target[row,column]:hebbian")
     add("--watched", type=positive_int, default=50, help="lessons in the trace")
     add("--resume", action="store_true", help="go on where the run in --out was left")
@@ -136,11 +143,18 @@ def changes(args: Namespace) -> dict[str, object]:
 
 def run(args: Namespace) -> Json:
     """Learn and write the run."""
-    from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.study.learning import prepare, run_learning, watch_synapses
+    from neuro_eqprop.cli.progress import announce, bar
+    from neuro_eqprop.study.folder import TRACES
+    from neuro_eqprop.study.learning import Asked, Audience, prepare, run_learning
+    from neuro_eqprop.synapses import HEBBIAN
 
     study, learning = chosen(args)
     task = prepare(study, learning)
+    asked = None
+    if args.traces:
+        path = args.out / TRACES if args.traces == BESIDE else args.traces
+        first = f"{task.network.connections[-1].name}:{HEBBIAN}"
+        asked = Asked(path, args.record or [first], args.watched, announce)
     total = sum(len(task.order(epoch)) for epoch in range(task.epochs))
     with bar(f"learning {study.dataset} on {learning.on}", total) as advance:
         word = "lessons"
@@ -155,18 +169,17 @@ def run(args: Namespace) -> Json:
             args.out,
             force=args.force,
             resume=args.resume,
-            watch=lambda more: advance(more, word),
-            told=told,
+            audience=Audience(lambda more: advance(more, word), told, warn),
+            asked=asked,
         )
-    if args.traces:
-        words = args.record or ["hidden->output:hebbian"]
-        watch_synapses(
-            study, learning, args.traces, words=words, lessons_=args.watched, force=args.force
-        )
-        outcome["traces"] = str(args.traces)
-    for warning in outcome["warnings"]:
-        sys.stderr.write(f"neuro-eqprop learn: warning: {warning}\n")
+    if asked:
+        outcome["traces"] = str(asked.path)
     return outcome
+
+
+def warn(warning: str) -> None:
+    """Say what is doubtful."""
+    sys.stderr.write(f"neuro-eqprop learn: warning: {warning}\n")
 
 
 def show(outcome: Json, console: Console) -> None:

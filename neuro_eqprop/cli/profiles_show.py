@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich.console import Console
 from rich.markup import escape
 
-from neuro_eqprop.cli.base import Json, facts
-from neuro_eqprop.cli.energy_show import describe
-from neuro_eqprop.cli.units import si
+from neuro_eqprop.cli.base import Json, facts, plain_table
+from neuro_eqprop.cli.energy_show import describe, described
+from neuro_eqprop.cli.units import si, span
 
 
 def show(outcome: Json, console: Console) -> None:
@@ -19,9 +21,9 @@ def show(outcome: Json, console: Console) -> None:
 
 def listing(outcome: Json, console: Console) -> None:
     """A profile a row."""
-    from rich.table import Table
-
-    table = Table("profile", "what", "device", "known", "unknown", pad_edge=False)
+    table = plain_table(console)
+    for name in ("profile", "what", "device", "known", "unknown"):
+        table.add_column(name)
     for each in outcome["profiles"]:
         counts = str(each["known"]), str(each["unknown"])
         table.add_row(escape(each["profile"]), escape(each["title"]), each["device"], *counts)
@@ -45,75 +47,73 @@ def head(outcome: Json, console: Console) -> None:
 
 def single(outcome: Json, console: Console) -> None:
     """The numbers of a profile, without their sources."""
-    from rich.table import Table
-
     head(outcome, console)
-    table = Table("quantity", "value", "low", "high", "basis", "evidence", pad_edge=False)
+    table = plain_table(console)
+    for name in ("quantity", "value [range]", "basis", "evidence"):
+        table.add_column(escape(name), no_wrap=True)
     for row in outcome["entries"]:
-        if "within" in row:
-            table.add_row(row["key"], f"inside {row['within']}", "", "", "", "")
-        elif row.get("unknown"):
-            table.add_row(row["key"], "unknown", "", "", "", "")
-        else:
-            numbers = (plain(row[name], row["unit"]) for name in ("value", "low", "high"))
-            table.add_row(row["key"], *numbers, row["basis"], row["evidence"])
+        table.add_row(row["key"], escape(describe(row)[0]), row.get("basis"), row.get("evidence"))
     console.print(table)
     for point in outcome["curve"]:
         cost = si(point["joules_per_mac"], "J")
         console.print(f"batch {point['batch']}: {cost} a MAC, {point['boundary']}")
 
 
-def plain(value: float, unit: str) -> str:
-    """A number of a profile."""
-    if unit in ("count", "bit", "step", "flag"):
-        return f"{value:g}" + ("" if unit in ("count", "flag") else f" {unit}")
-    return si(value, unit)
-
-
 def explained(outcome: Json, console: Console) -> None:
     """Every number with its source."""
     head(outcome, console)
     console.print("")
-    for row in outcome["entries"]:
-        console.print(escape(describe(row)))
+    described(outcome["entries"], console)
     for point in outcome["curve"]:
         cost = si(point["joules_per_mac"], "J")
         console.print(escape(f"  batch {point['batch']}: {cost} a MAC; {point['where']}"))
     if outcome["learning"]:
-        console.print("\nwhat learning is charged for")
-    for row in outcome["learning"]:
-        console.print(escape(f"{describe(row)}: {row['meaning']}"))
-    console.print("\nsources")
+        console.print("\n[bold]what learning is charged for[/bold]")
+        described(outcome["learning"], console)
+    console.print("\n[bold]sources[/bold]")
     for name, source in outcome["sources"].items():
         doi = f", doi {source['doi']}" if source["doi"] else ""
         caveat = f" ({source['caveat']})" if source["caveat"] else ""
         console.print(escape(f"  {name}: {source['ref']}{doi}{caveat}"))
 
 
+ROLES = {
+    "prediction": "predictions: the constants come from elsewhere, so agreement validates them",
+    "consistency": "consistency: constants of the same source, so it shows that the formula holds",
+}
+
+
 def validated(outcome: Json, console: Console) -> None:
     """Predictions beside measurements; what counts and what does not."""
-    from rich.table import Table
-
-    table = Table("case", "role", "measured", "predicted", "range", "error", "in", pad_edge=False)
-    for each in outcome["cases"]:
-        unit = each["unit"]
-        span = f"{si(each['low'], unit)}..{si(each['high'], unit)}"
-        asked = "" if each["holds"] is None else " ok" if each["holds"] else " NO"
-        table.add_row(
-            escape(each["id"]),
-            each["role"],
-            si(each["measured"], unit),
-            si(each["predicted"], unit),
-            span,
-            f"{100 * each['error']:+.1f} %{asked}",
-            "yes" if each["within"] else "no",
-        )
-    console.print(table)
+    for role, words in ROLES.items():
+        cases = [each for each in outcome["cases"] if each["role"] == role]
+        if cases:
+            console.print(f"[bold]{words}[/bold]")
+            checked(cases, console)
+            console.print("")
     worst = outcome["worst_prediction"]
     far = "" if worst is None else f", the worst {100 * worst:.0f} % off"
     console.print(
         f"{outcome['predictions']} predictions count as validation: "
         f"{outcome['predictions_within']} lie in the predicted range{far}. The other "
-        f"{outcome['consistency']} cases share their source with the constants and show only that "
-        "the formula holds. `ok`: what is asked of the case holds."
+        f"{outcome['consistency']} cases do not count. `ok`: what is asked of the case holds."
     )
+
+
+def checked(cases: Iterable[Json], console: Console) -> None:
+    """A case a row."""
+    found = plain_table(console)
+    for name in ("case", "measured", "predicted", "95 % of draws", "error", "", "in it"):
+        found.add_column(name, no_wrap=True, justify="right" if name == "error" else "left")
+    for each in cases:
+        asked = {None: "", True: "[green]ok[/green]", False: "[bold red]NO[/bold red]"}
+        found.add_row(
+            escape(each["id"]),
+            si(each["measured"], each["unit"]),
+            si(each["predicted"], each["unit"]),
+            span(each["low"], each["high"], each["unit"]),
+            f"{100 * each['error']:+.1f} %",
+            asked[each["holds"]],
+            "yes" if each["within"] else "no",
+        )
+    console.print(found)

@@ -1,14 +1,18 @@
-"""Progress bars on standard error, when that is a terminal."""
+"""What is told on standard error: the size of a trace to come; bars, when that is a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-Advance = Callable[[int, str], None]
+if TYPE_CHECKING:
+    from neuro_eqprop.traces import Plan
+
+Advance = Callable[[float, str], None]
 """Told how much more is done, and a word on how it goes."""
 
 
@@ -27,7 +31,14 @@ def bar(what: str, total: int) -> Iterator[Advance]:
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=total, word="")
 
-        def advance(more: int, word: str) -> None:
+        def advance(more: float, word: str) -> None:
             progress.update(task, advance=more, word=word)
 
         yield advance
+
+
+def announce(plan: Plan) -> None:
+    """Say how large a trace can become, before it is begun."""
+    console, size = Console(stderr=True, highlight=False), plan.most_bytes / 1e6
+    told = f"recording {len(plan.index)} samples of {plan.steps} steps"
+    console.print(f"{told}: at most {size:.1f} MB", soft_wrap=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -17,12 +16,6 @@ from neuro_eqprop.cli.evaluate import (
     open_source,
     source_options,
 )
-
-if TYPE_CHECKING:
-    from neuro_eqprop.traces import Plan
-
-LARGE = 2**20
-"""Bytes of a trace that are worth a word."""
 
 
 def options(parser: ArgumentParser) -> None:
@@ -46,11 +39,11 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Simulate and write the trace."""
-    from neuro_eqprop.cli.progress import bar
+    from neuro_eqprop.cli.progress import announce, bar
     from neuro_eqprop.study.folder import TRACES
     from neuro_eqprop.study.simulation import Simulation, simulate
 
-    opened, code = open_source(args.run, args.dataset, args.code)
+    opened, code, bits = open_source(args.run, args.dataset, args.code, args.bits)
     beside = args.run / TRACES if args.run.is_dir() else args.run.with_suffix(".h5")
     simulation = Simulation(
         on=args.on,
@@ -60,7 +53,7 @@ def run(args: Namespace) -> Json:
         phases=args.phases,
         record=tuple(args.record),
         entry=entry_named(args.input),
-        bits=args.bits,
+        bits=args.bits if args.on == "rate" else bits,
     )
     with bar(f"on {args.on}", args.samples) as advance:
         return simulate(
@@ -73,14 +66,6 @@ def run(args: Namespace) -> Json:
         )
 
 
-def announce(plan: Plan) -> None:
-    """Say how large the trace can become, before it is begun; a script hears only of large ones."""
-    console = Console(stderr=True, highlight=False)
-    if console.is_terminal or plan.most_bytes >= LARGE:
-        told = f"recording {len(plan.index)} samples of {plan.steps} steps"
-        console.print(f"{told}: at most {plan.most_bytes / 1e6:.1f} MB")
-
-
 def show(outcome: Json, console: Console) -> None:
     """The outcome in words."""
     rows = {
@@ -91,6 +76,8 @@ def show(outcome: Json, console: Console) -> None:
         "traces": f"{outcome['traces']} ({outcome['bytes'] / 1e6:.2f} MB)",
         "time": f"{outcome['seconds']:.1f} s",
     }
+    for warning in outcome["warnings"]:
+        rows["warning"] = warning
     facts(rows, console)
 
 

@@ -15,6 +15,7 @@ from rich.markup import escape
 from neuro_eqprop.cli.base import Command, Json, positive_float
 
 if TYPE_CHECKING:
+    from neuro_eqprop.files.tracefile import Progress
     from neuro_eqprop.traces import Trace
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -27,7 +28,7 @@ def options(parser: ArgumentParser) -> None:
     told = "look into it, follow it while it is written, or hand it on"
     parser.add_argument("action", choices=["show", "watch", "export"], help=told)
     parser.add_argument("file", type=Path, metavar="FILE.h5")
-    told = "watch: give up when nothing was added for so long (60)"
+    told = "watch: give up when there is no file, or nothing was added, for so long (60)"
     parser.add_argument("--patience", type=positive_float, default=60.0, metavar="S", help=told)
     parser.add_argument("--npz", type=Path, metavar="OUT.npz", help="export as NumPy arrays")
     parser.add_argument(
@@ -86,18 +87,21 @@ def watch(path: Path, *, patience: float) -> Json:
 
     from neuro_eqprop.files.tracefile import look
 
-    began = grown = time.monotonic()
+    began = time.monotonic()
     first = held = -1
     with Live(console=Console(stderr=True), refresh_per_second=4) as live:
+        while not path.exists() and time.monotonic() - began < patience:
+            live.update(escape(f"waiting for {path} to be made"))
+            time.sleep(0.1)
+        began = grown = time.monotonic()
         while True:
-            trace, taken, announced = look(path, last=8)
-            now = time.monotonic()
-            first = taken if first < 0 else first
-            grown, held = (now, taken) if taken > held else (grown, held)
-            pace = (taken - first) / (now - began) if now > began else 0.0
-            left = (announced - taken) / pace if pace and taken < announced else None
-            live.update(escape("\n".join(picture(path, trace, (taken, announced), left))))
-            if trace.complete:
+            seen, now = look(path, last=8), time.monotonic()
+            far = seen.taken + epochs_of(seen.trace)
+            first = seen.taken if first < 0 else first
+            grown, held = (now, far) if far > held else (grown, held)
+            pace = (seen.taken - first) / (now - began) if now > began else 0.0
+            live.update(escape("\n".join(picture(path, seen, pace, now - grown))))
+            if seen.trace.complete:
                 return outline(path)
             if now - grown > patience:
                 raise RuntimeError(
@@ -106,11 +110,31 @@ def watch(path: Path, *, patience: float) -> Json:
             time.sleep(0.25)
 
 
-def picture(path: Path, trace: Trace, done: tuple[int, int], left: float | None) -> list[str]:
-    """The lines that `watch` draws: how far, how well, and the rates of the last samples."""
-    time_left = "" if left is None else f", {left:.0f} s left"
-    lines = [f"{path}: {done[0]} of {done[1]} samples{time_left}"]
-    if trace.epochs and len(trace.epochs["epoch"]):
+def epochs_of(trace: Trace) -> int:
+    """The epochs that are done; none if it is not of a training."""
+    return len(trace.epochs.get("epoch", ()))
+
+
+def time_left(seen: Progress, pace: float, waited: float) -> float | None:
+    """Seconds: of a training by its epochs, which tell how long they took; else by samples."""
+    done = epochs_of(seen.trace)
+    if seen.epochs:
+        each = float(np.mean(seen.trace.epochs["seconds"][-5:])) if done else None
+        return None if each is None else max(0.0, (seen.epochs - done) * each - waited)
+    return (seen.announced - seen.taken) / pace if pace and seen.taken < seen.announced else None
+
+
+def picture(path: Path, seen: Progress, pace: float, waited: float) -> list[str]:
+    """The lines that `watch` draws: how far, how well, and the rates of the last samples.
+
+    Samples come at a `pace` for each second; the last one has been `waited` for since.
+    """
+    trace, left = seen.trace, time_left(seen, pace, waited)
+    told = f"{seen.taken} of {seen.announced} samples"
+    if seen.epochs:
+        told += f", {epochs_of(trace)} of {seen.epochs} epochs"
+    lines = [f"{path}: {told}" + ("" if left is None else f", {left:.0f} s left")]
+    if epochs_of(trace):
         last = {name: values[-1] for name, values in trace.epochs.items()}
         accuracy = trace.epochs.get("test_accuracy", np.zeros(0)).tolist()
         lines.append(
@@ -119,7 +143,14 @@ def picture(path: Path, trace: Trace, done: tuple[int, int], left: float | None)
         )
     for each in summary(trace)["populations"]:
         rates = ", ".join(f"{n} {0.0 if r is None else r:.4f}" for n, r in each["rate"].items())
-        lines.append(f"{each['population']:>12} {sparkline(each['course'])} {rates}")
+        sent = "" if each["events"] is None else f"; {each['events']} spikes"
+        lines.append(f"{each['population']:>12} {sparkline(each['course'])} {rates}{sent}")
+    for name, story in trace.hebbian.items():
+        weight = story.weight[:, 0].tolist() if len(story.weight) else []
+        if weight:
+            target, source = story.synapses[0]
+            course = sparkline([float(part.mean()) for part in parts(np.array(weight))])
+            lines.append(f"{'weight':>12} {course} {weight[-1]:+.4f}, {name}[{target},{source}]")
     return lines
 
 

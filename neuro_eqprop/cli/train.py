@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from neuro_eqprop.cli.base import (
+    FAILURE,
     Command,
     Json,
     WrongWordsError,
@@ -95,7 +96,7 @@ def run(args: Namespace) -> Json:
     """Train and write the run."""
     import torch
 
-    from neuro_eqprop.cli.progress import bar
+    from neuro_eqprop.cli.progress import announce, bar
     from neuro_eqprop.study import settings
     from neuro_eqprop.study.folder import STUDY, TRACES
     from neuro_eqprop.study.training import run_training
@@ -108,14 +109,27 @@ def run(args: Namespace) -> Json:
     except ValueError as error:
         raise WrongWordsError(str(error)) from error
     with bar(f"training {study.model} on {study.dataset}", study.epochs) as advance:
+        judged: list[str] = []
 
         def watch(line: Json) -> None:
-            advance(1, f"epochs, test {percent(line['test_accuracy'])}")
+            judged[:] = [f"test {percent(line['test_accuracy'])}"]
+            advance(0.0, f"epochs, {judged[0]}")
+
+        def tick(part: float, right: float) -> None:
+            advance(part, f"epochs, {judged[0] if judged else f'train {percent(right)}'}")
 
         traces = args.out / TRACES if args.traces == BESIDE else args.traces
-        return run_training(
-            study, args.out, force=args.force, resume=args.resume, watch=watch, traces=traces
+        told = run_training(
+            study,
+            args.out,
+            force=args.force,
+            resume=args.resume,
+            watch=watch,
+            traces=traces,
+            tell=announce,
+            tick=tick,
         )
+    return told | ({FAILURE: told["diverged"]} if told["diverged"] else {})
 
 
 def show(outcome: Json, console: Console) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from neuro_eqprop.cli.base import Command, Json, facts
+from neuro_eqprop.cli.base import Command, Json, facts, positive_int
 from neuro_eqprop.cli.evaluate import code_named
 
 
@@ -15,7 +15,8 @@ def options(parser: ArgumentParser) -> None:
     """Which run, and where to."""
     parser.add_argument("run", type=Path, metavar="RUN")
     parser.add_argument("--out", type=Path, required=True, metavar="NET.nir")
-    parser.add_argument("--code", default="rate", help="rate (binary spikes) or graded")
+    parser.add_argument("--code", default="rate", help="rate, graded or paired")
+    parser.add_argument("--bits", type=positive_int, help="of integer weights, in fixed point")
     parser.add_argument("--nudged", action="store_true", help="with the synapses of the nudge")
     parser.add_argument("--force", action="store_true", help="replace the file")
 
@@ -26,7 +27,14 @@ def run(args: Namespace) -> Json:
     from neuro_eqprop.study.translation import translate
 
     code = code_named(args.code)
-    return translate(open_run(args.run), args.out, code=code, nudged=args.nudged, force=args.force)
+    return translate(
+        open_run(args.run),
+        args.out,
+        code=code,
+        nudged=args.nudged,
+        force=args.force,
+        bits=args.bits,
+    )
 
 
 def show(outcome: Json, console: Console) -> None:
@@ -36,7 +44,7 @@ def show(outcome: Json, console: Console) -> None:
     ways = [f"input->{f['target']} {f['synapses']}" for f in outcome["feeds"]] + ways
     rows = {
         "wrote": f"{outcome['path']} ({outcome['bytes'] / 1e6:.2f} MB)",
-        "code": outcome["code"],
+        "code": outcome["code"] + (f", {outcome['bits']}-bit weights" if outcome["bits"] else ""),
         "units": ", ".join(sizes),
         "synapses": ", ".join(ways),
         "in metadata alone": "; ".join(outcome["beyond_nir"]),

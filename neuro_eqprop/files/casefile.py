@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.files.profilecheck import (
+from neuro_eqprop.files.fields import (
     Table,
     complain,
     known_words,

@@ -133,13 +133,17 @@ def check_memory(
 ) -> None:
     """Refuse memory of training that is neither a number nor of a shape that goes with a parameter.
 
-    That is the parameter's own, or a sample of what a connection takes.
+    That is the parameter's own, one row or column of it, or a sample of what a connection takes.
     """
     taken = {c.name: (1, *network[c.source].shape) for c in network.connections}
     for entry, value in memory.items():
         name = entry.rsplit("/", 1)[0]
-        fitting = {(), (1,), params[name].shape, taken.get(name)} if name in params else set()
-        if value.shape not in fitting:
+        fitting = {(), (1,), taken.get(name)} if name in params else set()
+        own = name in params and len(value.shape) == params[name].ndim
+        along = own and all(
+            n in (1, size) for n, size in zip(value.shape, params[name].shape, strict=True)
+        )
+        if not along and value.shape not in fitting:
             raise ValueError(f"memory {entry!r} of shape {value.shape} fits no parameter")
         if not np.isfinite(value).all():
             raise ValueError(f"memory {entry!r} holds values that are not finite")

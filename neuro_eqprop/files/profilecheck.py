@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from enum import Enum
-from math import isfinite
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
 from neuro_eqprop.arrays import closest_first
+from neuro_eqprop.files.fields import (
+    Table,
+    complain,
+    known_words,
+    listed,
+    number,
+    part,
+    text,
+    word,
+)
 from neuro_eqprop.profiles import (
     Basis,
     BatchPoint,
@@ -25,8 +33,6 @@ from neuro_eqprop.profiles import (
 )
 from neuro_eqprop.profiles.keys import DIMENSIONS, KEYS, REQUIRED
 
-Table: TypeAlias = Mapping[str, Any]
-
 SCHEMA = "neuro_eqprop.profile/1"
 SECTIONS = ("energy", "power", "time", "capacity", "support")
 TOP = {
@@ -38,60 +44,6 @@ FIELDS = {
     *("note", "choices", "at", "tolerance", "unknown", "within", "operating_point"),
 }
 KINDS = {"energy": "marginal", "power": "power", "time": "time"}
-
-Word = TypeVar("Word", bound=Enum)
-
-
-class ProfileError(ValueError):
-    """A profile says something that cannot be; the message names file, key and reason."""
-
-
-def complain(file: str, key: str, reason: str) -> NoReturn:
-    """Raise the error of a key."""
-    raise ProfileError(f"{file}: {key}: {reason}")
-
-
-def word(kind: type[Word], table: Table, field: str, *, file: str, key: str) -> Word:
-    """A field that takes one of the words of an enumeration."""
-    known = [each.value for each in kind]
-    found = table.get(field)
-    if found is None:
-        complain(file, key, f"{field} is missing; it is one of {', '.join(known)}")
-    if found not in known:
-        closest = closest_first(str(found), known)
-        complain(file, key, f"{field} {found!r} is not known; known: {', '.join(closest)}")
-    return kind(found)
-
-
-def number(table: Table, field: str, *, file: str, key: str) -> float:
-    """A field that takes a number that is not negative."""
-    found = table.get(field)
-    if found is None:
-        complain(
-            file, key, f"{field} is missing; what is not known is written {{ unknown = true }}"
-        )
-    if isinstance(found, bool) or not isinstance(found, int | float) or not isfinite(found):
-        complain(file, key, f"{field} {found!r} is not a finite number")
-    if found < 0:
-        complain(file, key, f"{field} {found} is negative")
-    return float(found)
-
-
-def text(table: Table, field: str, *, file: str, key: str) -> str:
-    """A field that takes words, which must be there."""
-    found = table.get(field)
-    if not isinstance(found, str) or not found.strip():
-        complain(file, key, f"{field} is missing; it takes a text")
-    return found
-
-
-def known_words(given: Iterable[str], allowed: Iterable[str], *, file: str, key: str) -> None:
-    """Refuse a word that is none of the allowed, naming the closest."""
-    allowed = list(allowed)
-    for each in given:
-        if each not in allowed:
-            closest = closest_first(each, allowed)[0]
-            complain(file, key or each, f"{each!r} is not known here; did you mean {closest!r}?")
 
 
 def factor(table: Table, dimension: str, *, file: str, key: str) -> float:
@@ -135,8 +87,8 @@ def quantity(table: Table, key: str, *, file: str, sources: Iterable[str]) -> Qu
     dimension = KEYS[key].dimension
     source = text(table, "src", file=file, key=key)
     if source not in set(sources):
-        listed = ", ".join(closest_first(source, sources)) or "none"
-        complain(file, key, f"src {source!r} is none of the sources: {listed}")
+        known = ", ".join(closest_first(source, sources)) or "none"
+        complain(file, key, f"src {source!r} is none of the sources: {known}")
     basis = word(Basis, table, "basis", file=file, key=key)
     evidence = word(Evidence, table, "evidence", file=file, key=key)
     where = text(table, "where", file=file, key=key)
@@ -207,7 +159,7 @@ def sections(tables: Table, *, file: str, sources: Iterable[str]) -> dict[str, E
     """All quantities, by key."""
     entries: dict[str, Entry] = {}
     for section in SECTIONS:
-        for name, table in tables.get(section, {}).items():
+        for name, table in part(tables, section, file=file).items():
             key = f"{section}.{name}"
             known_words([key], KEYS, file=file, key=key)
             entries[key] = entry(table, key, file=file, sources=sources)
@@ -220,8 +172,9 @@ def sections(tables: Table, *, file: str, sources: Iterable[str]) -> dict[str, E
 def read_sources(tables: Table, *, file: str) -> dict[str, Source]:
     """The sources, by name."""
     found = {}
-    for name, table in tables.get("sources", {}).items():
+    for name in part(tables, "sources", file=file):
         key = f"sources.{name}"
+        table = part(tables["sources"], name, file=file, key=key)
         known_words(table, ("ref", "doi", "caveat"), file=file, key=key)
         ref = text(table, "ref", file=file, key=key)
         found[name] = Source(name, ref, str(table.get("doi", "")), str(table.get("caveat", "")))
@@ -231,7 +184,7 @@ def read_sources(tables: Table, *, file: str) -> dict[str, Source]:
 def read_batches(tables: Table, *, file: str, sources: Iterable[str]) -> tuple[BatchPoint, ...]:
     """The measured batch sizes of a dense device."""
     points = []
-    for place, table in enumerate(tables.get("batch", [])):
+    for place, table in enumerate(listed(tables, "batch", dict, file=file)):
         key = f"batch[{place}]"
         known_words(table, ("batch", "mac", "inferences_per_second"), file=file, key=key)
         batch = number(table, "batch", file=file, key=key)
@@ -251,11 +204,12 @@ def to_profile(tables: Table, *, file: str, overridden: tuple[str, ...] = ()) ->
     device = word(Device, tables, "device", file=file, key="device")
     sources = read_sources(tables, file=file)
     entries = sections(tables, file=file, sources=sources)
+    operating_point = part(tables, "operating_point", file=file)
     if device is Device.SPIKING:
         for key in REQUIRED:
             if key not in entries:
                 complain(file, key, "it is missing; write { unknown = true, note = ... } if it is")
-        if not tables.get("operating_point"):
+        if not operating_point:
             complain(file, "operating_point", "it is missing; say at which voltage or clock")
     return Profile(
         name=text(tables, "name", file=file, key="name"),
@@ -263,11 +217,11 @@ def to_profile(tables: Table, *, file: str, overridden: tuple[str, ...] = ()) ->
         device=device,
         timing=word(Timing, tables, "timing", file=file, key="timing"),
         sources=sources,
-        operating_point={k: str(v) for k, v in tables.get("operating_point", {}).items()},
+        operating_point={k: str(v) for k, v in operating_point.items()},
         entries=entries,
         file=file,
-        notes=tuple(str(note) for note in tables.get("notes", [])),
-        unchecked=tuple(str(each) for each in tables.get("unchecked", [])),
+        notes=tuple(listed(tables, "notes", str, file=file)),
+        unchecked=tuple(listed(tables, "unchecked", str, file=file)),
         scenario=str(tables.get("scenario", "")),
         batches=read_batches(tables, file=file, sources=sources),
         overridden=overridden,

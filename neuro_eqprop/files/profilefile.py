@@ -10,14 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.arrays import UnknownNameError, closest_first
-from neuro_eqprop.files.profilecheck import (
-    SECTIONS,
-    ProfileError,
-    complain,
-    known_words,
-    number,
-    to_profile,
-)
+from neuro_eqprop.files.fields import ProfileError, complain, known_words, number, part
+from neuro_eqprop.files.profilecheck import SECTIONS, to_profile
 from neuro_eqprop.files.shipped import shipped
 from neuro_eqprop.profiles import (
     Basis,
@@ -73,20 +67,29 @@ def find(name: str) -> Path:
     return folder() / f"{name}.toml"
 
 
+def known(name: str, *, file: str) -> Path:
+    """The file of the profile that another file extends."""
+    try:
+        return find(name)
+    except UnknownNameError as error:
+        complain(file, "extends", str(error))
+
+
 def load(name: str, overrides: Iterable[str] = ()) -> Profile:
     """A profile by name or file, with the user's changes ("loihi1.energy.synop=30pJ")."""
     path = find(name)
     tables, changed = resolve(path, seen=())
     given = [split(each) for each in overrides]
-    scale = dict(tables.pop("scale", {}))
+    scale = part({"scale": tables.pop("scale", {})}, "scale", file=path.name)
     for key, value, _ in given:
-        if key.startswith("scale.") and key[6:] in scale:
-            scale[key[6:]] = number({"f": plain(value)}, "f", file=path.name, key=key)
+        for each in scale:
+            if key in ("scale", f"scale.{each}"):
+                scale[each] = number({"f": plain(value)}, "f", file=path.name, key=key)
     profile = scaled(to_profile(tables, file=path.name, overridden=changed), scale)
     for key, value, words in given:
-        if not key.startswith("scale."):
+        if key.partition(".")[0] != "scale":
             profile = override(profile, key, value, words)
-        elif key[6:] not in scale:
+        elif not scale or key not in ("scale", *(f"scale.{name}" for name in scale)):
             complain(path.name, key, f"there is no such factor; there are {sorted(scale)}")
     return profile
 
@@ -117,7 +120,7 @@ def resolve(path: Path, *, seen: tuple[Path, ...]) -> tuple[dict[str, Any], tupl
         return own, ()
     base = str(own.pop("extends"))
     beside = path.parent / f"{base}.toml"
-    below = beside if beside.is_file() and base not in names() else find(base)
+    below = beside if beside.is_file() and base not in names() else known(base, file=path.name)
     tables, changed = resolve(below, seen=(*seen, path.resolve()))
     merged, more = lay(own, tables, file=path.name)
     ours = path.resolve().parent == folder()
@@ -133,12 +136,12 @@ def lay(
     for name, value in own.items():
         if name in SECTIONS:
             section = tables.setdefault(name, {})
-            for key, table in value.items():
+            for key, table in part(own, name, file=file).items():
                 before = section.get(key, {})
                 section[key] = merge(table, before, file=file, key=f"{name}.{key}")
                 changed.append(f"{name}.{key}: {say(before)} -> {say(section[key])} ({file})")
         elif isinstance(value, dict):
-            tables[name] = {**tables.get(name, {}), **value}
+            tables[name] = {**part(tables, name, file=file), **value}
         else:
             tables[name] = value
     tables.setdefault("sources", {})[GIVEN] = {"ref": f"given in {file}"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -19,7 +19,7 @@ from neuro_eqprop.files.tracelayout import Node, TraceError, check_names, lay_ou
 from neuro_eqprop.files.tracereading import Source, opened
 from neuro_eqprop.files.tracetail import Tail
 from neuro_eqprop.synapses import COLUMNS, Story
-from neuro_eqprop.traces import Counts, Plan, Record, Recording, Trace, train
+from neuro_eqprop.traces import Counts, Kind, Plan, Record, Recording, Trace, train
 
 __all__ = ["TraceError", "Writer", "look", "read", "write"]
 
@@ -30,12 +30,27 @@ def read(path: Path) -> Trace:
         return Source(path, file).trace()
 
 
-def look(path: Path, *, last: int) -> tuple[Trace, int, int]:
-    """The last samples of a trace that may still grow, how many are whole, how many will be."""
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a trace that may still grow has come."""
+
+    trace: Trace
+    """Its last samples."""
+    taken: int
+    """How many samples are whole."""
+    announced: int
+    """How many will be."""
+    epochs: int
+    """Epochs that its run announced; none if it does not train."""
+
+
+def look(path: Path, *, last: int) -> Progress:
+    """The last samples of a trace that may still grow, and how far it has come."""
     with opened(path) as file:
         source = Source(path, file)
         trace = source.trace(last)
-        return trace, source.samples(trace.steps), source.announced
+        taken = source.samples(trace.steps)
+        return Progress(trace, taken, source.announced, source.announced_epochs)
 
 
 def write(path: Path, trace: Trace, *, overwrite: bool) -> None:
@@ -58,6 +73,7 @@ def write(path: Path, trace: Trace, *, overwrite: bool) -> None:
         {name: weights.before for name, weights in trace.weights.items()},
         bool(after),
         dict.fromkeys(trace.epochs, "1"),
+        len(next(iter(trace.epochs.values()), ())),
     )
     with Writer(path, plan, overwrite=overwrite) as writer:
         for k in range(len(trace.index)):
@@ -118,6 +134,8 @@ class Writer:
             )
         for name in self.plan.record.spikes:
             events = train(self._shaped(recording.spikes[name], name), first)
+            if self.plan.kinds[name] is Kind.SPIKES and (events.value != 1.0).any():
+                raise TraceError(f"{self.path}: a binary spike of {name!r} brought another value")
             self._events[name] += len(events.step)
             for column in ("step", "unit", "value"):
                 rows[f"spikes/{name}/{column}"] = getattr(events, column)

@@ -9,7 +9,7 @@
     /weights/C        before, after                            of connection C; after if it learns
     /hebbian/C        target, source                           of each synapse that is watched
                       pre, post, product, tag, weight          (steps over all samples, synapses)
-    /epochs           of a training, its numbers after each epoch, by name
+    /epochs           of a training, its numbers after each epoch, by name; attribute: announced
     /counts/PHASE     a row for each population, a column for each field of `Counts`
 
 Every data set has an attribute `unit`.
@@ -37,7 +37,7 @@ Bytes: TypeAlias = npt.NDArray[np.bytes_]
 FORMAT = "neuro_eqprop trace"
 SCHEMA = 1
 COLUMNS = tuple(f.name for f in fields(Counts))
-EVENTS = 4096
+EVENTS = 2**14
 """Events in a chunk."""
 CHUNK = 2**17
 """Bytes of a signal in a chunk, about."""
@@ -79,14 +79,14 @@ def lay_out(file: Node, plan: Plan) -> None:
         where = file.require_group(f"signals/{name}")
         growing(where, variable, dtype="f8", unit="1", chunk=(rows, size))
     for name in sorted(plan.record.spikes):
-        group = file.create_group(f"spikes/{name}")
-        growing(group, "step", dtype="i8", unit="step", chunk=(EVENTS,))
-        growing(group, "unit", dtype="i4", unit="neuron", chunk=(EVENTS,))
-        growing(group, "value", dtype="f8", unit="1", chunk=(EVENTS,))
+        group, types = file.create_group(f"spikes/{name}"), plan.event_types(name)
+        for column, unit in (("step", "step"), ("unit", "neuron"), ("value", "1")):
+            growing(group, column, dtype=types[column], unit=unit, chunk=(EVENTS,))
         growing(group, "stop", dtype="i8", unit="event", chunk=(256,))
     lay_out_synapses(file, plan)
     for name, unit in sorted(plan.epochs.items()):
         growing(file.require_group("epochs"), name, dtype="f8", unit=unit, chunk=(64,))
+        file["epochs"].attrs["announced"] = plan.lasts
     counts = file.create_group("counts")
     for phase in plan.schedule:
         table = np.zeros((len(plan.kinds), len(COLUMNS)), dtype=np.int64)
@@ -149,4 +149,5 @@ def append(data: Node, rows: npt.NDArray[np.number[Any]]) -> None:
     if len(rows):
         held = data.shape[0]
         data.resize(held + len(rows), axis=0)
-        data[held:] = rows
+        # HDF5 would change the type itself, more slowly.
+        data[held:] = rows.astype(data.dtype, copy=False)

@@ -207,6 +207,11 @@ class Source:
         """How many samples the run set out to record."""
         return len(self.ints("samples/index"))
 
+    @property
+    def announced_epochs(self) -> int:
+        """How many epochs the run set out to take; none where it did not say."""
+        return int(self.file["epochs"].attrs.get("announced", 0)) if "epochs" in self.file else 0
+
     def trace(self, last: int | None = None) -> Trace:
         """Everything, or the last samples only, in memory."""
         schedule = self.schedule()

@@ -9,7 +9,8 @@ schedule and D s = sum over phases of c[phase] s:
 That is minus the gradient only if the shift travels by the transposed Jacobian, as it does by
 itself where all connections are symmetric. Where one is not, the adjoint nudge makes it so: with
 h = s - s0, a nudged phase adds (W^T - W) h, so that W carries only s0 forwards and W^T carries h
-backwards.
+backwards. A connection that is not linear carries A(s0) forwards, and its transposed slope at s0
+carries h backwards.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import replace
 from neuro_eqprop.learn.hebbian import gathered, shifts
 from neuro_eqprop.networks import Connection, Network, Role
 from neuro_eqprop.operators import Attention
+from neuro_eqprop.operators.tangent import Bent, Tangent
 from neuro_eqprop.ops.base import Ops, Values
 from neuro_eqprop.rate.field import Field, State, Wire, shaped
 from neuro_eqprop.schedules import Schedule, contrast
@@ -40,20 +42,26 @@ def adjoint(free: Field, s0: State) -> Field:
     fed = dict(free.fed)
     ways = {name: list(arriving) for name, arriving in free.ways.items()}
     for c in one_way(network):
-        if not c.operator.linear:
-            kind = type(c.operator).__name__.lower()
-            raise ValueError(
-                f"connection {c.name!r} is of kind {kind!r}, which has no transpose, so rule "
-                f"'asymmetric' cannot correct it; use rule 'vector-field', 'bptt' or 'implicit'"
-            )
         weight, gain = free.params[c.name], network.feedback(c)
         ways[c.target].remove(Wire(c.source, c, None, network[c.target].shape))
         fed[c.target] = c.operator.forward(ops, weight, s0[c.source], fed[c.target])
         shape = network[c.source].shape
-        ways[c.source].append(Wire(c.target, c, gain, shape))
-        back = c.operator.backward
+        turned = c if c.operator.linear else replace(c, operator=tangent(c, s0))
+        ways[c.source].append(Wire(c.target, turned, gain, shape))
+        back = turned.operator.backward
         fed[c.source] = back(ops, weight, s0[c.target], fed[c.source], gain=-gain, shape=shape)
     return replace(free, fed=fed, ways={name: tuple(w) for name, w in ways.items()})
+
+
+def tangent(connection: Connection, s0: State) -> Tangent:
+    """A connection that is not linear, as it is near the free equilibrium."""
+    operator = connection.operator
+    if not isinstance(operator, Bent):
+        raise ValueError(
+            f"connection {connection.name!r} has no transpose, so rule 'asymmetric' cannot correct "
+            f"it; use rule 'vector-field', 'bptt' or 'implicit'"
+        )
+    return Tangent(operator, s0[connection.source])
 
 
 def vector_field(
@@ -64,11 +72,27 @@ def vector_field(
     states: Mapping[str, State],
     schedule: Schedule,
     params: Mapping[str, Values],
+    scale: float = 1.0,
 ) -> dict[str, Values]:
-    """The change each parameter asks for, by name; add it (times a rate) to descend."""
-    part = {name: c for name, c in contrast(schedule).items() if c}
+    """The change each parameter asks for, by name, times `scale`; add it to descend."""
+    part = {name: scale * c for name, c in contrast(schedule).items() if c}
+    rest = states[schedule[0].name]
+    return along(ops, network, x, rest=rest, states=states, part=part, params=params)
+
+
+def along(
+    ops: Ops,
+    network: Network,
+    x: Values,
+    *,
+    rest: State,
+    states: Mapping[str, State],
+    part: Mapping[str, complex],
+    params: Mapping[str, Values],
+) -> dict[str, Values]:
+    """As `vector_field`, for phases that count by any `part`, from where the free one ended."""
     shift = shifts(network, states, part)
-    rest: State = {**states[schedule[0].name], network.input.name: shaped(network, x)}
+    rest = {**rest, network.input.name: shaped(network, x)}
     asked = {layer.name: gathered(ops, layer, shift[layer.name]) for layer in network.moving}
     for c in network.connections:
         operator, weight = c.operator, params[c.name]

@@ -31,18 +31,17 @@ def through_time(
         state, solver = free.rest(), settling(recipe, measured=False).free
         for _ in range(1 if once else recipe.free_steps):
             state = solver.step(free, state)
-        cost = loss(free, state, lesson.y)
+        cost = loss(free, state, lesson.y) / len(lesson.x)
         keys = list(leaves)
-        slopes = torch.autograd.grad(cost, [leaves[k] for k in keys], allow_unused=True)
-    found = {
-        k: torch.zeros_like(params[k]) if g is None else -g
-        for k, g in zip(keys, slopes, strict=True)
+        found = torch.autograd.grad(cost, [leaves[k] for k in keys], allow_unused=True)
+    whole = {
+        k: torch.zeros_like(params[k]) if g is None else g for k, g in zip(keys, found, strict=True)
     }
-    asked = symmetrise(network, found)
+    slopes = symmetrise(network, whole)
     rest = {name: s.detach() for name, s in state.items()}
-    check(network, {"free": rest}, asked)
+    check(network, {"free": rest}, slopes)
     with torch.no_grad():
-        return Taught(asked, right(free, rest, lesson))
+        return Taught(slopes, right(free, rest, lesson))
 
 
 def implicitly(
@@ -52,7 +51,7 @@ def implicitly(
     free = field(ops, network, params, lesson.x)
     way = settling(recipe, measured=lesson.measured)
     rest = solve(free, free.rest(), way.free, Stop(None, recipe.free_steps, lesson.measured))
-    slopes = implicit_gradient(
+    summed = implicit_gradient(
         ops,
         network,
         params,
@@ -61,6 +60,6 @@ def implicitly(
         state=rest.state,
         stop=Stop(None, ADJOINT_STEPS * recipe.free_steps),
     )
-    asked = {name: -g for name, g in slopes.items()}
-    check(network, {"free": rest.state}, asked)
-    return Taught(asked, right(free, rest.state, lesson), residual(rest, lesson))
+    slopes = {name: g / len(lesson.x) for name, g in summed.items()}
+    check(network, {"free": rest.state}, slopes)
+    return Taught(slopes, right(free, rest.state, lesson), residual(rest, lesson))

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from neuro_eqprop.activations import Curve
-from neuro_eqprop.learn.asymmetric import adjoint, vector_field
-from neuro_eqprop.learn.episode import SWEEPS, Settling, relax
+from neuro_eqprop.learn.asymmetric import adjoint, along, vector_field
+from neuro_eqprop.learn.episode import Settling, relax
 from neuro_eqprop.learn.hebbian import contrasted, hebbian
 from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Rule, Taught
 from neuro_eqprop.networks import Cost, Network
@@ -19,7 +19,9 @@ from neuro_eqprop.ops.torch_ops import TorchOps
 from neuro_eqprop.rate.field import Field, State
 from neuro_eqprop.rate.field import field as field_of
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.solve import Anderson, Equilibrium, GaussSeidel, Stop, solve
+from neuro_eqprop.solve import Anderson, Damped, Equilibrium, GaussSeidel, Inner, Stop, solve
+
+CURE = "use a smaller learning rate or beta, a spectral bound, or a bounded activation"
 
 
 class TrainingError(RuntimeError):
@@ -28,13 +30,13 @@ class TrainingError(RuntimeError):
 
 def settling(recipe: Recipe, *, measured: bool) -> Settling:
     """How the recipe lets networks settle."""
-    if recipe.damping == 1.0 and not recipe.anderson:
-        return SWEEPS if measured else replace(SWEEPS, measured=False)
-    ways = [GaussSeidel(backwards, recipe.damping) for backwards in (False, True)]
-    if recipe.anderson:
-        free, nudged = (Anderson(way, recipe.anderson) for way in ways)
-        return Settling(free, nudged, measured=measured)
-    return Settling(ways[0], ways[1], measured=measured)
+    ways: tuple[Inner, Inner]
+    if recipe.together:
+        ways = Damped(recipe.damping), Damped(recipe.damping)
+    else:
+        ways = GaussSeidel(False, recipe.damping), GaussSeidel(True, recipe.damping)
+    free, nudged = (Anderson(w, recipe.anderson) for w in ways) if recipe.anderson else ways
+    return Settling(free, nudged, recipe.tolerance, measured)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,12 @@ class Episode:
         """Where the free phase ended."""
         return self.phases[self.schedule[0].name]
 
+    @property
+    def steps(self) -> dict[str, float]:
+        """The mean steps of a sample in the free phase and in a nudged one."""
+        free, *nudged = [float(settled.steps.mean()) for settled in self.phases.values()]
+        return {"free": free, "nudged": sum(nudged) / len(nudged)}
+
 
 def go_through(
     ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
@@ -73,10 +81,21 @@ def by_phases(
     episode = go_through(ops, network, params, lesson, recipe)
     states, schedule = episode.states, episode.schedule
     ask = hebbian if recipe.rule is Rule.HEBBIAN else vector_field
-    asked = ask(ops, network, lesson.x, states=states, schedule=schedule, params=params)
-    check(network, states, asked)
-    rest = episode.rest
-    return Taught(asked, right(episode.free, rest.state, lesson), residual(rest, lesson))
+    mean = -1.0 / len(lesson.x)
+    slopes = ask(
+        ops, network, lesson.x, states=states, schedule=schedule, params=params, scale=mean
+    )
+    check(network, states, slopes)
+    return learnt(episode, slopes, lesson, recipe)
+
+
+def learnt(
+    episode: Episode, slopes: Mapping[str, Values], lesson: Lesson, recipe: Recipe
+) -> Taught:
+    """What came of an episode that gives these slopes."""
+    rest, steps = episode.rest, episode.steps if recipe.tolerance else None
+    found = right(episode.free, rest.state, lesson)
+    return Taught(slopes, found, residual(rest, lesson), steps)
 
 
 def residual(rest: Equilibrium, lesson: Lesson) -> float:
@@ -96,10 +115,10 @@ def right(free: Field, rest: State, lesson: Lesson) -> int:
     return int((answers == lesson.y.argmax(dim=1)).sum())
 
 
-def check(network: Network, states: Mapping[str, State], asked: Mapping[str, Values]) -> None:
+def check(network: Network, states: Mapping[str, State], slopes: Mapping[str, Values]) -> None:
     """Refuse changes that are not finite, with the name of the layer that left first."""
-    # The output's bias asks for the sum of its shifts: small, and not finite if any rate is not.
-    if bool(asked[network.output.name].isfinite().all()):
+    # The output's bias asks for the mean of its shifts: small, and not finite if any rate is not.
+    if bool(slopes[network.output.name].isfinite().all()):
         return
     left = (
         f"layer {layer.name!r} in the {phase} phase"
@@ -108,19 +127,12 @@ def check(network: Network, states: Mapping[str, State], asked: Mapping[str, Val
         if not bool(state[layer.name].isfinite().all())
     )
     raise TrainingError(
-        f"the rates left the finite numbers, first {next(left, 'in the update')}; use a smaller "
-        "learning rate or beta, a spectral bound, or a bounded activation"
+        f"the rates left the finite numbers, first {next(left, 'in the update')}; {CURE}"
     )
 
 
-def holomorphic(
-    ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
-) -> Taught:
-    """Nudges at beta exp(2 pi i k / N) around a circle, and the first Fourier mode of the products.
-
-    dtheta = real part of 1 / (N beta) sum over k of exp(-2 pi i k / N) p(s_k), with p the Hebbian
-    product: exact up to the N-th order in beta where all activations are smooth.
-    """
+def refuse_kinks(network: Network) -> None:
+    """Refuse activations on which holomorphic nudging is not defined."""
     for layer in network.moving:
         rate = layer.activation
         if rate.curve is Curve.CLIP and (rate.low, rate.high) != (-torch.inf, torch.inf):
@@ -129,31 +141,55 @@ def holomorphic(
                 f"holomorphic nudging needs smooth ones: use tanh and a linear output, or "
                 f"--nudging centered"
             )
+
+
+def refuse_circle(recipe: Recipe) -> None:
+    """Refuse holomorphic nudging, for rules that have no use for it."""
+    if recipe.nudging is Nudging.HOLOMORPHIC:
+        raise TrainingError(
+            f"rule {recipe.rule.value!r} nudges along the real line: use --nudging centered, or "
+            f"holomorphic nudging with rule 'hebbian', 'vector-field' or 'asymmetric'"
+        )
+
+
+def holomorphic(
+    ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
+) -> Taught:
+    """Nudges at beta exp(2 pi i k / N) around a circle, and the first Fourier mode of the products.
+
+    dtheta = real part of 1 / (N beta) sum over k of exp(-2 pi i k / N) p(s_k), with p the product
+    of the rule: exact up to the N-th order in beta where all activations are smooth.
+    """
+    refuse_kinks(network)
+    beta = recipe.beta if lesson.beta is None else lesson.beta
     free = field_of(ops, network, params, lesson.x)
     way = settling(recipe, measured=lesson.measured)
-    stop = Stop(way.tolerance, recipe.free_steps, way.measured)
-    rest = solve(free, free.rest(), way.free, stop)
+    rest = solve(free, free.rest(), way.free, Stop(way.tolerance, recipe.free_steps, way.measured))
     wide = replace(ops, dtype=torch.complex128 if ops.dtype == torch.float64 else torch.complex64)
     brought = {name: p.to(wide.dtype) for name, p in params.items()}
     x, y = lesson.x.to(wide.dtype), lesson.y.to(wide.dtype)
     around = field_of(wide, network, brought, x)
     start = {name: s.to(wide.dtype) for name, s in rest.state.items()}
-    states, part = {}, {}
+    around = adjoint(around, start) if recipe.rule is Rule.ASYMMETRIC else around
+    phases, part = {"free": rest}, {}
     for k in range(recipe.points):
         turn = exp(2j * pi * k / recipe.points)
-        at = around.nudged(y, recipe.beta * turn)
-        stop = Stop(None, recipe.nudged_steps, measured=False)
-        states[f"point{k}"] = solve(at, start, way.nudged, stop).state
-        part[f"point{k}"] = 1.0 / (recipe.points * recipe.beta * turn)
-    wound = contrasted(wide, network, x, states=states, part=part, params=brought)
-    asked = {name: change.real.contiguous() for name, change in wound.items()}
-    check(network, {"free": rest.state, **states}, asked)
-    return Taught(asked, right(free, rest.state, lesson), residual(rest, lesson))
+        stop = Stop(way.tolerance, recipe.nudged_steps, measured=False)
+        phases[f"point{k}"] = solve(around.nudged(y, beta * turn), start, way.nudged, stop)
+        part[f"point{k}"] = -1.0 / (len(x) * recipe.points * beta * turn)
+    states = {name: phases[name].state for name in part}
+    if recipe.rule is Rule.HEBBIAN:
+        wound = contrasted(wide, network, x, states=states, part=part, params=brought)
+    else:
+        wound = along(wide, network, x, rest=start, states=states, part=part, params=brought)
+    slopes = {name: change.real.contiguous() for name, change in wound.items()}
+    check(network, {"free": rest.state, **states}, slopes)
+    return learnt(Episode(free, recipe.schedule(), phases), slopes, lesson, recipe)
 
 
 def contrastive(
     ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
 ) -> Taught:
-    """The Hebbian rule, at phases on the real line or around a circle."""
+    """A rule of phases, at nudges on the real line or around a circle."""
     around = recipe.nudging is Nudging.HOLOMORPHIC
     return (holomorphic if around else by_phases)(ops, network, params, lesson, recipe)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from neuro_eqprop.learn.chain import is_chain, relax_chain
+from neuro_eqprop.learn.shallow import is_shallow, relax_shallow
 from neuro_eqprop.ops.base import Values
 from neuro_eqprop.rate.field import Field, State
 from neuro_eqprop.schedules import Schedule
@@ -49,6 +50,10 @@ def relax(
     swept = replace(settling, measured=True) == SWEEPS and turn is None
     usual = [bool(phase.beta) for phase in schedule] == [k > 0 for k in range(len(schedule))]
     if swept and usual and is_chain(free.network):
+        if is_shallow(free.network):
+            quick = relax_shallow(free, target, schedule, measured=settling.measured)
+            if quick is not None:
+                return quick
         return relax_chain(free, target, schedule, measured=settling.measured)
     settled: dict[str, Equilibrium] = {}
     start = free.rest()

@@ -29,12 +29,13 @@ def hebbian(
     states: Mapping[str, State],
     schedule: Schedule,
     params: Mapping[str, Values] | None = None,
+    scale: float = 1.0,
 ) -> dict[str, Values]:
-    """The change each parameter asks for, by name; add it (times a rate) to descend.
+    """The change each parameter asks for, by name, times `scale`; add it to descend.
 
     Only attention needs `params`: what its weights ask for depends on what they are.
     """
-    part = {name: c for name, c in contrast(schedule).items() if c}
+    part = {name: scale * c for name, c in contrast(schedule).items() if c}
     return contrasted(ops, network, x, states=states, part=part, params=params)
 
 

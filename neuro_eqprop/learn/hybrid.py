@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import torch
 
-from neuro_eqprop.learn.contrastive import check, go_through, residual, right
+from neuro_eqprop.learn.contrastive import check, go_through, learnt, refuse_circle
 from neuro_eqprop.learn.hebbian import hebbian, shifts
 from neuro_eqprop.learn.recipe import Lesson, Recipe, Taught
 from neuro_eqprop.networks import Network, Role
@@ -42,14 +42,21 @@ def hybrid(
     ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
 ) -> Taught:
     """The phases above, backprop below."""
+    refuse_circle(recipe)
     stem = stem_of(network)
     if not stem:
-        raise ValueError("rule 'hybrid' needs a stem without feedback: give --set stem=1")
+        raise ValueError(
+            "rule 'hybrid' needs hidden layers to which nothing comes back, below those that "
+            "settle: use model 'layered' with two hidden layers or more and --set stem=1"
+        )
     episode = go_through(ops, network, params, lesson, recipe)
     states, schedule = episode.states, episode.schedule
-    asked = hebbian(ops, network, lesson.x, states=states, schedule=schedule, params=params)
-    check(network, states, asked)
-    part = {name: c for name, c in contrast(schedule).items() if c}
+    mean = -1.0 / len(lesson.x)
+    slopes = hebbian(
+        ops, network, lesson.x, states=states, schedule=schedule, params=params, scale=mean
+    )
+    check(network, states, slopes)
+    part = {name: mean * c for name, c in contrast(schedule).items() if c}
     shift = shifts(network, states, part)
     own = [c.name for c in network.connections if c.target in stem] + stem
     above = [c for c in network.connections if c.source in stem and c.target not in stem]
@@ -65,7 +72,6 @@ def hybrid(
             for c in above
         ]
         total = torch.stack([t.sum() for t in told]).sum()
-        slopes = torch.autograd.grad(total, [leaves[n] for n in own])
-    asked |= dict(zip(own, slopes, strict=True))
-    rest = episode.rest
-    return Taught(asked, right(episode.free, rest.state, lesson), residual(rest, lesson))
+        found = torch.autograd.grad(total, [leaves[n] for n in own])
+    slopes |= dict(zip(own, found, strict=True))
+    return learnt(episode, slopes, lesson, recipe)

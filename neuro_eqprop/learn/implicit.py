@@ -8,6 +8,7 @@ as a symmetric matrix.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 
 import torch
 
@@ -79,6 +80,8 @@ def settle_adjoint(
         if stop.tolerance is not None:
             moved = max(float((n - o).abs().max()) for n, o in zip(new, a, strict=True))
             largest = max(1e-30, *(float(n.abs().max()) for n in new))
+            if not isfinite(moved):
+                break
             if moved <= stop.tolerance * largest:
                 return new
         a = new

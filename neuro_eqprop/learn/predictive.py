@@ -8,6 +8,8 @@ of those above, through the same weights:
     e_l = rho(d_l + sum of W^T e_above) - p_l
     dW = e_target p_source^T / beta,   db = e / beta
 
+(the mean of two such passes, one towards the target and one away, where nudging is centered).
+
 As beta goes to zero this is minus the gradient of the feed-forward network.
 """
 
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from neuro_eqprop.learn.contrastive import check, right
+from neuro_eqprop.learn.contrastive import check, refuse_circle, right
 from neuro_eqprop.learn.hebbian import gathered
 from neuro_eqprop.learn.recipe import Lesson, Recipe, Taught
 from neuro_eqprop.networks import Network, Role
@@ -28,25 +30,27 @@ def single_phase(
     ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
 ) -> Taught:
     """Predict, nudge, compare."""
+    refuse_circle(recipe)
     for c in network.connections:
-        if c.symmetric or c.loops:
+        if network.feeds_back(c) or c.loops:
             raise ValueError(
                 f"connection {c.name!r} acts back, and a single phase needs a network in which "
                 f"nothing does: use model 'predictive'"
             )
-    beta = recipe.beta if lesson.beta is None else lesson.beta
     free = field(ops, network, params, lesson.x)
     predicted = free.sweep(free.rest(), backwards=False)
-    errors = sent_back(free.nudged(lesson.y, beta), predicted)
-    asked = {
-        layer.name: gathered(ops, layer, errors[layer.name]) / beta for layer in network.moving
-    }
+    betas = [phase.beta for phase in recipe.schedule(lesson.beta)[1:]]
+    passes = [
+        (sent_back(free.nudged(lesson.y, b), predicted), -b * len(betas) * len(lesson.x))
+        for b in betas
+    ]
+    errors = {name: sum(e[name] / b for e, b in passes) for name in predicted}
+    slopes = {layer.name: gathered(ops, layer, errors[layer.name]) for layer in network.moving}
     known: State = {**predicted, network.input.name: shaped(network, lesson.x)}
     for c in network.connections:
-        slope = c.operator.slope(ops, params[c.name], errors[c.target], known[c.source])
-        asked[c.name] = slope / beta
-    check(network, {"predicted": predicted}, asked)
-    return Taught(asked, right(free, predicted, lesson))
+        slopes[c.name] = c.operator.slope(ops, params[c.name], errors[c.target], known[c.source])
+    check(network, {"predicted": predicted}, slopes)
+    return Taught(slopes, right(free, predicted, lesson))
 
 
 def sent_back(nudged: Field, predicted: State) -> State:

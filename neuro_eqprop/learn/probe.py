@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf, isfinite
 
 import torch
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.learn.contrastive import go_through, settling
 from neuro_eqprop.learn.implicit import AdjointError, implicit_gradient
-from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Rule
+from neuro_eqprop.learn.recipe import Lesson, Recipe, Rule
 from neuro_eqprop.learn.rules import TEACHERS
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.torch_ops import TorchOps
@@ -69,14 +70,15 @@ def drift_of(
     recipe: Recipe,
 ) -> float | None:
     """How far a free state goes on by itself against how far the nudge takes it."""
-    if recipe.rule not in WITH_PHASES or recipe.nudging is Nudging.HOLOMORPHIC:
+    if recipe.rule not in WITH_PHASES:
         return None
     episode = go_through(ops, network, params, lesson, recipe)
     rest, nudged = episode.rest.state, episode.phases[episode.schedule[-1].name].state
     way, stop = settling(recipe, measured=True).free, Stop(None, recipe.nudged_steps)
     further = solve(episode.free, rest, way, stop).state
     pulled = distance(nudged, rest)
-    return distance(further, rest) / pulled if pulled > 0.0 else None
+    ratio = distance(further, rest) / pulled if pulled > 0.0 else inf
+    return ratio if isfinite(ratio) else None
 
 
 def distance(a: State, b: State) -> float:
@@ -104,11 +106,11 @@ def cosines(
         )
     except AdjointError:
         return None
-    asked = TEACHERS[recipe.rule](ops, network, params, lesson, recipe).asked
-    return {name: cosine(asked[name], -slope) for name, slope in slopes.items() if slope.any()}
+    told = TEACHERS[recipe.rule](ops, network, params, lesson, recipe).slopes
+    return {name: cosine(told[name], slope) for name, slope in slopes.items() if slope.any()}
 
 
 def cosine(a: torch.Tensor, b: torch.Tensor) -> float:
-    """Of two tensors; zero if one is zero everywhere, which is as wrong as a right angle."""
+    """Of two tensors; zero if one is zero everywhere or not finite: as wrong as a right angle."""
     sizes = float(a.norm() * b.norm())
-    return float((a * b).sum()) / sizes if sizes > 0.0 else 0.0
+    return float((a * b).sum()) / sizes if 0.0 < sizes < inf else 0.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from math import cos, pi
 
 from neuro_eqprop.ops.base import Values
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
@@ -44,24 +43,6 @@ class Nudging(Enum):
     """At points around a circle of radius beta in the complex plane."""
 
 
-class Fall(Enum):
-    """How the learning rate goes over a training."""
-
-    COSINE = "cosine"
-    LINEAR = "linear"
-    STEPS = "steps"
-    """A tenth after each third."""
-    CONSTANT = "constant"
-
-    def part(self, done: float) -> float:
-        """What is left of the learning rate when a part of the training is done."""
-        if self is Fall.COSINE:
-            return 0.5 * (1 + cos(pi * done))
-        if self is Fall.LINEAR:
-            return 1.0 - done
-        return float(0.1 ** int(3 * done)) if self is Fall.STEPS else 1.0
-
-
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """How to train. `beta` is per sample: the cost is summed, not averaged, over a batch."""
@@ -69,6 +50,7 @@ class Recipe:
     epochs: int
     batch: int
     optimiser: str
+    """See `neuro_eqprop.learn.steppers`."""
     learning_rate: float
     """At the start; it goes on by `fall`."""
     nudging: Nudging
@@ -77,7 +59,8 @@ class Recipe:
     nudged_steps: int
     seed: int
     rule: Rule = Rule.HEBBIAN
-    fall: Fall = Fall.COSINE
+    fall: str = "cosine"
+    """See `neuro_eqprop.learn.pace`."""
     weight_decay: float = 0.0
     beta_end: float | None = None
     """Where beta goes in a straight line over the training; None keeps it."""
@@ -87,6 +70,10 @@ class Recipe:
     """What part of its way a layer goes in a sweep."""
     anderson: int = 0
     """How many past sweeps Anderson mixing looks at; 0 for none."""
+    together: bool = False
+    """Whether all layers move at once (synchronous) in the place of one after another."""
+    tolerance: float | None = None
+    """Samples rest when no rate moves more than this in a step; None takes all steps."""
 
     def beta_at(self, done: float) -> float:
         """Beta when a part of the training is done."""
@@ -116,9 +103,15 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class Taught:
-    """What a batch asks for: changes by parameter, summed over it; how many were answered right."""
+    """What a batch tells each parameter: minus the change it is asked for, the mean over samples.
 
-    asked: Mapping[str, Values]
+    That is what an optimiser wants; where the rule is exact, it is the gradient of the mean cost.
+    """
+
+    slopes: Mapping[str, Values]
     right: int
+    """How many samples the free phase answered right."""
     residual: float = 0.0
     """The largest last change of a free rate, where it was measured."""
+    steps: Mapping[str, float] | None = None
+    """Mean steps of a sample in each phase, where a tolerance lets them differ."""

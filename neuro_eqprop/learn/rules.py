@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from neuro_eqprop.learn.baselines import implicitly, through_time
-from neuro_eqprop.learn.contrastive import by_phases, contrastive
+from neuro_eqprop.learn.contrastive import contrastive
 from neuro_eqprop.learn.hybrid import hybrid
 from neuro_eqprop.learn.predictive import single_phase
 from neuro_eqprop.learn.recipe import Lesson, Recipe, Rule, Taught
@@ -18,8 +18,8 @@ Teacher: TypeAlias = Callable[[TorchOps, Network, Mapping[str, Values], Lesson, 
 
 TEACHERS: Mapping[Rule, Teacher] = {
     Rule.HEBBIAN: contrastive,
-    Rule.VECTOR_FIELD: by_phases,
-    Rule.ASYMMETRIC: by_phases,
+    Rule.VECTOR_FIELD: contrastive,
+    Rule.ASYMMETRIC: contrastive,
     Rule.HYBRID: hybrid,
     Rule.SINGLE_PHASE: single_phase,
     Rule.BACKPROP: through_time,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
-from neuro_eqprop.arrays import Array, UnknownNameError
+from neuro_eqprop.arrays import Array
 from neuro_eqprop.data import Split, batches, one_hot
+from neuro_eqprop.learn.contrastive import CURE, TrainingError
+from neuro_eqprop.learn.pace import Length, course
 from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Taught
 from neuro_eqprop.learn.rules import TEACHERS
+from neuro_eqprop.learn.steppers import optimiser, recall, remember
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.base import Values
 from neuro_eqprop.ops.torch_ops import TorchOps
@@ -43,64 +46,10 @@ class Progress:
     seconds: float
 
 
-NOT_FOR_THIS = ("lbfgs", "sparseadam", "optimizer", "muon")
-"""Optimisers of torch that want a closure, sparse gradients, or matrices only."""
-OPTIMISERS = tuple(
-    sorted(
-        name.lower()
-        for name, kind in vars(torch.optim).items()
-        if isinstance(kind, type)
-        and issubclass(kind, torch.optim.Optimizer)
-        and name.lower() not in NOT_FOR_THIS
-    )
-)
 MEASURE_EVERY = 10
 """Batches from one whose settling is measured to the next."""
 SINGULAR = "singular"
 """In a snapshot's memory, the vector by which a bound is followed."""
-
-
-def optimiser(
-    recipe: Recipe, params: Mapping[str, torch.Tensor], weights: Iterable[str] = ()
-) -> torch.optim.Optimizer:
-    """The optimiser that turns asked-for changes into steps; only `weights` decay."""
-    kinds = {name.lower(): kind for name, kind in vars(torch.optim).items()}
-    if recipe.optimiser not in OPTIMISERS:
-        raise UnknownNameError("optimiser", recipe.optimiser, OPTIMISERS)
-    decaying = [params[name] for name in params if name in set(weights) and recipe.weight_decay]
-    rest = [params[name] for name in params if all(params[name] is not p for p in decaying)]
-    groups = [{"params": rest, "weight_decay": 0.0}]
-    if decaying:
-        groups.append({"params": decaying, "weight_decay": recipe.weight_decay})
-    settings = {"momentum": 0.9} if recipe.optimiser == "sgd" else {}
-    made: torch.optim.Optimizer = kinds[recipe.optimiser](
-        groups, lr=recipe.learning_rate, **settings
-    )
-    return made
-
-
-def remember(
-    stepper: torch.optim.Optimizer, params: Mapping[str, torch.Tensor]
-) -> dict[str, Array]:
-    """The optimiser's memory, by "parameter/quantity"."""
-    return {
-        f"{name}/{key}": value.detach().cpu().numpy().copy()
-        for name, tensor in params.items()
-        for key, value in stepper.state[tensor].items()
-        if isinstance(value, torch.Tensor)
-    }
-
-
-def recall(
-    stepper: torch.optim.Optimizer,
-    params: Mapping[str, torch.Tensor],
-    memory: Mapping[str, Array],
-) -> None:
-    """Give an optimiser its memory back."""
-    for entry, value in memory.items():
-        name, key = entry.rsplit("/", 1)
-        if key != SINGULAR:
-            stepper.state[params[name]][key] = torch.from_numpy(np.array(value))
 
 
 @dataclass(slots=True)
@@ -125,8 +74,14 @@ class Pupil:
 def pupil(network: Network, recipe: Recipe, start: Snapshot, ops: TorchOps) -> Pupil:
     """A network at the start of its training, or where it was left."""
     params = {name: ops.bring(value) for name, value in start.params.items()}
-    stepper = optimiser(recipe, params, (c.name for c in network.connections))
-    recall(stepper, params, start.memory)
+    stepper = optimiser(
+        recipe.optimiser,
+        recipe.learning_rate,
+        params,
+        weights=(c.name for c in network.connections),
+        decay=recipe.weight_decay,
+    )
+    recall(stepper, params, start.memory, SINGULAR)
     vectors = spectral.first_vectors(network, ops)
     for name in vectors:
         if f"{name}/{SINGULAR}" in start.memory:
@@ -134,14 +89,28 @@ def pupil(network: Network, recipe: Recipe, start: Snapshot, ops: TorchOps) -> P
     return Pupil(ops, network, params, stepper, vectors)
 
 
+Beat = Callable[[int, float], None]
+"""Told how many samples were learnt from, and the share of the epoch's that was answered right."""
+
+
+def silent(samples: int, right: float) -> None:
+    """Nobody listens."""
+
+
 def train(
-    network: Network, data: Split, recipe: Recipe, start: Snapshot, ops: TorchOps | None = None
+    network: Network,
+    data: Split,
+    recipe: Recipe,
+    start: Snapshot,
+    ops: TorchOps | None = None,
+    beat: Beat = silent,
 ) -> Iterator[Progress]:
     """Train from `start` to the last epoch of the recipe, one `Progress` for each epoch."""
     ops = ops or TorchOps()
     at = pupil(network, recipe, start, ops)
     x, y = ops.bring(data.x), ops.bring(one_hot(data.y, network.output.size))
     per_epoch = -(-len(data) // recipe.batch)
+    pace = course(recipe.fall, recipe.learning_rate, Length(recipe.epochs, per_epoch))
     for epoch in range(start.epoch, recipe.epochs):
         began, tally = time.perf_counter(), Tally()
         # The order depends on seed and epoch alone, so that a resumed run repeats it.
@@ -149,37 +118,66 @@ def train(
         for k, rows in enumerate(batches(data, recipe.batch, rng)):
             done = (epoch * per_epoch + k) / (recipe.epochs * per_epoch)
             for group in at.stepper.param_groups:
-                group["lr"] = recipe.learning_rate * recipe.fall.part(done)
+                group["lr"] = float(pace[epoch * per_epoch + k])
             chosen = torch.from_numpy(rows)
             beta = recipe.beta_at(done)
             if recipe.nudging is Nudging.RANDOM:
                 beta *= rng.choice([-1.0, 1.0])
             lesson = Lesson(x[chosen], y[chosen], k % MEASURE_EVERY == 0, beta)
-            tally.add(learn_batch(at, lesson, recipe))
+            tally.add(learn_batch(at, lesson, recipe), len(rows))
+            beat(len(rows), tally.right / tally.seen)
+        check_finite(at.params)
         for name, kept in spectral.keep_bounds(ops, network, at.params).items():
             at.params[name].copy_(kept)
+        norms = spectral.norms(ops, network, at.params)
+        if not np.isfinite(list(norms.values())).all():
+            raise TrainingError(f"a spectral norm left the finite numbers ({norms}); {CURE}")
         yield Progress(
             at.snapshot(epoch + 1),
             tally.right / len(data),
             tally.residual,
-            {"free": float(recipe.free_steps), "nudged": float(recipe.nudged_steps)},
-            spectral.norms(ops, network, at.params),
+            tally.settle_steps(recipe),
+            norms,
             time.perf_counter() - began,
         )
+
+
+def check_finite(params: Mapping[str, torch.Tensor]) -> None:
+    """Refuse to keep parameters that are not finite numbers."""
+    for name, tensor in params.items():
+        if not bool(tensor.isfinite().all()):
+            raise TrainingError(
+                f"parameter {name!r} left the finite numbers, first in the update; {CURE}"
+            )
 
 
 @dataclass(slots=True)
 class Tally:
     """What batches add up to."""
 
+    seen: int = 0
     right: int = 0
     residual: float = 0.0
     """The largest last change in the free phases that were measured."""
+    steps: dict[str, float] = field(default_factory=dict)
+    """By phase, of all samples whose steps were counted."""
+    counted: int = 0
 
-    def add(self, other: Taught) -> None:
+    def add(self, other: Taught, samples: int) -> None:
         """Count a batch in."""
+        self.seen += samples
         self.right += other.right
         self.residual = max(self.residual, other.residual)
+        if other.steps is not None:
+            self.counted += samples
+            for phase, mean in other.steps.items():
+                self.steps[phase] = self.steps.get(phase, 0.0) + samples * mean
+
+    def settle_steps(self, recipe: Recipe) -> dict[str, float]:
+        """The mean steps of a sample in each phase."""
+        if not self.counted:
+            return {"free": float(recipe.free_steps), "nudged": float(recipe.nudged_steps)}
+        return {phase: total / self.counted for phase, total in self.steps.items()}
 
 
 @torch.no_grad()
@@ -187,7 +185,7 @@ def learn_batch(at: Pupil, lesson: Lesson, recipe: Recipe) -> Taught:
     """One episode and one step of the optimiser."""
     taught = TEACHERS[recipe.rule](at.ops, at.network, at.params, lesson, recipe)
     for name, tensor in at.params.items():
-        tensor.grad = taught.asked[name].mul_(-1.0 / len(lesson.x))
+        tensor.grad = taught.slopes[name]
     at.stepper.step()
     for name, kept in spectral.follow_bounds(at.ops, at.network, at.params, at.vectors).items():
         at.params[name].copy_(kept)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from neuro_eqprop.arrays import Shape
-from neuro_eqprop.operators.base import largest_singular
-from neuro_eqprop.operators.dense import Dense
+from neuro_eqprop.operators.base import Operator, largest_singular
 from neuro_eqprop.ops.base import Ops, Values
 
 
@@ -55,7 +54,7 @@ class Pooled:
     """y = A(W) m, with m the means of x over squares of `size` by `size`."""
 
     size: int
-    inner: Dense | Conv2d
+    inner: Operator
     linear: ClassVar[bool] = True
     matrix: ClassVar[bool] = False
 

@@ -22,6 +22,14 @@ class Ops(Protocol):
         """The values as a float64 NumPy array."""
         ...
 
+    def shared(self, values: Values) -> Array | None:
+        """The values as a NumPy array in the same memory; None where that cannot be had."""
+        ...
+
+    def room(self, shape: Shape) -> Values:
+        """Values of that shape, to be written before they are read."""
+        ...
+
     def zeros(self, shape: Shape) -> Values:
         """Zeros of that shape."""
         ...
@@ -68,6 +76,10 @@ class Ops(Protocol):
 
     def normalise(self, x: Values) -> Values:
         """x less its mean, over its deviation, along the last axis."""
+        ...
+
+    def positive(self, u: Values) -> Values:
+        """exp(u) below zero, 1 + u above: elu(u) + 1."""
         ...
 
     def total(self, values: Values) -> Values:

@@ -34,6 +34,14 @@ class NumpyOps:
         """The values in float64."""
         return np.asarray(values, dtype=np.float64)
 
+    def shared(self, values: Values) -> Array | None:
+        """The values themselves."""
+        return np.asarray(values)
+
+    def room(self, shape: Shape) -> Values:
+        """Values that are not set yet."""
+        return np.empty(shape, dtype=self.dtype)
+
     def zeros(self, shape: Shape) -> Values:
         """Zeros of that shape."""
         return np.zeros(shape, dtype=self.dtype)
@@ -102,6 +110,10 @@ class NumpyOps:
         """x less its mean, over its deviation, along the last axis."""
         moved = x - x.mean(axis=-1, keepdims=True)
         return moved / np.sqrt((moved * moved).mean(axis=-1, keepdims=True) + STEADY)
+
+    def positive(self, u: Values) -> Values:
+        """exp(u) below zero, 1 + u above."""
+        return np.exp(np.minimum(u, 0.0)) + np.maximum(u, 0.0)
 
     def total(self, values: Values) -> Values:
         """The sum over the batch."""

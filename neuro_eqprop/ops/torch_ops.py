@@ -15,6 +15,8 @@ from neuro_eqprop.arrays import Array, Bits, Shape
 from neuro_eqprop.ops.base import Values
 from neuro_eqprop.ops.numpy_ops import STEADY
 
+MANY = 64
+"""Columns from which a product is as soon had by rows as by columns."""
 FEW = 3
 """Channels up to which a kernel's slope is sooner had by one product than by torch's own."""
 
@@ -34,12 +36,23 @@ class TorchOps:
         """The values in float64."""
         return np.asarray(values.detach().cpu().numpy(), dtype=np.float64)
 
+    def shared(self, values: Values) -> Array | None:
+        """The values as an array, on a CPU and where no graph follows them."""
+        graph = values.requires_grad and torch.is_grad_enabled()
+        return None if graph or values.device.type != "cpu" else values.detach().numpy()
+
+    def room(self, shape: Shape) -> Values:
+        """Values that are not set yet."""
+        return torch.empty(shape, dtype=self.dtype, device=self.device)
+
     def zeros(self, shape: Shape) -> Values:
         """Zeros of that shape."""
         return torch.zeros(shape, dtype=self.dtype, device=self.device)
 
     def affine(self, onto: Values, x: Values, matrix: Values, gain: float = 1.0) -> Values:
         """onto + gain x matrix, for rows x."""
+        if matrix.shape[1] >= MANY:
+            return torch.addmm(onto, x, matrix, alpha=gain)
         # By columns, since a product with few columns takes twice the time of one with few rows.
         onto = onto.T if onto.ndim == 2 else onto[:, None]
         return torch.addmm(onto, matrix.T, x.T, alpha=gain).T
@@ -103,11 +116,21 @@ class TorchOps:
 
     def softmax(self, u: Values) -> Values:
         """exp(u) over its sum along the last axis."""
+        if u.is_complex():  # torch has none
+            grown = torch.exp(u - u.real.amax(dim=-1, keepdim=True))
+            return grown / grown.sum(dim=-1, keepdim=True)
         return torch.softmax(u, dim=-1)
 
     def normalise(self, x: Values) -> Values:
         """x less its mean, over its deviation, along the last axis."""
+        if x.is_complex():  # torch has none
+            moved = x - x.mean(dim=-1, keepdim=True)
+            return moved / torch.sqrt((moved * moved).mean(dim=-1, keepdim=True) + STEADY)
         return functional.layer_norm(x, x.shape[-1:], eps=STEADY)
+
+    def positive(self, u: Values) -> Values:
+        """exp(u) below zero, 1 + u above."""
+        return functional.elu(u) + 1.0
 
     def total(self, values: Values) -> Values:
         """The sum over the batch."""

@@ -96,6 +96,7 @@ KEYS: Mapping[str, Key] = {
     "support.graded_spikes": Key("flag", "spikes with a payload"),
     "support.subtractive_reset": Key("flag", "reset by subtraction"),
     "support.learning": Key("flag", "learning on the chip"),
+    "support.shared_cores": Key("flag", "several populations on one core; not unless told"),
 }
 """Every key a profile may use."""
 

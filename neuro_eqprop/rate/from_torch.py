@@ -1,7 +1,8 @@
-"""A multilayer perceptron of torch as a network whose connections lead forwards alone.
+"""A torch MLP or ConvNet as a network whose connections lead forwards alone.
 
-Weights keep their meaning: layer l has rates rho_l(W_l s_(l-1) + b_l), and settles in one sweep.
-torch's Hardsigmoid is clip(u / 6 + 1/2, 0, 1): its slope and shift go into the weights.
+Weights keep their meaning: layer l has rates rho_l(A(W_l) s_(l-1) + b_l), and settles in one sweep.
+torch's Hardsigmoid is clip(u / 6 + 1/2, 0, 1): its slope and shift go into the weights. Means over
+squares (AvgPool2d) belong to the connection that follows them.
 """
 
 from __future__ import annotations
@@ -24,18 +25,27 @@ from neuro_eqprop.activations import (
     box,
 )
 from neuro_eqprop.arrays import Array, Shape
-from neuro_eqprop.networks import Connection, Layer, Network, Role
+from neuro_eqprop.networks import Connection, Layer, Network, Role, check_parameters
+from neuro_eqprop.operators import Dense, Operator, Pooled
+from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.rate.torch_layers import (
+    NORMS,
+    POOLS,
+    REASONS,
+    ForeignError,
+    convolution,
+    flattened,
+    folded,
+    numbers,
+    refused,
+    square_of_means,
+)
 
 if TYPE_CHECKING:
     from torch import nn
 
-KNOWN = "Linear, ReLU, ReLU6, Hardsigmoid, Hardtanh, Tanh, Flatten, Dropout and Identity"
-SILENT = ("Flatten", "Dropout", "Identity")
-"""Modules that do nothing to a vector when a network is used."""
-
-
-class ForeignError(ValueError):
-    """A torch module cannot be brought in; the message names the layer and the reason."""
+SILENT = ("Dropout", "Dropout2d", "Identity")
+"""Modules that do nothing when a network is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,65 +60,91 @@ class Brought:
         found, s = dict[str, Array](), x
         for connection in self.network.connections:
             layer = self.network[connection.target]
-            drive = s @ self.params[connection.name].T + self.params[layer.name]
+            images = s.reshape(len(x), *self.network[connection.source].shape)
+            weight, bias = self.params[connection.name], self.params[layer.name]
+            drive = connection.operator.forward(NumpyOps(), weight, images, bias)
             found[layer.name] = s = activate(layer.activation, drive)
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A Linear and what follows it."""
+    """A Linear or Conv2d, with the means before it and the activation after it."""
 
+    operator: Operator
     weight: Array
     bias: Array
+    shape: Shape
+    """Of its rates."""
     activation: Activation = LINEAR
 
 
 def from_torch(module: nn.Module, shape: Shape) -> Brought:
-    """The network of an `nn.Sequential` for samples of that shape, which are taken flat."""
-    stages = list(stages_of(module))
-    if not stages:
-        raise ForeignError("the module has no Linear layer; there is nothing to bring in")
-    features = prod(shape)
-    for k, stage in enumerate(stages):
-        if stage.weight.shape[1] != features:
-            raise ForeignError(
-                f"Linear number {k + 1} takes {stage.weight.shape[1]} values and is given "
-                f"{features}; the shape of a sample is {tuple(shape)}"
-            )
-        features = stage.weight.shape[0]
-    names = [f"hidden{k + 1}" for k in range(len(stages) - 1)]
-    names = ["hidden"] if len(names) == 1 else names
-    layers = [Layer("input", (prod(shape),), LINEAR, Role.INPUT)]
+    """The network of an `nn.Sequential` for samples of that shape, (channels, height, width) say.
+
+    Data are given flat, as everywhere.
+    """
+    given, stages = stages_of(module, tuple(shape))
+    if not stages or len(stages[-1].shape) != 1:
+        raise ForeignError("the module ends in no Linear layer, which would be the output")
+    layers = [Layer("input", given, LINEAR, Role.INPUT)]
     params: dict[str, Array] = {}
     connections: list[Connection] = []
-    for name, stage in zip([*names, "output"], stages, strict=True):
+    for name, stage in zip(names(stages), stages, strict=True):
         role = Role.OUTPUT if name == "output" else Role.HIDDEN
-        connection = Connection(layers[-1].name, name, symmetric=False)
-        layers.append(Layer(name, (len(stage.bias),), stage.activation, role))
+        connection = Connection(layers[-1].name, name, stage.operator, symmetric=False)
+        shared = stage.bias.shape if len(stage.shape) > 1 else None
+        layers.append(Layer(name, stage.shape, stage.activation, role, shared=shared))
         connections.append(connection)
         params |= {connection.name: stage.weight, name: stage.bias}
-    return Brought(Network(tuple(layers), tuple(connections)), params)
+    network = Network(tuple(layers), tuple(connections))
+    check_parameters(network, params)
+    return Brought(network, params)
 
 
-def stages_of(module: nn.Module) -> Iterator[Stage]:
-    """The Linear layers in their order, each with its activation."""
-    last: Stage | None = None
+def names(stages: list[Stage]) -> list[str]:
+    """conv1, conv2, ... for images, hidden1, hidden2, ... (or hidden) for vectors, and output."""
+    images = sum(len(stage.shape) > 1 for stage in stages)
+    vectors = len(stages) - images - 1
+    hidden = ["hidden"] if vectors == 1 else [f"hidden{k + 1}" for k in range(vectors)]
+    return [*(f"conv{k + 1}" for k in range(images)), *hidden, "output"]
+
+
+def stages_of(module: nn.Module, shape: Shape) -> tuple[Shape, list[Stage]]:
+    """The shape of the input layer; and the Linear and Conv2d layers in their order."""
+    stages: list[Stage] = []
     parts = list(leaves(module))
+    kinds = [type(part).__name__ for _, part in parts]
+    images = "Conv2d" in kinds or any(kind in POOLS for kind in kinds)
+    given = now = shape if images else (prod(shape),)
+    pool = 1
     for place, (name, part) in enumerate(parts):
-        kind = type(part).__name__
+        kind = kinds[place]
         if kind in SILENT or (kind in ("Softmax", "LogSoftmax") and place == len(parts) - 1):
             continue  # the largest of the last layer is the largest before a softmax too
-        if kind == "Linear":
-            if last is not None:
-                yield last
-            last = linear(part)
-        elif last is None or last.activation is not LINEAR:
-            raise refused(name, kind, "an activation follows a Linear, one for each")
+        if kind == "Flatten":
+            now = flattened(name, part, now)
+        elif kind in POOLS:
+            size = square_of_means(name, part, now)
+            pool, now = pool * size, (now[0], *(n // size for n in now[1:]))
+            if stages and stages[-1].activation is LINEAR:
+                raise refused(name, kind, "means are taken of rates, so an activation comes first")
+        elif kind in ("Linear", "Conv2d"):
+            stage = linear(name, part, now) if kind == "Linear" else filtered(name, part, now)
+            inner = stage.operator
+            stages.append(replace(stage, operator=Pooled(pool, inner) if pool > 1 else inner))
+            pool, now = 1, stage.shape
+        elif kind in REASONS:
+            raise refused(name, kind, REASONS[kind])
+        elif not stages or stages[-1].activation is not LINEAR or pool > 1:
+            what = "a norm" if kind in NORMS else "an activation"
+            raise refused(name, kind, f"{what} follows a Linear or Conv2d, one for each")
+        elif kind in NORMS:
+            weight, bias = folded(name, part, stages[-1].weight, stages[-1].bias)
+            stages[-1] = replace(stages[-1], weight=weight, bias=bias)
         else:
-            last = bent(last, name, part)
-    if last is not None:
-        yield last
+            stages[-1] = bent(stages[-1], name, part)
+    return given, stages
 
 
 def leaves(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
@@ -120,23 +156,30 @@ def leaves(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module
         yield from leaves(child, f"{prefix}.{name}" if prefix else name)
 
 
-def refused(name: str, kind: str, reason: str) -> ForeignError:
-    """Why a module is not brought in."""
-    return ForeignError(f"layer {name!r} is a {kind}: {reason}; known are {KNOWN}")
-
-
-def linear(part: Any) -> Stage:  # noqa: ANN401
+def linear(name: str, part: Any, shape: Shape) -> Stage:  # noqa: ANN401
     """A Linear in float64."""
-    weight = part.weight.detach().cpu().numpy().astype(np.float64)
-    bias = np.zeros(len(weight)) if part.bias is None else part.bias.detach().cpu().numpy()
-    return Stage(weight, bias.astype(np.float64))
+    if len(shape) != 1:
+        raise refused(name, "Linear", f"it is given images {shape}; put a Flatten before it")
+    weight = numbers(name, part, "weight")
+    if weight.shape[1] != shape[0]:
+        raise refused(name, "Linear", f"it takes {weight.shape[1]} values and is given {shape[0]}")
+    return Stage(Dense(), weight, numbers(name, part, "bias"), (len(weight),))
+
+
+def filtered(name: str, part: Any, shape: Shape) -> Stage:  # noqa: ANN401
+    """A Conv2d in float64, its biases one for each channel."""
+    operator, weight, made = convolution(name, part, shape)
+    bias = numbers(name, part, "bias").reshape(-1, 1, 1)
+    return Stage(operator, weight, bias, made)
 
 
 def bent(stage: Stage, name: str, part: Any) -> Stage:  # noqa: ANN401
     """A stage with the activation that follows it."""
     kind = type(part).__name__
     if kind == "Hardsigmoid":
-        return Stage(stage.weight / 6, stage.bias / 6 + 0.5, HARD_SIGMOID)
+        return replace(
+            stage, weight=stage.weight / 6, bias=stage.bias / 6 + 0.5, activation=HARD_SIGMOID
+        )
     if kind == "Hardtanh":
         ends = (float(part.min_val), float(part.max_val))
         named = {(0.0, 1.0): HARD_SIGMOID, (-1.0, 1.0): HARD_TANH}

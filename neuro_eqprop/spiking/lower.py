@@ -7,7 +7,7 @@ sums of spikes are exact in any order and every simulator gives the same spikes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
@@ -16,9 +16,9 @@ from zlib import crc32
 import numpy as np
 
 from neuro_eqprop.activations import HARD_SIGMOID, Curve
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, Shape
 from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role, check_parameters
-from neuro_eqprop.operators import Dense, Echo
+from neuro_eqprop.operators import Dense, Echo, Operator
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import TAIL
 from neuro_eqprop.spiking.ir import (
@@ -148,22 +148,49 @@ def snap(values: Array, grid: float) -> Array:
 
 def matrix(network: Network, params: Mapping[str, Array], connection: Connection) -> Array:
     """A connection as a matrix from flat source to flat target."""
-    operator, weight = connection.operator, params[connection.name]
-    name, source = connection.name, network[connection.source].shape
-    if isinstance(operator, Dense):
-        return weight
+    operator, name = connection.operator, connection.name
     if not operator.linear:
         kind = type(operator).__name__.lower()
         raise LoweringError(
             f"connection {name!r} is of kind {kind!r}, which is not linear: no synapses do what it "
             f"does; evaluate it with --on rate"
         )
+    return spelled_out(operator, params[name], network[connection.source].shape)
+
+
+def alone(source: Shape) -> Iterator[tuple[slice, Array]]:
+    """Samples in each of which one unit of a layer is one, some hundreds at a time."""
     size = int(np.prod(source))
-    rows = [
-        operator.forward(NumpyOps(), weight, part.reshape(len(part), *source), np.zeros(1))
-        for part in np.array_split(np.eye(size), -(-size // 512))
-    ]
+    for start in range(0, size, 512):
+        part = slice(start, min(start + 512, size))
+        yield part, np.eye(part.stop - start, size, start).reshape(-1, *source)
+
+
+def spelled_out(operator: Operator, weight: Array, source: Shape) -> Array:
+    """A linear operator as a matrix, from what it makes of each unit of its source alone."""
+    if isinstance(operator, Dense):
+        return weight
+    rows = [operator.forward(NumpyOps(), weight, x, np.zeros(1)) for _, x in alone(source)]
     return np.ascontiguousarray(np.concatenate([r.reshape(len(r), -1) for r in rows]).T)
+
+
+def gathered(operator: Operator, spelled: Array, shapes: tuple[Shape, Shape]) -> Array:
+    """The weight of a linear operator between layers of these shapes, from its matrix.
+
+    Each weight stands in places of its own, so that it is its part of the matrix over its part of
+    the matrix of a weight of ones: <B_k, A> / <B_k, B_k> with A = sum over k of w_k B_k.
+    """
+    if isinstance(operator, Dense):
+        return spelled
+    source, target = shapes
+    ones = np.ones(operator.parameter(source, target))
+    found, unit = np.zeros_like(ones), np.zeros_like(ones)
+    for part, x in alone(source):
+        own = operator.forward(NumpyOps(), ones, x, np.zeros(1))
+        given = spelled[:, part].T.reshape(own.shape)
+        found += operator.slope(NumpyOps(), ones, given, x)
+        unit += operator.slope(NumpyOps(), ones, own, x)
+    return np.asarray(found / unit)
 
 
 def spread_bias(layer: Layer, params: Mapping[str, Array]) -> Array:

@@ -78,6 +78,11 @@ LEAST = 2.0**-60
 COMMIT = "commit"
 """The name of the step that ends a lesson, among the phases that events are counted in."""
 
+UNSIGNED = (
+    "Lava's engine in fixed point takes payloads for bytes without a sign, so graded changes are "
+    "lost; learn with code rate, or in real numbers"
+)
+
 
 class PlasticityError(ValueError):
     """A network or a rule cannot learn as it is; the message says why and the way out."""
@@ -280,10 +285,7 @@ class PlasticNetwork:
                     "commit; start every lesson at rest, or learn with code rate"
                 )
             if isinstance(whole, Engine):
-                raise PlasticityError(
-                    "Lava's engine in fixed point takes payloads for bytes without a sign, so "
-                    "graded changes are lost; learn with code rate, or in real numbers"
-                )
+                raise PlasticityError(UNSIGNED)
             if whole is not None and not 0.0 <= neuron.activation.low < neuron.activation.high <= 1:
                 raise PlasticityError(
                     f"rates of {population.name!r} leave 0..1, which whole traces stand for; "

@@ -8,7 +8,8 @@ import numpy as np
 
 from neuro_eqprop.arrays import Ints
 from neuro_eqprop.profiles import Profile
-from neuro_eqprop.spiking.fit import Placement, Seat
+from neuro_eqprop.spiking.fit import Placement
+from neuro_eqprop.spiking.seats import Seat
 from neuro_eqprop.spiking.workloads import Link, Shapes
 
 

@@ -83,7 +83,8 @@ def widths(shapes: Shapes, profile: Profile, found: Findings, *, plastic_bits: i
     if width is None:
         found.doubt("weight bits", "the chip's are unknown", essential=True)
     elif bits > width:
-        found.wall("weight bits", f"the weights have {bits} bits, the chip's {width}; try fewer")
+        way = f"; try --bits {width}" if width > 1 else ""
+        found.wall("weight bits", f"the weights have {bits} bits, the chip takes {width}{way}")
     state = profile.limit("state_bits")
     if shapes.state_bits is None:
         found.doubt("state bits", "the network does not say what its state needs", essential=False)

@@ -150,14 +150,17 @@ def measure(projection: Projection, *, bits: int) -> Link:
     )
 
 
-def describe(network: SpikingNetwork, *, bits: int) -> Shapes:
-    """The shapes of a network whose weights are kept in `bits` each."""
+def describe(
+    network: SpikingNetwork, *, bits: int, outside: frozenset[str] = frozenset()
+) -> Shapes:
+    """The shapes of a network whose weights are kept in `bits` each, its input from `outside`."""
     groups = []
     for population in network.populations:
         neuron = population.neuron
         graded = isinstance(neuron, Graded)
         soft = not isinstance(neuron, Graded) and neuron.reset is Reset.SUBTRACT
-        groups.append(Group(population.name, population.size, soft_reset=soft, graded=graded))
+        name = population.name
+        groups.append(Group(name, population.size, soft, graded, off_chip=name in outside))
     links = tuple(measure(projection, bits=bits) for projection in network.projections)
     return Shapes(tuple(groups), links, network.output)
 

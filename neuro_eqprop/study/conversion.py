@@ -13,9 +13,9 @@ from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.files.checkpoint import Checkpoint, save
 from neuro_eqprop.rate.from_torch import Brought
 from neuro_eqprop.spiking.entry import Entry
-from neuro_eqprop.spiking.lower import Code
+from neuro_eqprop.spiking.lower import Code, Coding
 from neuro_eqprop.study import settings
-from neuro_eqprop.study.counting import events
+from neuro_eqprop.study.counting import events, too_few
 from neuro_eqprop.study.evaluation import agreement, equilibria, right, spike, unseen
 from neuro_eqprop.study.folder import MODEL, STUDY, Run, claim
 from neuro_eqprop.study.settings import Study, adapt
@@ -41,7 +41,8 @@ def loss(
     made = spike(run, split, on=on, code=code, steps=steps, watch=unseen, bits=bits, entry=entry)
     layers = []
     for layer in brought.network.moving:
-        rates, firing = np.asarray(exact.state[layer.name]), made.firing[layer.name]
+        firing = made.firing[layer.name]
+        rates = np.asarray(exact.state[layer.name]).reshape(firing.shape)
         far = distance(rates, firing)
         layers.append(
             {
@@ -62,6 +63,7 @@ def loss(
         **agreement(brought.network, (exact.state, exact.drive), (made.firing, made.drive)),
         **events(run, made.network, made.counts, samples=len(split)),
         "layers": layers,
+        "warnings": too_few(run, Coding(code), steps, entry),
     }
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from neuro_eqprop.operators import Pooled
 from neuro_eqprop.spiking.entry import Entry, outer, steps_needed
 from neuro_eqprop.spiking.ir import SpikingNetwork
-from neuro_eqprop.spiking.lower import Coding, matrix
+from neuro_eqprop.spiking.lower import Coding, spelled_out
 from neuro_eqprop.study.folder import Run
 from neuro_eqprop.traces import Counts
 
@@ -24,10 +25,17 @@ EVENTS = (
 
 
 def dense_macs(run: Run) -> int:
-    """Multiplications of one dense feed-forward pass."""
-    network, params = run.model.network, run.model.params
-    weights = (matrix(network, params, c) for c in network.connections if not c.loops)
-    return int(sum(np.count_nonzero(weight) for weight in weights))
+    """Multiplications of one dense feed-forward pass, which takes means before it multiplies."""
+    network, total = run.model.network, 0
+    for connection in network.connections:
+        whole, shape = connection.operator, network[connection.source].shape
+        operator = whole.inner if isinstance(whole, Pooled) else whole
+        if isinstance(whole, Pooled):
+            shape = whole.pooled(shape)
+        if not connection.loops:
+            weight = run.model.params[connection.name]
+            total += int(np.count_nonzero(spelled_out(operator, weight, shape)))
+    return total
 
 
 def events(

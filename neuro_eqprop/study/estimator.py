@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_array, check_is_fitted, check_X_y
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import load
@@ -64,11 +65,11 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, x: Any, y: Any) -> EqPropClassifier:  # noqa: ANN401
         """Train on samples x (samples, features) and their labels y."""
-        x, y = check_X_y(x, y, dtype=np.float64)
+        x, y = validate_data(self, x, y, dtype=np.float64)
+        check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         split = Split(x, np.asarray(numbers, dtype=np.int64))
         study = self.study()
-        self.n_features_in_ = x.shape[1]
         data = Dataset("given", split, split, len(self.classes_))
         data = data if self.shape is None else replace(data, shape=self.shape)
         self.network_ = study.network(data)
@@ -79,21 +80,29 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.params_ = {name: value.astype(np.float64) for name, value in snapshot.params.items()}
         return self
 
-    def decision_function(self, x: Any) -> Array:  # noqa: ANN401
+    def drive(self, x: Any) -> Array:  # noqa: ANN401
         """The drive of each output unit at equilibrium (samples, classes)."""
-        check_is_fitted(self, "params_")
-        x = check_array(x, dtype=np.float64)
+        x = self.checked(x)
         return answer(NumpyOps(), self.network_, self.params_, x).drive
+
+    def checked(self, x: Any) -> Array:  # noqa: ANN401
+        """Samples as they were learnt from; an error where they do not fit."""
+        check_is_fitted(self, "params_")
+        return np.asarray(validate_data(self, x, reset=False, dtype=np.float64))
+
+    def decision_function(self, x: Any) -> Array:  # noqa: ANN401
+        """The drive of each class; of two classes, how far the second is above the first."""
+        drive = self.drive(x)
+        return drive if len(self.classes_) != 2 else drive[:, 1] - drive[:, 0]
 
     def predict(self, x: Any) -> Any:  # noqa: ANN401
         """The label of each sample."""
-        numbers = self.decision_function(x).argmax(axis=1)
+        numbers = self.drive(x).argmax(axis=1)
         return self.classes_[numbers]
 
     def predict_spikes(self, x: Any, *, on: str, code: str, steps: int) -> Any:  # noqa: ANN401
         """The label of each sample, from spikes on a simulator."""
-        check_is_fitted(self, "params_")
-        x, coding = check_array(x, dtype=np.float64), Coding(Code(code))
+        x, coding = self.checked(x), Coding(Code(code))
         network = lower(self.network_, self.params_, dt=DT, coding=coding, nudged=False)
         stimulus = stimulate(self.network_, self.params_, x, target=None, coding=coding)
         schedule = free_only(steps=steps, window=tail(steps, coding.tail))

@@ -57,6 +57,14 @@ def claim(path: Path, *, force: bool) -> None:
         trace.unlink()
 
 
+def abandon(path: Path) -> None:
+    """Take back a run of which not one epoch was done."""
+    for name in (STUDY, METRICS, RESUME):
+        (path / name).unlink(missing_ok=True)
+    if not any(path.iterdir()):
+        path.rmdir()
+
+
 def open_run(path: Path) -> Run:
     """The run in a folder."""
     if not path.is_dir():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ from neuro_eqprop.files.atomic import write_text
 from neuro_eqprop.files.checkpoint import Checkpoint
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import free_only, tail
-from neuro_eqprop.spiking.ir import Stimulus
 from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork
 from neuro_eqprop.spiking.sprout import (
     for_inference,
@@ -32,7 +32,7 @@ from neuro_eqprop.spiking.sprout import (
 )
 from neuro_eqprop.study import folder, lessons
 from neuro_eqprop.study.evaluation import equilibria
-from neuro_eqprop.study.learning_trace import Watched, record_learning
+from neuro_eqprop.study.learning_trace import Look, Watched, plan_watching, watching
 from neuro_eqprop.study.lessons import RATES, Learning
 from neuro_eqprop.study.rate_learning import (
     Direction,
@@ -41,11 +41,14 @@ from neuro_eqprop.study.rate_learning import (
     rate_schedule,
 )
 from neuro_eqprop.study.settings import Study
+from neuro_eqprop.study.simulation import Tell, silence
 from neuro_eqprop.study.training import trim
 from neuro_eqprop.traces import NOTHING, Counts, Memory
 
 Told = Callable[[dict[str, Any]], None]
 """Told each epoch's line of metrics."""
+Warned = Callable[[str], None]
+"""Told what is doubtful, before the first lesson."""
 ASK = {"rate": 64, "graded": 32}
 """Steps in which the test samples are asked, by code."""
 PROBED = 10
@@ -94,6 +97,25 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class Audience:
+    """Who is told of a run while it goes on."""
+
+    watch: Watch
+    told: Told
+    warned: Warned
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A trace that is wanted of a run: where, which synapses, in how many of its first lessons."""
+
+    path: Path
+    words: Sequence[str]
+    lessons: int
+    tell: Tell = silence
+
+
+@dataclass(frozen=True, slots=True)
 class Pupil:
     """What learning has come to: weights by projection, or parameters if rates learn."""
 
@@ -109,25 +131,34 @@ def run_learning(
     *,
     force: bool,
     resume: bool,
-    watch: Watch,
-    told: Told,
+    audience: Audience,
+    asked: Asked | None = None,
 ) -> dict[str, Any]:
-    """Learn and write the run; what `learn --json` shows."""
+    """Learn and write the run; what `learn --json` shows. The first lessons go to a trace, live."""
     began = time.perf_counter()
     if learning.on != RATES:
         load_learner(learning.on)
     task = prepare(study, learning)
+    traced = trace_of(task, asked, overwrite=force or resume) if asked else nullcontext(unseen)
     pupil = left_off(task, out) if resume else fresh(task)
+    if learning.on != RATES:
+        # Before the folder is claimed, so that a refusal leaves what it holds as it was.
+        load_learner(learning.on).check(made(task), course(task, 0)[1])
+    audience.watch(pupil.lessons)
     if not resume:
         folder.claim(out, force=force)
         write_text(out / folder.STUDY, lessons.write(study, learning))
     pointing = probe(task, pupil)
-    while pupil.epoch < task.epochs:
-        pupil, line = learn_epoch(task, pupil, watch)
-        # In this order, so that after a kill the metrics are never behind the snapshot.
-        folder.append(out / folder.METRICS, line)
-        checkpoint.save(out / folder.RESUME, keep(task, pupil))
-        told(line)
+    for warning in warnings(task, pointing):
+        audience.warned(warning)
+    with traced as look:
+        while pupil.epoch < task.epochs:
+            pupil, line = learn_epoch(task, pupil, audience.watch)
+            # In this order, so that after a kill the metrics are never behind the snapshot.
+            folder.append(out / folder.METRICS, line)
+            checkpoint.save(out / folder.RESUME, keep(task, pupil))
+            look(pupil.weights, line)
+            audience.told(line)
     checkpoint.save(out / folder.MODEL, Checkpoint(task.network, params(task, pupil), pupil.epoch))
     (out / folder.RESUME).unlink(missing_ok=True)
     seconds = time.perf_counter() - began
@@ -229,26 +260,35 @@ def rates_of(task: Task, epoch: int, lessons_: int) -> Array:
     return np.asarray(task.study.learning_rate * 0.5 * (1 + np.cos(np.pi * done)))
 
 
+def course(
+    task: Task, epoch: int, *, most: int | None = None, first: int = 0
+) -> tuple[Ints, Lessons]:
+    """The lessons of an epoch, or so many of them, and which samples they are."""
+    rows = task.order(epoch)
+    rates, rows = rates_of(task, epoch, len(rows))[:most], rows[:most]
+    target = one_hot(task.train.y[rows], task.data.classes)
+    stimulus = lessons_of(task.network, task.train.x[rows], target, task.learning.coding)
+    return rows, Lessons(stimulus, rates, first)
+
+
 def learn_epoch(task: Task, pupil: Pupil, watch: Watch) -> tuple[Pupil, dict[str, Any]]:
     """One epoch, and its line of metrics."""
-    began, rows = time.perf_counter(), task.order(pupil.epoch)
-    x, y = task.train.x[rows], task.train.y[rows]
-    stimulus = lessons_of(task.network, x, one_hot(y, task.data.classes), task.learning.coding)
-    course = Lessons(stimulus, rates_of(task, pupil.epoch, len(rows)), pupil.lessons)
+    began = time.perf_counter()
+    rows, given = course(task, pupil.epoch, first=pupil.lessons)
     line: dict[str, Any] = {"epoch": pupil.epoch + 1}
     if task.learning.on == RATES:
         weights: Mapping[str, Array]
-        weights, drive = rate_epoch(task, pupil, course, watch)
+        weights, drive = rate_epoch(task, pupil, given, watch)
     else:
         plastic = with_weights(made(task), pupil.weights)
         learner = load_learner(task.learning.on)
-        learned = learner.learn(plastic, course, synapses=NO_SYNAPSES, watch=watch)
+        learned = learner.learn(plastic, given, synapses=NO_SYNAPSES, watch=watch)
         weights, drive = learned.weights, learned.drive
         line |= events(learned)
     seconds = time.perf_counter() - began
     after = Pupil(pupil.epoch + 1, weights, pupil.lessons + len(rows))
-    line |= judged(task, after)
-    line["train_accuracy"] = float((drive.argmax(axis=1) == y).mean())
+    line |= judged(task, after) | {"spectral": norms(task, params(task, after))}
+    line["train_accuracy"] = float((drive.argmax(axis=1) == task.train.y[rows]).mean())
     return after, line | {"images_per_second": len(rows) / seconds, "seconds": seconds}
 
 
@@ -277,32 +317,22 @@ def rate_epoch(
     return weights, learned.drive
 
 
-def watch_synapses(
-    study: Study,
-    learning: Learning,
-    path: Path,
-    *,
-    words: Sequence[str],
-    lessons_: int,
-    force: bool,
-) -> None:
-    """Record chosen synapses through the first lessons of a run, which repeats them exactly."""
-    if learning.on == RATES:
+def unseen(_: Mapping[str, Array], __: Mapping[str, Any]) -> None:
+    """Record nothing of an epoch."""
+
+
+def trace_of(task: Task, asked: Asked, *, overwrite: bool) -> AbstractContextManager[Look]:
+    """The trace of a run, refused or told of before anything is begun."""
+    if task.learning.on == RATES:
         raise ValueError("rates have no synapses to watch; use --on emulator")
-    task = prepare(study, learning)
-    rows = task.order(0)[:lessons_]
-    x, y = task.train.x[rows], task.train.y[rows]
-    stimulus = lessons_of(task.network, x, one_hot(y, task.data.classes), learning.coding)
-    course = Lessons(stimulus, rates_of(task, 0, len(task.order(0)))[: len(rows)])
-    record_learning(
-        path,
-        task.network,
-        made(task),
-        course,
-        load_learner(learning.on),
-        watched=Watched(rows, y, words, study.seed),
-        overwrite=force,
-    )
+    if asked.path.exists() and not overwrite:
+        raise folder.RunError(f"{asked.path} exists already; name another file or use --force")
+    rows, given = course(task, 0, most=asked.lessons)
+    learner, plastic = load_learner(task.learning.on), made(task)
+    watched = Watched(rows, task.train.y[rows], asked.words, task.study.seed, task.epochs)
+    plan = plan_watching(watched, task.network, plastic, given, learner.name)
+    asked.tell(plan)
+    return watching(asked.path, plan, plastic, given, learner, overwrite=overwrite)
 
 
 def events(learned: Learned) -> dict[str, Any]:
@@ -317,10 +347,23 @@ def events(learned: Learned) -> dict[str, Any]:
         "trace_updates": total.trace_updates,
         "spikes": {phase: counts.spikes for phase, counts in phases.items()},
         "synops": {phase: counts.synops for phase, counts in phases.items()},
+        "updates": {
+            phase: {
+                "weights": counts.weight_updates,
+                "tags": counts.tag_updates,
+                "traces": counts.trace_updates,
+            }
+            for phase, counts in phases.items()
+        },
         "saturated": dict(learned.saturated),
         "clipped": learned.clipped,
         "overflows": learned.overflows,
     }
+
+
+def norms(task: Task, here: Mapping[str, Array]) -> dict[str, float]:
+    """The spectral norm of the weights of each connection."""
+    return {c.name: float(np.linalg.norm(here[c.name], 2)) for c in task.network.connections}
 
 
 def judged(task: Task, pupil: Pupil) -> dict[str, Any]:
@@ -361,13 +404,11 @@ def probe(task: Task, pupil: Pupil) -> dict[str, Direction]:
     """Where learning would go from here, by some samples; nothing if rates learn."""
     if task.learning.on == RATES or pupil.epoch >= task.epochs:
         return {}
-    rows = task.order(pupil.epoch)[:PROBED]
-    target = one_hot(task.train.y[rows], task.data.classes)
-    stimulus: Stimulus = lessons_of(task.network, task.train.x[rows], target, task.learning.coding)
+    _, given = course(task, pupil.epoch, most=PROBED)
     plastic = with_weights(made(task), pupil.weights)
     here = parameters(task.network, plastic, pupil.weights)
     # Flaws and mirrors that learn apart are part of what is measured: rates have neither.
-    return directions(task.network, plastic, here, stimulus, load_learner("emulator"))
+    return directions(task.network, plastic, here, given.stimulus, load_learner("emulator"))
 
 
 def warnings(task: Task, pointing: Mapping[str, Direction]) -> list[str]:
@@ -402,9 +443,6 @@ def outcome(
     lines = [json.loads(line) for line in (out / folder.METRICS).read_text().splitlines()]
     study, learning, last, rule = task.study, task.learning, lines[-1], made(task).rule
     model = checkpoint.load(out / folder.MODEL)
-    norms = {
-        c.name: float(np.linalg.norm(model.params[c.name], 2)) for c in task.network.connections
-    }
     settle = {phase.name: phase.steps for phase in rule.schedule}
     return {
         "run": str(out),
@@ -433,6 +471,7 @@ def outcome(
         "trace_updates": sum(line.get("trace_updates", 0) for line in lines),
         "spikes": last.get("spikes", {}),
         "synops": last.get("synops", {}),
+        "updates": last.get("updates", {}),
         "saturated": last.get("saturated", {}),
         "clipped": sum(line.get("clipped", 0) for line in lines),
         "overflows": sum(line.get("overflows", 0) for line in lines),

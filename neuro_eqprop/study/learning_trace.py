@@ -9,21 +9,28 @@ a lesson there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import kinds
-from neuro_eqprop.backends.learning import Learned, Learner, Synapses, nobody
+from neuro_eqprop.backends.learning import Learner, Synapses, nobody
 from neuro_eqprop.files.tracefile import Writer
 from neuro_eqprop.networks import Network
 from neuro_eqprop.spiking.plasticity import COMMIT, Engine, Lessons, PlasticNetwork
 from neuro_eqprop.study.simulation import origin_of
 from neuro_eqprop.synapses import Story, Synapse
 from neuro_eqprop.traces import Counts, Plan, Record, Recording, choose
+
+Look: TypeAlias = Callable[[Mapping[str, Array], Mapping[str, Any]], None]
+"""Given the weights and the line of metrics after an epoch."""
+EPOCH = {"epoch": "epoch", "train_accuracy": "1", "test_accuracy": "1", "seconds": "s"}
+"""The numbers of an epoch, and their units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +41,20 @@ class Watched:
     label: Ints
     words: Sequence[str]
     seed: int
+    epochs: int
+    """That the run is going to take."""
 
 
-def record_learning(
-    path: Path,
-    network: Network,
-    plastic: PlasticNetwork,
-    lessons: Lessons,
-    learner: Learner,
-    *,
-    watched: Watched,
-    overwrite: bool,
-) -> Learned:
-    """Learn from the lessons and write the story of the synapses that the words choose."""
+def plan_watching(
+    watched: Watched, network: Network, plastic: PlasticNetwork, lessons: Lessons, on: str
+) -> Plan:
+    """What the trace is going to hold."""
     inputs = lessons.stimulus.current[network.input.name]
     weights = {name: plastic.projection(name).weight for name in sorted(plastic.learns)}
     how = kinds(plastic.network)
     chosen = choose(watched.words, how, pickable(weights, network.input.name, inputs)).hebbian
-    plan = Plan(
-        origin_of(learner.name, seed=watched.seed, digest=plastic.network.digest),
+    return Plan(
+        origin_of(on, seed=watched.seed, digest=plastic.network.digest),
         plastic.rule.schedule,
         how,
         {p.name: p.size for p in plastic.network.populations},
@@ -63,16 +65,39 @@ def record_learning(
         Record(hebbian=chosen),
         weights,
         learns=True,
+        epochs=EPOCH,
+        lasts=watched.epochs,
     )
+
+
+@contextmanager
+def watching(
+    path: Path,
+    plan: Plan,
+    plastic: PlasticNetwork,
+    lessons: Lessons,
+    learner: Learner,
+    *,
+    overwrite: bool,
+) -> Iterator[Look]:
+    """Write the story of the first lessons, which the run then repeats exactly; then its epochs.
+
+    The file can be read from then on, and holds the weights of the latest epoch.
+    """
+    chosen = plan.record.hebbian
     flat = Synapses(tuple((name, *pair) for name, pairs in chosen.items() for pair in pairs))
-    learned = learner.learn(plastic, lessons, synapses=flat, watch=nobody)
     with Writer(path, plan, overwrite=overwrite) as writer:
-        for k, lesson in enumerate(learned.story):
-            stories = tell(plastic, lesson, chosen, float(lessons.rates[k]))
-            writer.sample(k, Recording({}, {}, stories))
-        writer.counts(merged(plastic, learned.counts))
+        learned = learner.learn(plastic, lessons, synapses=flat, watch=nobody)
+        for k, (told, rate) in enumerate(zip(learned.story, lessons.rates, strict=True)):
+            writer.sample(k, Recording({}, {}, tell(plastic, told, chosen, float(rate))))
         writer.weights(learned.weights)
-    return learned
+        writer.counts(merged(plastic, learned.counts))
+
+        def look(weights: Mapping[str, Array], line: Mapping[str, Any]) -> None:
+            writer.epoch({name: float(line[name]) for name in EPOCH})
+            writer.weights({name: weights[name] for name in plan.weights})
+
+        yield look
 
 
 def pickable(weights: Mapping[str, Array], name: str, inputs: Array) -> dict[str, Array]:

@@ -14,6 +14,7 @@ from neuro_eqprop.architectures import (
     feed_forward,
     layered,
     looped,
+    looped_block,
     modern,
     modern_notes,
     multiscale,
@@ -139,8 +140,8 @@ def build_multiscale(study: Study, data: Dataset) -> Network:
 
 
 def build_transformer(study: Study, data: Dataset) -> Network:
-    """Tokens that attend to each other."""
-    width = study.hidden[0]
+    """Tokens that attend to each other; without symmetry, the notes' block."""
+    width, query = study.hidden[0], -1 if study.query else None
     looks = None
     if study.attention != "none":
         looks = Attention(
@@ -151,8 +152,8 @@ def build_transformer(study: Study, data: Dataset) -> Network:
             others=study.query,
         )
     block = Block(width, study.memory or width, looks, study.bound or 0.8, study.attention_bound)
-    query = -1 if study.query else None
-    return transformer(data.shape, block, data.classes, patch=study.patch, query=query)
+    build = transformer if study.symmetric else looped_block
+    return build(data.shape, block, data.classes, patch=study.patch, query=query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +189,11 @@ MODELS: Mapping[str, Model] = {
     "modern": Model(build_modern),
     "conv": Model(build_conv, depths=MANY, defaults=IMAGES),
     "multiscale": Model(build_multiscale),
-    "predictive": Model(build_predictive, rule=Rule.SINGLE_PHASE.value, depths=MANY),
+    "predictive": Model(
+        build_predictive,
+        rule=Rule.SINGLE_PHASE.value,
+        depths=MANY,
+        defaults={"nudging": "positive"},
+    ),
     "transformer": Model(build_transformer, defaults=TOKENS),
 }

@@ -24,7 +24,7 @@ from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.study.settings import Study
-from neuro_eqprop.study.simulation import origin_of, settle, strengths
+from neuro_eqprop.study.simulation import Tell, origin_of, settle, silence, strengths
 from neuro_eqprop.synapses import HEBBIAN
 from neuro_eqprop.traces import Kind, Plan, choose
 
@@ -46,12 +46,14 @@ def probing(
     *,
     start: Snapshot,
     overwrite: bool,
+    tell: Tell = silence,
 ) -> Iterator[Look]:
     """What to call after each epoch; it does nothing without a path."""
     if path is None:
         yield lambda *_: None
         return
     plan = plan_of(study, network, data, start)
+    tell(plan)
     count = len(plan.index) // max(1, study.epochs - start.epoch)
     x, target = plan.inputs[:count], one_hot(plan.label[:count], data.classes)
     with Writer(path, plan, overwrite=overwrite) as writer:
@@ -106,6 +108,7 @@ def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> P
         weights,
         learns=True,
         epochs=units(network),
+        lasts=study.epochs - start.epoch,
     )
 
 

@@ -10,11 +10,14 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from neuro_eqprop.architectures import feed_forward
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset
-from neuro_eqprop.learn.recipe import Fall, Nudging, Recipe, Rule
-from neuro_eqprop.learn.train import OPTIMISERS
+from neuro_eqprop.learn.pace import Length, course
+from neuro_eqprop.learn.recipe import Nudging, Recipe, Rule
+from neuro_eqprop.learn.steppers import optimiser
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.study.models import ATTENTIONS, HIDDEN_RATES, MODELS, OUTPUT_RATES
 
@@ -42,7 +45,7 @@ class Study:
     feedback: float = 1.0
     """Scale of what comes back in a layered network: below one it settles sooner."""
     symmetric: bool = True
-    """Whether `looped` and `modern` have an energy; without, take rule asymmetric, vector-field."""
+    """Whether `looped`, `modern` and `transformer` have an energy, or the notes' form without."""
     stem: int = 0
     """Hidden layers of a layered network without feedback, for rule hybrid."""
     kernel: int = 5
@@ -60,7 +63,8 @@ class Study:
     query: bool = False
     """Whether a transformer is read at its last token only."""
     rule: str = ""
-    """Empty for the model's own: hebbian, or single-phase for `predictive`."""
+    """Empty for the model's own: hebbian, asymmetric where symmetric is false, or single-phase for
+    `predictive`."""
     nudging: str = "centered"
     beta: float = 0.5
     """Per sample: the cost is summed, not averaged, over a batch."""
@@ -71,9 +75,11 @@ class Study:
     epochs: int = 30
     batch: int = 32
     optimiser: str = "adam"
+    """Any of torch by its name, with options if there are: sgd(momentum=0.5, nesterov=true)."""
     learning_rate: float = 0.002
     fall: str = "cosine"
-    """How the learning rate goes: cosine, linear, steps or constant."""
+    """How the learning rate goes: cosine, linear, steps, constant, or a scheduler of torch, as
+    StepLR(step_size=5, gamma=0.5)."""
     weight_decay: float = 0.0
     free_steps: int = 15
     nudged_steps: int = 8
@@ -81,6 +87,10 @@ class Study:
     """What part of its way a layer goes in a sweep."""
     anderson: int = 0
     """Past sweeps that Anderson mixing looks at; zero for none."""
+    order: str = "sequential"
+    """Whether layers move one after another (Gauss-Seidel) or all at once: synchronous."""
+    tolerance: float = 0.0
+    """Samples rest when no rate moves more than this in a step; zero takes all steps."""
     validation: float = 0.0
     """The part of the training samples that is held out to look at while training."""
     device: str = "cpu"
@@ -88,7 +98,7 @@ class Study:
 
     def __post_init__(self) -> None:
         if not self.rule and self.model in MODELS:
-            object.__setattr__(self, "rule", MODELS[self.model].rule)
+            object.__setattr__(self, "rule", own_rule(self.model, self.symmetric))
         for kind, name, known in (
             ("model", self.model, tuple(MODELS)),
             ("rule", self.rule, [r.value for r in Rule]),
@@ -96,13 +106,14 @@ class Study:
             ("output", self.output, OUTPUT_RATES),
             ("cost", self.cost or Cost.SQUARED.value, [c.value for c in Cost]),
             ("nudging", self.nudging, [n.value for n in Nudging]),
-            ("optimiser", self.optimiser, OPTIMISERS),
-            ("fall", self.fall, [f.value for f in Fall]),
+            ("order", self.order, ORDERS),
             ("attention", self.attention, ATTENTIONS),
         ):
             if name not in known:
                 raise UnknownNameError(kind, name, known)
         self._check_numbers()
+        optimiser(self.optimiser, self.learning_rate, {"any": torch.zeros(1)})
+        course(self.fall, self.learning_rate, Length(self.epochs, 1))
         if len(self.hidden) not in MODELS[self.model].depths:
             raise ValueError(
                 f"model {self.model!r} does not take {len(self.hidden)} hidden sizes {self.hidden}"
@@ -113,7 +124,7 @@ class Study:
         for key in above:
             if not 0 < getattr(self, key) < float("inf"):
                 raise ValueError(f"{key} is {getattr(self, key)}; it must be above zero")
-        for key in ("bound", "weight_decay", "memory", "stem", "anderson", "seed", "validation"):
+        for key in ZERO_OR_ABOVE:
             if not 0 <= getattr(self, key) < float("inf"):
                 raise ValueError(
                     f"{key} is {getattr(self, key)}; it cannot be negative and must be finite"
@@ -145,15 +156,28 @@ class Study:
             nudged_steps=self.nudged_steps,
             seed=self.seed,
             rule=Rule(self.rule),
-            fall=Fall(self.fall),
+            fall=self.fall,
             weight_decay=self.weight_decay,
             beta_end=self.beta_end or None,
             points=self.points,
             damping=self.damping,
             anderson=self.anderson,
+            together=self.order == "synchronous",
+            tolerance=self.tolerance or None,
         )
 
 
+ORDERS = ("sequential", "synchronous")
+ZERO_OR_ABOVE = (
+    "bound",
+    "weight_decay",
+    "memory",
+    "stem",
+    "anderson",
+    "tolerance",
+    "seed",
+    "validation",
+)
 ABOVE_ZERO = (
     "beta",
     "height",
@@ -173,6 +197,12 @@ ABOVE_ZERO = (
 )
 
 
+def own_rule(model: str, symmetric: bool) -> str:
+    """The rule that suits a model: without symmetry, the one that needs none."""
+    usual = MODELS[model].rule
+    return usual if symmetric or usual != Rule.HEBBIAN.value else Rule.ASYMMETRIC.value
+
+
 def adapt(study: Study, changes: Mapping[str, Any]) -> Study:
     """The study with some settings changed; values may be text, as from the command line."""
     changes = own_defaults(study, changes) | dict(changes)
@@ -182,7 +212,8 @@ def adapt(study: Study, changes: Mapping[str, Any]) -> Study:
         if key not in known:
             raise UnknownNameError("setting", key, known)
         clean[key] = convert(key, value, known[key])
-    if "model" in clean and "rule" not in clean:
+    own = study.rule == own_rule(study.model, study.symmetric)
+    if "rule" not in clean and ("model" in clean or ("symmetric" in clean and own)):
         clean["rule"] = ""  # another model's own rule may be another
     return replace(study, **clean)
 

@@ -25,6 +25,7 @@ from neuro_eqprop.solve import Damped
 from neuro_eqprop.spiking.entry import Entry, enter, outer
 from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.study.counting import too_few
 from neuro_eqprop.study.evaluation import Watch, rounded, samples_of, spiking
 from neuro_eqprop.study.folder import MODEL, Run
 from neuro_eqprop.study.surroundings import versions
@@ -118,6 +119,9 @@ def simulate(
         "input": None if simulation.on == "rate" else simulation.entry.value,
         "input_spikes": brought.spikes,
         "input_synops": brought.synops,
+        "warnings": []
+        if simulation.on == "rate"
+        else too_few(run, Coding(simulation.code), simulation.steps, simulation.entry),
         "bytes": path.stat().st_size,
         "seconds": time.perf_counter() - began,
     }

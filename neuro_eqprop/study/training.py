@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from neuro_eqprop.data import Dataset, hold_out, one_hot
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.files import checkpoint
 from neuro_eqprop.files.atomic import write_text
 from neuro_eqprop.files.checkpoint import Checkpoint
+from neuro_eqprop.learn.contrastive import TrainingError
+from neuro_eqprop.learn.hybrid import stem_of
 from neuro_eqprop.learn.probe import probe
 from neuro_eqprop.learn.readout import judge
+from neuro_eqprop.learn.recipe import Lesson, Rule
+from neuro_eqprop.learn.rules import TEACHERS
 from neuro_eqprop.learn.train import Progress, Snapshot, train
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.torch_ops import TorchOps
@@ -25,9 +31,16 @@ from neuro_eqprop.study import folder, settings
 from neuro_eqprop.study.lessons import learned_here
 from neuro_eqprop.study.probe import probing
 from neuro_eqprop.study.settings import Study
+from neuro_eqprop.study.simulation import Tell, silence
 
 Watch = Callable[[dict[str, Any]], None]
 """Told each epoch's line of metrics."""
+Tick = Callable[[float, float], None]
+"""Told what part of an epoch went by, and the share of its samples answered right so far."""
+
+
+def unheard(part: float, right: float) -> None:
+    """Nobody listens."""
 
 
 def run_training(
@@ -38,28 +51,71 @@ def run_training(
     resume: bool,
     watch: Watch,
     traces: Path | None = None,
+    tick: Tick = unheard,
+    tell: Tell = silence,
 ) -> dict[str, Any]:
-    """Train and write the run; what `train --json` shows. A few samples go to `traces`, live."""
+    """Train and write the run; what `train --json` shows. A few samples go to `traces`, live.
+
+    Where the numbers leave the finite ones, the model of the last good epoch is kept and told of.
+    """
     check_device(study.device)
     data = load_for(study)
     network, began = study.network(data), time.perf_counter()
     overwrite = force or resume
     if traces is not None and traces.exists() and not overwrite:
         raise folder.RunError(f"{traces} exists already; name another file or use --force")
+    rehearse(study, network, data)
     start = prepare(study, network, out, force=force, resume=resume)
-    with probing(traces, study, network, data, start=start, overwrite=overwrite) as look:
-        ops = TorchOps(device=study.device)
-        for progress in train(network, data.train, study.recipe(), start, ops):
-            start = progress.snapshot
-            line = metrics(study, progress, network, data)
-            # In this order, so that after a kill the metrics are never behind the snapshot.
-            folder.append(out / folder.METRICS, line)
-            checkpoint.save(out / folder.RESUME, keep(network, start))
-            look(start, line)
-            watch(line)
+    tick(float(start.epoch), 0.0)
+    diverged: TrainingError | None = None
+    with probing(traces, study, network, data, start=start, overwrite=overwrite, tell=tell) as look:
+        try:
+            for progress in epochs(study, network, data, start, tick):
+                line = metrics(study, progress, network, data)
+                start = progress.snapshot
+                # In this order, so that after a kill the metrics are never behind the snapshot.
+                folder.append(out / folder.METRICS, line)
+                checkpoint.save(out / folder.RESUME, keep(network, start))
+                look(start, line)
+                watch(line)
+        except TrainingError as error:
+            diverged = error
+    if diverged is not None and not start.epoch:
+        folder.abandon(out)
+        raise diverged
     checkpoint.save(out / folder.MODEL, Checkpoint(network, start.params, start.epoch))
     (out / folder.RESUME).unlink(missing_ok=True)
-    return outcome(study, network, data, out=out, seconds=time.perf_counter() - began)
+    told = outcome(study, network, data, out=out, seconds=time.perf_counter() - began)
+    kept = f"{out} keeps the model of epoch {start.epoch} of {study.epochs}, the last good one"
+    return told | {"diverged": f"{diverged}; {kept}" if diverged else None}
+
+
+def epochs(
+    study: Study, network: Network, data: Dataset, start: Snapshot, tick: Tick
+) -> Iterator[Progress]:
+    """The epochs that are left."""
+
+    def beat(samples: int, right: float) -> None:
+        tick(samples / len(data.train), right)
+
+    ops = TorchOps(device=study.device)
+    return train(network, data.train, study.recipe(), start, ops, beat)
+
+
+@torch.no_grad()
+def rehearse(study: Study, network: Network, data: Dataset) -> None:
+    """Teach two samples for a step, so that what cannot be taught is refused before all else."""
+    ops, few = TorchOps(device=study.device), data.train.take(slice(2))
+    deaf = stem_of(network)
+    if deaf and Rule(study.rule) in (Rule.HEBBIAN, Rule.VECTOR_FIELD):
+        raise TrainingError(
+            f"nothing comes back to layer {deaf[0]!r}, so rule {study.rule!r} would leave its "
+            f"weights as they are: use rule 'single-phase', 'hybrid' or 'asymmetric'"
+        )
+    recipe = replace(study.recipe(), free_steps=1, nudged_steps=1)
+    params = {name: ops.bring(value) for name, value in fresh(study, network).params.items()}
+    lesson = Lesson(ops.bring(few.x), ops.bring(one_hot(few.y, data.classes)), measured=False)
+    TEACHERS[recipe.rule](ops, network, params, lesson, recipe)
 
 
 def keep(network: Network, snapshot: Snapshot) -> Checkpoint:
@@ -121,7 +177,7 @@ def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -
     ops, snapshot = TorchOps(device=study.device), progress.snapshot
     params = {name: ops.bring(value) for name, value in snapshot.params.items()}
     judged = {
-        f"{name}_accuracy": judge(ops, network, params, split, LOOK, study.damping).accuracy
+        name: judge(ops, network, params, split, LOOK, study.damping)
         for name, split in (("test", data.test), ("validation", data.validation))
         if split is not None
     }
@@ -130,7 +186,8 @@ def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -
     return {
         "epoch": snapshot.epoch,
         "train_accuracy": progress.train_accuracy,
-        **judged,
+        **{f"{name}_accuracy": found.accuracy for name, found in judged.items()},
+        "confusion": judged["test"].confusion.tolist(),
         "residual": progress.residual,
         "drift": looked.drift,
         "cosine": looked.cosine,
@@ -177,8 +234,6 @@ def outcome(
 
 def check_device(name: str) -> None:
     """Refuse a device that torch cannot use here."""
-    import torch
-
     try:
         torch.zeros(1, device=name)
     except (RuntimeError, AssertionError, NotImplementedError) as error:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.from_nir import read
+from neuro_eqprop.backends.from_nir import read, whole
 from neuro_eqprop.backends.nir_document import Document, Feed, NirError
 from neuro_eqprop.backends.to_nir import beyond, plain, write
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.files.checkpoint import Checkpoint, describe, rebuild
 from neuro_eqprop.networks import Network, Role, check_parameters
-from neuro_eqprop.operators import Dense
+from neuro_eqprop.operators import Echo
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork
-from neuro_eqprop.spiking.lower import Code, Coding, lower, matrix
-from neuro_eqprop.study.evaluation import DT, spiking
+from neuro_eqprop.spiking.lower import Code, Coding, faces, gathered, matrix, reads
+from neuro_eqprop.study.evaluation import rounded, spiking
 from neuro_eqprop.study.folder import Run
 from neuro_eqprop.study.settings import Study, adapt
 
@@ -35,34 +36,59 @@ class Opened:
     run: Run
     network: SpikingNetwork
     code: Code
+    bits: int | None
+    """Of its weights, if it is in fixed point."""
 
 
-def document_of(run: Run, code: Code, *, nudged: bool) -> Document:
+def made_of(
+    run: Run, code: Code, *, nudged: bool, bits: int | None
+) -> tuple[SpikingNetwork, dict[str, Array]]:
+    """The run's spiking network, in fixed point if it has bits, and the parameters it is of."""
+    if bits is None:
+        return spiking(run, Coding(code), nudged)
+    return rounded(run, Coding(code), bits, nudged=nudged)
+
+
+def document_of(run: Run, code: Code, *, nudged: bool, bits: int | None = None) -> Document:
     """The run's spiking network, its input weights, and what it was made from."""
-    coding = Coding(code)
-    network, params = spiking(run, coding, nudged)
+    coding, rate = Coding(code), run.model.network
+    network, params = made_of(run, code, nudged=nudged, bits=bits)
     feeds = tuple(
-        Feed(c.target, matrix(run.model.network, params, c))
-        for c in run.model.network.connections
-        if run.model.network[c.source].role is Role.INPUT
+        Feed(name, sign * matrix(rate, params, c))
+        for c in rate.connections
+        if rate[c.source].role is Role.INPUT
+        for name, sign in faces(rate[c.target], coding)
     )
     study = run.study
     notes = {
-        "rate": describe(run.model.network),
+        "rate": describe(rate),
         "coding": plain(asdict(coding)),
+        "bits": bits,
         "dataset": study.dataset,
+        # One number becomes synapses of several strengths, each rounded: it is told as it was.
+        "echoes": {
+            c.name: float(params[c.name][0])
+            for c in rate.connections
+            if isinstance(c.operator, Echo)
+        },
         "learning": {"rule": study.rule, "nudging": study.nudging, "beta": study.beta},
     }
     return Document(network, feeds, notes)
 
 
 def translate(
-    run: Run, path: Path, *, code: Code, nudged: bool, force: bool = False
+    run: Run,
+    path: Path,
+    *,
+    code: Code,
+    nudged: bool,
+    force: bool = False,
+    bits: int | None = None,
 ) -> dict[str, Any]:
     """Write the file; what `translate --json` shows."""
     if path.exists() and not force:
         raise NirError(f"{path} is already there; choose another --out or replace it with --force")
-    document = document_of(run, code, nudged=nudged)
+    document = document_of(run, code, nudged=nudged, bits=bits)
     write(document, path)
     network = document.network
     return {
@@ -70,6 +96,7 @@ def translate(
         "path": str(path),
         "bytes": path.stat().st_size,
         "code": code.value,
+        "bits": bits,
         "nudged": nudged,
         "digest": network.digest,
         "dt": network.dt,
@@ -101,53 +128,76 @@ def open_nir(path: Path, dataset: str) -> Opened:
             f"{path} holds no rate network to compare its spikes with; "
             f"`neuro-eqprop translate RUN --out {path}` writes one into it"
         )
+    data = load_data(dataset)
     try:
         rate = rebuild(document.notes["rate"])
-        code = Code(document.notes["coding"]["code"])
-        params = parameters(rate, document)
+        code, bits = Code(document.notes["coding"]["code"]), document.notes.get("bits")
+        bits = None if bits is None else whole(bits)
+        params = parameters(rate, document, Coding(code))
         check_parameters(rate, params)
         study = adapt(Study(), {"dataset": dataset, "beta": document.notes["learning"]["beta"]})
-        again = relowered(rate, params, document, code)
+        run = Run(path, study, Checkpoint(rate, params, 0), data)
+        again = relowered(run, document, code, bits)
     except (KeyError, TypeError, ValueError, StopIteration) as error:
         raise NirError(f"{path}: its notes and its network do not fit: {error}") from error
-    if again != network.digest:
+    if not same(again, network):
         raise NirError(f"{path}: its spiking network is not what its rate network becomes here")
-    data = load_data(dataset)
     if (rate.input.size, rate.output.size) != (data.features, data.classes):
         raise NirError(
             f"{path} goes from {rate.input.size} to {rate.output.size} units, but {dataset!r} has "
             f"{data.features} features and {data.classes} classes; name its own data set"
         )
-    return Opened(Run(path, study, Checkpoint(rate, params, 0), data), network, code)
+    return Opened(run, network, code, bits)
 
 
-def parameters(rate: Network, document: Document) -> dict[str, Array]:
+def parameters(rate: Network, document: Document, coding: Coding) -> dict[str, Array]:
     """Weights and biases of the rate network, in the order in which `lower` takes them."""
-    feeds, projections = iter(document.feeds), iter(document.network.projections)
+    feeds = iter([feed.weight for feed in document.feeds])
+    projections = iter([projection.weight for projection in document.network.projections])
     params: dict[str, Array] = {}
     for connection in rate.connections:
-        if not isinstance(connection.operator, Dense):
-            kind = type(connection.operator).__name__.lower()
-            raise ValueError(
-                f"{connection.name!r} is of kind {kind!r}; only dense ones are rebuilt"
-            )
-        if rate[connection.source].role is Role.INPUT:
-            params[connection.name] = next(feeds).weight
+        operator, ends = connection.operator, (rate[connection.source], rate[connection.target])
+        sides = [len(faces(layer, coding)) for layer in ends]
+        if isinstance(operator, Echo):
+            took(projections, len(operator.parts) * prod(sides))
+            params[connection.name] = np.array([document.notes["echoes"][connection.name]])
             continue
-        params[connection.name] = next(projections).weight
-        if rate.feeds_back(connection):
-            next(projections)
+        given = ends[0].role is Role.INPUT
+        spelled = took(feeds, sides[1]) if given else took(projections, prod(sides))
+        params[connection.name] = gathered(operator, spelled, (ends[0].shape, ends[1].shape))
+        if rate.feeds_back(connection) and not reads(rate, connection):
+            took(projections, prod(sides))
     for layer in rate.moving:
-        params[layer.name] = document.network[layer.name].bias.reshape(layer.shape)
+        bias = document.network[faces(layer, coding)[0][0]].bias.reshape(layer.shape)
+        params[layer.name] = bias[tuple(slice(n) for n in layer.bias)]
     return params
 
 
-def relowered(rate: Network, params: Mapping[str, Array], document: Document, code: Code) -> str:
-    """The digest of what these parameters become under the constants of this version."""
-    coding = Coding(code)
-    if plain(asdict(coding)) != document.notes["coding"]:
+def took(weights: Iterator[Array], count: int) -> Array:
+    """The first of the next so many weights; the others repeat it with other signs or delays."""
+    first, *_ = [next(weights) for _ in range(count)]
+    return first
+
+
+def relowered(run: Run, document: Document, code: Code, bits: int | None) -> SpikingNetwork:
+    """What the run's parameters become under the constants of this version."""
+    if plain(asdict(Coding(code))) != document.notes["coding"]:
         raise ValueError(
             f"it was made with other constants of code {code.value!r}; translate again"
         )
     nudged = any(p.gain is Gain.BETA for p in document.network.projections)
-    return lower(rate, params, dt=DT, coding=coding, nudged=nudged).digest
+    return made_of(run, code, nudged=nudged, bits=bits)[0]
+
+
+def same(one: SpikingNetwork, other: SpikingNetwork) -> bool:
+    """Whether two networks are alike in everything; zeros have no sign, as they have in bytes."""
+
+    def told(network: SpikingNetwork) -> tuple[object, ...]:
+        populations = [(p.name, p.neuron) for p in network.populations]
+        projections = [(p.name, p.delay, p.gain) for p in network.projections]
+        return network.dt, network.output, populations, projections, network.fixed
+
+    def values(network: SpikingNetwork) -> list[Array]:
+        return [*(p.bias for p in network.populations), *(p.weight for p in network.projections)]
+
+    return told(one) == told(other) and all(map(np.array_equal, values(one), values(other)))

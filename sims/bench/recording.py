@@ -1,22 +1,27 @@
-"""What recording costs: CPU time of the same run with and without a trace, alternating.
+"""What recording costs: CPU time of the same run with and without a trace, in turns.
 
-Seconds are those of this process and of its children, so that other work on the machine does not
-count; what is compared is the least of several runs.
+Seconds are those of this process and of its children, so that other work on the machine counts
+little; what is compared is the least of several runs.
+
+    python sims/bench/recording.py                 # all, and docs/recording.md
+    python sims/bench/recording.py brian2 lava     # these rows of it anew
 """
 
 from __future__ import annotations
 
-import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 import torch
 
 from neuro_eqprop.backends.base import BackendError, load, tally
 from neuro_eqprop.data import one_hot
+from neuro_eqprop.files.atomic import write_text
 from neuro_eqprop.files.tracefile import Writer
 from neuro_eqprop.spiking.lower import Code, Coding, stimulate
 from neuro_eqprop.study.evaluation import spiking
@@ -26,8 +31,23 @@ from neuro_eqprop.study.simulation import Simulation, plan_spikes, schedule_of
 from neuro_eqprop.study.training import run_training
 from neuro_eqprop.traces import NOTHING, Recording
 
-REPEATS = 3
+TRAINING = "training"
+EPOCHS = 5
 SAMPLES = {"lava": 20, "brian2": 60, "emulator": 120, "snntorch": 60}
+REPEATS = {TRAINING: 4, "lava": 4}
+OFTEN = 8
+PAGE = Path(__file__).parents[2] / "docs" / "recording.md"
+HEAD = """# What recording costs
+
+The CPU time of the same run with and without a trace in the default choice (what rates are read
+from, of every layer), measured in turns in one process and its children; of each the least of
+several runs. Digits, 64-128-10, three phases of 64 steps; the simulator alone, without the start of
+the program, of which recording is no part. Made by `python sims/bench/recording.py`, which measures
+the rows that it is given anew.
+
+| where | what | without, s | with, s | recording costs |
+|---|---|---|---|---|
+"""
 
 
 @dataclass(frozen=True)
@@ -40,16 +60,24 @@ class Nowhere:
 
 def seconds(work: Callable[[], object]) -> float:
     """CPU time of a piece of work, children included."""
-    before = sum(os.times()[:4])
+    before = used()
     work()
-    return sum(os.times()[:4]) - before
+    return used() - before
 
 
-def cost(bare: Callable[[], object], recorded: Callable[[], object]) -> tuple[float, float]:
+def used() -> float:
+    """CPU time so far, in finer steps than `os.times` has."""
+    own, children = (getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN))
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+def cost(
+    where: str, bare: Callable[[], object], recorded: Callable[[], object]
+) -> tuple[float, float]:
     """The least time without and with recording, after one run of each to get ready."""
     bare()
     recorded()
-    both = [(seconds(bare), seconds(recorded)) for _ in range(REPEATS)]
+    both = [(seconds(bare), seconds(recorded)) for _ in range(REPEATS.get(where, OFTEN))]
     return min(one for one, _ in both), min(other for _, other in both)
 
 
@@ -70,41 +98,53 @@ def simulator(run: Run, folder: Path, on: str) -> tuple[float, float]:
         with Writer(folder / f"{on}.h5", plan, overwrite=True) as writer:
             work(writer, writer)
 
-    return cost(bare, recorded)
-
-
-def tell(where: str, bare: float, recorded: float) -> None:
-    share = f"{100 * (recorded / bare - 1):.1f} %"
-    print(f"{where}: recording costs {share} ({bare:.2f} s without, {recorded:.2f} s with)")
-
-
-def attempt(run: Run, folder: Path, on: str) -> None:
-    try:
-        tell(on, *simulator(run, folder, on))
-    except BackendError as error:
-        print(f"{on}: left out: {error}")
+    return cost(on, bare, recorded)
 
 
 def training(folder: Path) -> tuple[float, float]:
+    """The cost in training, `train --traces` against `train`."""
+
     def once(traces: Path | None) -> None:
-        study = Study(epochs=10)
+        study = Study(epochs=EPOCHS)
         run_training(
             study, folder / "t", force=True, resume=False, watch=lambda _: None, traces=traces
         )
 
-    return cost(lambda: once(None), lambda: once(folder / "training.h5"))
+    return cost(TRAINING, lambda: once(None), lambda: once(folder / "training.h5"))
+
+
+def row(where: str, bare: float, recorded: float) -> str:
+    """A line of the page."""
+    what = f"{EPOCHS} epochs" if where == TRAINING else f"{SAMPLES[where]} samples"
+    share = 100 * (recorded / bare - 1)
+    return f"| {where} | {what} | {bare:.2f} | {recorded:.2f} | {share:.1f} % |"
+
+
+def update(made: dict[str, str]) -> None:
+    """Put rows into the page, in the place of those it has."""
+    held = PAGE.read_text() if PAGE.exists() else ""
+    rows = {found[1]: found[0] for found in re.finditer(r"^\| (\w+) \|.*%.*$", held, re.MULTILINE)}
+    rows |= made
+    listed = [rows[name] for name in (TRAINING, *SAMPLES) if name in rows]
+    write_text(PAGE, HEAD + "\n".join(listed) + "\n")
 
 
 def main() -> None:
+    """Measure what is named, or all."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         study = Study(epochs=1)
         run_training(study, folder / "run", force=False, resume=False, watch=lambda _: None)
-        tell("training", *training(folder))
         run = open_run(folder / "run")
-        for on in sys.argv[1:] or SAMPLES:
-            attempt(run, folder, on)
+        for where in sys.argv[1:] or (TRAINING, *SAMPLES):
+            try:
+                both = training(folder) if where == TRAINING else simulator(run, folder, where)
+            except BackendError as error:
+                print(f"{where}: left out: {error}")
+                continue
+            print(row(where, *both), flush=True)
+            update({where: row(where, *both)})
 
 
 if __name__ == "__main__":

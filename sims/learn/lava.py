@@ -1,12 +1,14 @@
 """Write docs/learning-lava.md: three classes of digits learned inside one run of Lava each.
 
-Run it with `.venv/bin/python sims/learn/lava.py` (ten minutes or so on one core).
+Run it with `.venv/bin/python sims/learn/lava.py` (ten minutes or so on one core); with `--speed N`
+only the speeds are measured again, by N lessons on Lava.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import resource
 import time
 from collections.abc import Mapping
@@ -32,6 +34,8 @@ from neuro_eqprop.traces import NOTHING, Memory
 CLASSES, BETA, RATE, LIMIT, BIAS, TAU = 3, 0.5, 0.05, 2.0, 0.3, 8.0
 ASKED = free_only(steps=64, window=32)
 SEEDS = range(5)
+EMULATED = 150
+"""Lessons by which the emulator's speed is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,7 @@ def learn(on: str, made: Task, watch: Clock | None = None) -> Learned:
 
 
 def emulated(made: Task) -> tuple[float, float]:
-    """Lessons in a second of the clock and of the processor on the emulator, at batch 1."""
+    """Lessons in a second of the clock and of the processor on the emulator."""
     learn("emulator", made)
     clock, work = [], []
     for _ in range(5):
@@ -145,6 +149,42 @@ def burnt() -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """Images in a second on Lava and on the emulator, one by one and in batches."""
+
+    title: str
+    lava: float
+    alone: float
+    many: float | None
+    """None where batches are refused."""
+    work: float
+    load: float
+
+    @property
+    def told(self) -> str:
+        """A row of the table of speeds."""
+        many = "-" if self.many is None else f"{self.many:.0f}"
+        return (
+            f"| {self.title} | {self.lava:.2f} | {self.alone:.0f} | {many} "
+            f"| {self.alone / self.lava:.0f} | {self.work:.0f} |"
+        )
+
+
+def paced(run: Run, lessons: int) -> tuple[Pace, Learned]:
+    """Learn on Lava, and before and after that on the emulator."""
+    made, other, clock = task(run, 0, lessons), task(run, 0, EMULATED), Clock()
+    before, busy = emulated(other), burnt()
+    lava = learn("lava", made, clock)
+    load, busy = os.getloadavg()[0], burnt() - busy
+    alone, least = np.mean([before, emulated(other)], axis=0)
+    many = None
+    if not run.whole:
+        rule = replace(other.plastic.rule, batch=64)
+        many = emulated(replace(other, plastic=replace(other.plastic, rule=rule)))[0]
+    return Pace(run.title, clock.pace, alone, many, least * busy / lessons, load), lava
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """What a run came to."""
 
@@ -158,10 +198,7 @@ class Row:
     pairs: float
     off: int
     events: int
-    lava: float
-    quick: float
-    work: float
-    load: float
+    pace: Pace
 
     @property
     def learned(self) -> str:
@@ -178,15 +215,6 @@ class Row:
         shown = " | ".join("0" if each == 0 else f"{each:.1e}" for each in apart)
         return f"| {self.run.title} | {shown} | {self.off} of {self.events:,} |"
 
-    @property
-    def speed(self) -> str:
-        """A row of the third one."""
-        ratio = self.quick / self.lava
-        return (
-            f"| {self.run.title} | {self.lava:.2f} | {self.quick:.0f} | {ratio:.0f} "
-            f"| {self.work:.0f} |"
-        )
-
 
 def apart(a: Learned, b: Learned) -> float:
     """The largest difference of any two weights."""
@@ -202,11 +230,8 @@ def counted(a: Learned, b: Learned) -> tuple[int, int]:
 
 def measured(run: Run, lessons: int) -> Row:
     """Learn on Lava, on the reference and on the emulator."""
-    made, clock = task(run, 0, lessons), Clock()
-    before, busy = emulated(made), burnt()
-    lava = learn("lava", made, clock)
-    load, busy = os.getloadavg()[0], burnt() - busy
-    quick, least = np.mean([before, emulated(made)], axis=0)
+    made = task(run, 0, lessons)
+    pace, lava = paced(run, lessons)
     reference, emulator = learn("reference", made), learn("emulator", made)
     pair = lava.weights["hidden->output"] - lava.weights["output->hidden"].T
     seeds = []
@@ -223,10 +248,7 @@ def measured(run: Run, lessons: int) -> Row:
         apart(lava, emulator),
         float(np.abs(pair).max()),
         *counted(lava, reference),
-        clock.pace,
-        quick,
-        least * busy / lessons,
-        load,
+        pace,
     )
 
 
@@ -250,15 +272,9 @@ point from their mode that follows Lava's engine), and of a weight from its mirr
 |---|---|---|---|---|
 {equal}
 
-Images in a second: Lava from its first lesson to its last, without its start, and the emulator
-just before and after that on the same machine, which was busy with other work (load {load:.0f} on
-two cores). Lava has a dozen processes to compete with and the emulator one, which on such a machine
-is in Lava's favour. The last column is the ratio in seconds of the processor, which is in the
-emulator's: Lava's start is in it, and what its processes burn while they wait for each other.
-
-| code | Lava | emulator, batch 1 | ratio | ratio of processor time |
-|---|---|---|---|---|
+<!-- speed -->
 {speed}
+<!-- end of speed -->
 
 ## What runs where
 
@@ -291,6 +307,26 @@ weights in the end.
   whole number below 8 times a power of two.
 """
 
+SPEED = """
+Images in a second: Lava through {lessons} lessons, from its first to its last, without its start,
+and the emulator through 150 just before and after that on the same machine, which was busy with
+other work (load {load:.0f} on two cores; both ran at a niceness of {nice}). The last column is the
+ratio in seconds of the processor, which is in the emulator's favour: Lava's start is in it, and
+what its processes burn while they wait for each other. Both ratios are those of batch 1; Lava's
+engine has no other.
+`.venv/bin/python sims/learn/lava.py --speed {lessons}` measures this table again.
+
+| code | Lava | emulator, batch 1 | batch 64 | ratio | ratio of processor time |
+|---|---|---|---|---|---|
+{speed}
+"""
+
+
+def speeds(paces: list[Pace], lessons: int) -> str:
+    load = np.mean([pace.load for pace in paces])
+    told = "\n".join(pace.told for pace in paces)
+    return SPEED.format(lessons=lessons, load=load, nice=os.nice(0), speed=told)
+
 
 def page(rows: list[Row], lessons: int) -> str:
     return PAGE.format(
@@ -303,8 +339,7 @@ def page(rows: list[Row], lessons: int) -> str:
         seeds=len(SEEDS),
         learned="\n".join(row.learned for row in rows),
         equal="\n".join(row.equal for row in rows),
-        speed="\n".join(row.speed for row in rows),
-        load=np.mean([row.load for row in rows]),
+        speed=speeds([row.pace for row in rows], lessons),
     )
 
 
@@ -312,11 +347,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lessons", type=int, default=150)
     parser.add_argument("--out", type=Path, default=Path("docs/learning-lava.md"))
+    parser.add_argument("--speed", type=int, metavar="N", help="only this, with so many lessons")
     options = parser.parse_args()
+    if options.speed:
+        paces = [paced(run, options.speed)[0] for run in RUNS]
+        print(*(pace.told for pace in paces), sep="\n", flush=True)
+        begin, end = "<!-- speed -->\n", "\n<!-- end of speed -->"
+        there = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
+        made = begin + speeds(paces, options.speed) + end
+        write_text(options.out, there.sub(lambda _: made, options.out.read_text()))
+        return
     rows = []
     for run in RUNS:
         rows.append(measured(run, options.lessons))
-        print(rows[-1].learned, rows[-1].equal, rows[-1].speed, sep="\n", flush=True)
+        print(rows[-1].learned, rows[-1].equal, rows[-1].pace.told, sep="\n", flush=True)
     write_text(options.out, page(rows, options.lessons))
 
 

@@ -80,4 +80,5 @@ def update(
     brought = {name: ops.bring(value) for name, value in params.items()}
     lesson = Lesson(ops.bring(x), ops.bring(y), measured=True)
     taught = TEACHERS[recipe.rule](ops, network, brought, lesson, recipe)
-    return {name: ops.numpy(change) for name, change in taught.asked.items()}, taught.residual
+    asked = {name: -len(x) * ops.numpy(slope) for name, slope in taught.slopes.items()}
+    return asked, taught.residual

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 RELU = "--activation relu --output linear --beta 0.25"
 PLAIN = f"--dataset mnist --epochs 15 --batch 128 --learning-rate 0.001 {RELU}"
-ONE = f"{PLAIN} --hidden 512 --set free_steps=6 --set nudged_steps=3"
-TWO = f"{PLAIN} --hidden 512,512 --feedback 0.1 --bound 1.9 --set free_steps=3 --set nudged_steps=2"
+DEEP = PLAIN.replace("--epochs 15", "--epochs 10")
+ONE = PLAIN.replace("--batch 128", "--batch 64") + (
+    " --hidden 512 --set free_steps=4 --set nudged_steps=2"
+)
+TWO = f"{DEEP} --hidden 512,512 --feedback 0.1 --bound 1.9 --set free_steps=3 --set nudged_steps=2"
 THREE = (
-    f"{PLAIN} --hidden 512,512,512 --feedback 0.1 --bound 1.4 --set free_steps=3 "
+    f"{DEEP} --hidden 512,512,512 --feedback 0.1 --bound 1.4 --set free_steps=3 "
     "--set nudged_steps=2"
 )
 LOOPED = (
@@ -22,7 +25,7 @@ CONV = (
     "--learning-rate 0.003 --set free_steps=3 --set nudged_steps=1"
 )
 TOKENS = (
-    "--dataset mnist --model transformer --hidden 96 --bound 0.7 --beta 0.5 --epochs 6 --batch 256 "
+    "--dataset mnist --model transformer --hidden 96 --bound 0.7 --beta 0.5 --epochs 8 --batch 256 "
     "--learning-rate 0.004 --set free_steps=6 --set nudged_steps=3 --set attention_bound=1.2"
 )
 LINEAR = f"{TOKENS} --set attention=linear --set attention_scale=0.15"

@@ -26,6 +26,9 @@ RECIPES = {
     "--output linear --beta 0.25",
     "64-96-96-10": f"--hidden 96,96 --epochs 40 {DEEP}",
     "64-128-10 hard tanh": "--activation hard_tanh --epochs 20",
+    "convolutional": "--dataset mnist --model conv --hidden 16,32 --activation relu "
+    "--output linear --beta 0.25 --feedback 0.1 --bound 2.5 --epochs 8 --batch 64 "
+    "--learning-rate 0.003 --set free_steps=3 --set nudged_steps=1",
 }
 """Options of `neuro-eqprop train` by network."""
 

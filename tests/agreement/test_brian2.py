@@ -139,7 +139,7 @@ def test_values_of_a_sample_are_counted() -> None:
     # Three weights other than zero; voltage and drive of two neurons for 32 steps, a spike of
     # each in every sixteenth of them.
     found = values_per_sample(case.network, case.schedule, case.record)
-    assert found == 1 + 3 + 2 * 2 * 32 + 2 * 32 // 16
+    assert found == 1 + 3 + 2 * 2 * 32 + 2 * 32 // 8
     assert values_per_sample(case.network, case.schedule, NOTHING) == 1 + 3
 
 
@@ -154,4 +154,16 @@ def test_other_clocks_give_the_same_steps() -> None:
 def test_missing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "brian2", None)
     with pytest.raises(BackendError, match="pip install brian2"):
+        run_case(load("brian2"), CASES[0])
+
+
+def test_a_numpy_that_brian2_does_not_know_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(name: str) -> None:
+        raise AttributeError("type object 'numpy.ndarray' has no attribute 'ptp'")
+
+    monkeypatch.delitem(sys.modules, "brian2", raising=False)
+    monkeypatch.setattr("neuro_eqprop.backends.brian2_door.import_module", fail)
+    with pytest.raises(BackendError, match=r"'ptp'.*numpy<2\.4"):
         run_case(load("brian2"), CASES[0])

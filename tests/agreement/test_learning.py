@@ -129,6 +129,23 @@ def test_they_are_equal_after_a_hundred_lessons(code: Code) -> None:
     check_equal(learn("reference", plastic, lessons), learn("emulator", plastic, lessons))
 
 
+@pytest.mark.parametrize("numbers", [None, Whole(7), ENGINE])
+@pytest.mark.parametrize("window", [1, 3, 8, 11])
+def test_windows_of_any_length_gather_the_same_unwatched(
+    window: int, numbers: Whole | Engine | None
+) -> None:
+    phases = episode(beta=0.5, centered=True, free=6, settle=4, window=window)
+    batch = 1 if isinstance(numbers, Engine) else 2
+    case = Case(Code.RATE, Rule(phases, 5.0, batch, numbers=numbers), lessons=5)
+    plastic, lessons = task(case)
+    learned = [
+        load_learner(on).learn(plastic, lessons, synapses=Synapses(), watch=nobody)
+        for on in ("reference", "emulator")
+    ]
+    check_equal(*learned)
+    assert learned[0].total.tag_updates > 0
+
+
 @pytest.mark.parametrize("which", ["looped", "deep", "tanh"])
 def test_they_are_equal_on_other_networks(which: str) -> None:
     x, target, _, _ = three_classes()

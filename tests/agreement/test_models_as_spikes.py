@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -17,14 +19,19 @@ from neuro_eqprop.architectures import (
     transformer,
 )
 from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.base import load
 from neuro_eqprop.backends.emulator import Emulator
+from neuro_eqprop.backends.from_nir import from_nir
 from neuro_eqprop.backends.reference import Reference
+from neuro_eqprop.backends.to_nir import to_nir
 from neuro_eqprop.learn.readout import answer
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.operators import Attention, Kind
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, stimulate
+from neuro_eqprop.spiking.quantise import quantise
+from neuro_eqprop.spiking.rounding import Rounding
 from neuro_eqprop.traces import NOTHING, Memory
 
 NETWORKS: dict[str, tuple[Network, Code]] = {
@@ -84,6 +91,40 @@ def test_spikes_settle_where_rates_do(kind: str) -> None:
         assert np.array_equal(slow.firing[layer.name], fast.firing[layer.name])
         assert np.abs(seen - wanted[layer.name]).max() < 0.02, layer.name
     assert max(np.ptp(rates) for rates in wanted.values()) > 0.1
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        "emulator",
+        pytest.param("snntorch", marks=pytest.mark.snntorch),
+        pytest.param("brian2", marks=pytest.mark.brian2),
+        pytest.param("lava", marks=[pytest.mark.lava, pytest.mark.slow]),
+        "a file",
+    ],
+)
+@pytest.mark.parametrize("kind", ["conv", "conv two", "toroidal"])
+def test_kernels_means_and_delayed_identities_are_the_same_spikes_everywhere(
+    kind: str, on: str, tmp_path: Path
+) -> None:
+    network, code = NETWORKS[kind]
+    params, x = problem(network)
+    coding, schedule = Coding(code), free_only(steps=20, window=15)
+    plain = lower(network, params, dt=1e-3, coding=coding, nudged=False)
+    given = stimulate(network, params, x[:2], target=None, coding=coding)
+    whole = on in ("emulator", "lava", "a file")
+    for spikes in (plain, quantise(plain, Rounding(8))[0]) if whole else (plain,):
+        same = spikes
+        if on == "a file":
+            to_nir(spikes, tmp_path / "net.nir")
+            same = from_nir(tmp_path / "net.nir")
+        simulator = load("reference" if on == "a file" else on)
+        found = simulator.run(same, given, schedule, record=NOTHING, sink=Memory())
+        wanted = Reference().run(spikes, given, schedule, record=NOTHING, sink=Memory())
+        for name, sent in wanted.messages.items():
+            assert np.array_equal(found.messages[name], sent)
+            assert np.array_equal(found.firing[name], wanted.firing[name])
+        assert min(sent.sum() for sent in wanted.messages.values()) > 0
 
 
 def test_an_echo_is_three_projections_with_their_delays() -> None:

@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from neuro_eqprop.activations import HARD_SIGMOID
+from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import load, tally
+from neuro_eqprop.networks import initialise
 from neuro_eqprop.schedules import free_only
+from neuro_eqprop.spiking.entry import Entry, enter, with_input
 from neuro_eqprop.spiking.ir import (
     Population,
     Projection,
@@ -19,6 +23,7 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
+from neuro_eqprop.spiking.lower import Code, Coding, lower
 from neuro_eqprop.traces import Counts, Memory, Record
 
 SAMPLES, STEPS = 5, 20
@@ -40,18 +45,60 @@ def chain() -> SpikingNetwork:
 
 
 def ours(network: SpikingNetwork) -> tuple[dict[str, Array], Counts]:
-    """The spikes of all populations, and what was counted."""
+    """The spikes of all populations of the chain, and what was counted."""
     current = np.random.default_rng(1).random((SAMPLES, SIZES["input"]))
-    stimulus = Stimulus(SAMPLES, {"input": np.rint(64 * current) / 64}, {})
+    return watched(network, Stimulus(SAMPLES, {"input": np.rint(64 * current) / 64}, {}))
+
+
+def watched(network: SpikingNetwork, stimulus: Stimulus) -> tuple[dict[str, Array], Counts]:
+    """What every population sent, (samples, steps, units), and what was counted."""
+    names = [population.name for population in network.populations]
     schedule, memory = free_only(steps=STEPS, window=STEPS), Memory()
-    record = Record(spikes=frozenset(SIZES))
+    record = Record(spikes=frozenset(names))
     result = load("reference").run(network, stimulus, schedule, record=record, sink=memory)
     counts = tally(network, stimulus, schedule, result)
     spikes = {
         name: np.stack([memory.recordings[k].spikes[name] for k in range(SAMPLES)])
-        for name in SIZES
+        for name in names
     }
     return spikes, sum(counts.values(), Counts())
+
+
+def loop(code: Code, entry: Entry) -> tuple[SpikingNetwork, Stimulus]:
+    """A network that feeds back, as it is translated, and some samples."""
+    rate = layered(12, (9,), 4, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
+    params = initialise(rate, np.random.default_rng(2))
+    coding, x = Coding(code), np.random.default_rng(3).random((SAMPLES, 12))
+    made = lower(rate, params, dt=1e-3, coding=coding, nudged=False)
+    network = with_input(rate, params, made, coding=coding, entry=entry)
+    return network, enter(rate, params, x, target=None, coding=coding, entry=entry)
+
+
+def replay(network: SpikingNetwork) -> Any:  # noqa: ANN401 - a torch module
+    """Every projection as a layer that NeuroBench can hook, to be fed with what was sent."""
+    import torch
+
+    class Replay(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            layers = []
+            for projection in network.projections:
+                rows, columns = projection.weight.shape
+                layer = torch.nn.Linear(columns, rows, bias=False, dtype=torch.float64)
+                layer.weight = torch.nn.Parameter(torch.from_numpy(projection.weight))
+                layers.append(layer)
+            self.layers = torch.nn.ModuleList(layers)
+
+        def forward(self, sent: torch.Tensor) -> torch.Tensor:
+            ends = np.cumsum([0, *(population.size for population in network.populations)])
+            names = [population.name for population in network.populations]
+            spans = {name: slice(*ends[k : k + 2]) for k, name in enumerate(names)}
+            for step in sent.unbind(1):
+                for projection, layer in zip(network.projections, self.layers, strict=True):
+                    layer(step[:, spans[projection.source]])
+            return sent
+
+    return Replay()
 
 
 def torch_chain(network: SpikingNetwork) -> Any:  # noqa: ANN401 - a torch module
@@ -108,6 +155,38 @@ def test_synops_are_those_that_neurobench_counts() -> None:
     assert found["Effective_ACs"] * SAMPLES == counts.synops
     assert found["Effective_MACs"] == 0
     assert found["Dense"] == STEPS * sum(p.weight.size for p in network.projections)
+
+
+@pytest.mark.parametrize(
+    ("code", "entry", "column"),
+    [
+        (Code.RATE, Entry.CURRENT, "Effective_ACs"),
+        (Code.RATE, Entry.RATE, "Effective_ACs"),
+        (Code.GRADED, Entry.GRADED, "Effective_MACs"),
+    ],
+)
+def test_a_translated_network_with_feedback_makes_the_synops_of_neurobench(
+    code: Code, entry: Entry, column: str
+) -> None:
+    torch = pytest.importorskip("torch")
+    workload = pytest.importorskip("neurobench.metrics.workload", reason="no NeuroBench here")
+    models = pytest.importorskip("neurobench.models")
+    network, stimulus = loop(code, entry)
+    spikes, counts = watched(network, stimulus)
+    model = models.TorchModel(replay(network))
+    model.register_hooks()
+    batch = torch.from_numpy(np.concatenate([spikes[p.name] for p in network.populations], axis=2))
+    with torch.no_grad():
+        model(batch)
+    found = workload.SynapticOperations()(model, batch, (batch, None))
+    model.cleanup_hooks()
+    assert counts.synops > 100
+    # NeuroBench calls a step of a layer spiking if all it was sent is -1, 0 or 1: graded messages
+    # are so by chance, and are then additions to it.
+    assert (found["Effective_ACs"] + found["Effective_MACs"]) * SAMPLES == counts.synops
+    assert found[column] > 0.5 * counts.synops / SAMPLES
+    if code is Code.RATE:
+        assert found["Effective_MACs"] == 0
 
 
 def test_synops_are_weights_that_are_not_zero_reached_by_spikes() -> None:

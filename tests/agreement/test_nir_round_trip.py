@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuro_eqprop.activations import HARD_SIGMOID, RELU, TANH, box
-from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.activations import HARD_SIGMOID, HARD_TANH, LINEAR, RELU, TANH, box
+from neuro_eqprop.architectures import convolutional, layered, looped, toroidal
 from neuro_eqprop.backends.from_nir import from_nir, read
 from neuro_eqprop.backends.nir_document import Document, Feed, NirError
 from neuro_eqprop.backends.nir_trial import Verdict, examine, prepare
@@ -172,6 +172,52 @@ def test_a_looped_network_and_its_nudge_come_back(tmp_path: Path) -> None:
     assert any(p.gain is Gain.BETA for p in opened.network.projections)
     assert opened.run.model.network == open_run(folder).model.network
     assert opened.run.study.beta == 0.25
+
+
+IMAGE = convolutional(
+    (1, 8, 8), (3,), 10, kernel=3, hidden_rate=RELU, output_rate=LINEAR, feedback=0.5
+)
+RING = toroidal(64, 9, 10, hidden_rate=HARD_TANH, output_rate=HARD_SIGMOID, bound=0.9)
+
+
+@pytest.mark.parametrize(
+    ("network", "code"),
+    [(IMAGE, "graded"), (RING, "graded"), (RING, "paired")],
+    ids=["kernels and means", "delayed identities", "pairs"],
+)
+def test_a_network_that_is_not_dense_comes_back_and_runs_alike(
+    network: Network, code: str, tmp_path: Path
+) -> None:
+    run, path = put(tmp_path / "run", network), tmp_path / "net.nir"
+    made = told("translate", run, "--out", path, "--code", code)
+    assert made["digest"] == from_nir(path).digest
+    common = ("--on", "emulator", "--samples", 30)
+    of_file = told("evaluate", path, "--dataset", "digits", *common)
+    of_run = told("evaluate", run, "--code", code, *common)
+    same = ("code", "steps", "accuracy", "spikes_per_neuron", "synops_per_sample")
+    assert {key: of_file[key] for key in same} == {key: of_run[key] for key in same}
+    assert of_file["rmse"] == pytest.approx(of_run["rmse"], abs=1e-3)
+    found, wanted = open_nir(path, "digits").run.model, open_run(run).model
+    assert found.network == wanted.network
+    for name, value in wanted.params.items():
+        np.testing.assert_allclose(found.params[name], value, atol=0.5 * 2.0**-10)
+
+
+@pytest.mark.parametrize("code", ["rate", "graded"])
+def test_a_file_in_fixed_point_is_evaluated_as_the_run_with_its_bits(
+    run: Path, tmp_path: Path, code: str
+) -> None:
+    path = tmp_path / "net.nir"
+    made = told("translate", run, "--out", path, "--code", code, "--bits", 6)
+    assert (made["bits"], made["digest"]) == (6, from_nir(path).digest)
+    common = ("--on", "emulator", "--samples", 40)
+    of_file = told("evaluate", path, "--dataset", "digits", *common)
+    of_run = told("evaluate", run, "--code", code, "--bits", 6, *common)
+    same = ("bits", "accuracy", "spikes_per_neuron", "synops_per_sample", "overflows")
+    assert {key: of_file[key] for key in same} == {key: of_run[key] for key in same}
+    assert told("evaluate", path, "--dataset", "digits", "--on", "rate")["bits"] is None
+    code_, said = call("evaluate", path, "--dataset", "digits", "--bits", 8, *common)
+    assert (code_, "in 6 bits, not 8" in said) == (2, True)
 
 
 def test_wrong_words_and_wrong_files_are_told_apart(run: Path, tmp_path: Path) -> None:

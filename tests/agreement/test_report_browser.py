@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,7 +15,9 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.analysis.story import of_trace
+from neuro_eqprop.cli import main
 from neuro_eqprop.cli.report import report
+from neuro_eqprop.files.tracefile import read
 from neuro_eqprop.synapses import COLUMNS
 from neuro_eqprop.traces import Trace
 
@@ -137,6 +140,24 @@ def test_slider_changes_the_sample(seen: Visit) -> None:
     assert seen.complaints == []
 
 
+def test_second_slider_goes_over_the_phases(seen: Visit) -> None:
+    steps = "id => document.getElementById(id).layout.xaxis.range"
+    seen.page.locator("#zoom").focus()
+    seen.page.keyboard.press("Home")
+    assert seen.page.locator("#part").text_content() == "all phases"
+    assert seen.page.evaluate(steps, "rates") == [0.5, 192.5]
+    for name, span in (("free", [0.5, 64.5]), ("negative, beta -0.25", [64.5, 128.5])):
+        seen.page.keyboard.press("ArrowRight")
+        assert seen.page.locator("#part").text_content() == name
+        for chart in ("rates", "firing", "raster"):
+            assert seen.page.evaluate(steps, chart) == span
+        assert seen.page.locator("#phase").input_value() == name.partition(",")[0]
+    keep(seen, "one-phase")
+    seen.page.keyboard.press("Home")
+    seen.page.locator("#phase").select_option("free")
+    assert seen.complaints == []
+
+
 def test_layer_and_phase_can_be_chosen(seen: Visit) -> None:
     before = course(seen, "rates")
     seen.page.locator("#layer").select_option("hidden")
@@ -247,6 +268,50 @@ def test_runs_stand_side_by_side(browser: Browser, make_run: Fill, tmp_path: Pat
         assert both.complaints == []
 
 
+def priced(joules: float, boundary: str) -> dict[str, Any]:
+    terms = [{"name": "rest", "joules": 0.75 * joules}, {"name": "synop", "joules": 0.25 * joules}]
+    ends = {"low": joules / 2, "high": 2 * joules}
+    return {"joules": joules, **ends, "boundary": boundary, "terms": terms, "unknown": ["input"]}
+
+
+def test_every_chip_has_its_bar_or_its_reason_and_the_best_trade_its_star(
+    browser: Browser, tmp_path: Path
+) -> None:
+    none: dict[str, Any] = {"joules": None, "reason": "does not fit: too few cores", "terms": []}
+    chips = [
+        {"profile": "small", "fits": False, "inference": none, "learning": none},
+        *(
+            {"profile": name, "fits": True, "inference": side, "learning": side}
+            for name, side in (
+                ("a", priced(1e-6, "chip_total")),
+                ("b", priced(1e-3, "board_total")),
+            )
+        ),
+    ]
+    point = {"code": "rate", "low": 1e-7, "high": 1e-5, "joules": 1e-6, "accuracy": 0.9}
+    points = [point | {"steps": 4, "best": True}, point | {"steps": 8, "joules": 2e-6}]
+    energy = {"profiles": chips, "curve": {"a": {"points": points}}}
+    (tmp_path / "energy.json").write_text(json.dumps(energy))
+    (tmp_path / "study.toml").write_text('dataset = "digits"\n')
+    with visit(browser, report(tmp_path)) as seen:
+        notes = "document.getElementById('chips').layout.annotations.map(each => each.text)"
+        told = seen.page.evaluate(notes)
+        assert told[:2] == ["<i>inside chip total</i>", "<i>inside board total</i>"]
+        assert told[2:] == ["<i>no joules</i>", "does not fit: too few cores"]
+        bars = "document.getElementById('chips').data.filter(each => each.type === 'bar')"
+        rest, synop = seen.page.evaluate(f"{bars}.map(each => [each.name, ...each.x])")
+        assert (rest[0], synop[0]) == ("rest", "synop")
+        # A decade and more of room before the lowest end, 0.5 uJ: the axis begins at 0.01 uJ.
+        assert rest[1:] == pytest.approx([0.75 * 2, 0.75 * 5])
+        assert synop[1:] == pytest.approx([0.25 * 2, 0.25 * 5])
+        seen.page.locator("#use").select_option("learning")
+        assert len(seen.page.evaluate(notes)) == 4
+        last = "document.getElementById('trade').data.at(-1)"
+        star = seen.page.evaluate(f"{last}.text[0]"), seen.page.evaluate(f"{last}.marker.symbol")
+        assert star == ("best trade: rate, 4 steps", "star")
+        assert seen.complaints == []
+
+
 def test_tables_sort_both_ways(seen: Visit) -> None:
     head = seen.page.locator("#agreement-table th").nth(4)
     head.locator("button").click()
@@ -319,3 +384,27 @@ def test_rates_alone_and_spikes_alone_make_quiet_pages(
             chart = "firing" if left == "rate.h5" else "rates"
             assert len(course(seen, chart)) == 192
             assert seen.complaints == []
+
+
+def test_synapses_that_were_watched_while_they_learned(browser: Browser, tmp_path: Path) -> None:
+    words = ["learn", "--hidden", "8", "--epochs", "2", "--samples", "20", "--on", "reference"]
+    assert main([*words, "--out", str(tmp_path / "run"), "--traces", "--watched", "6"]) == 0
+    with visit(browser, report(tmp_path / "run")) as learned:
+        assert learned.page.locator("#settling").count() == 0
+        first = story(learned)
+        assert set(first) == {"y", "y2", "y3", "y4", "y5"}
+        watched = read(tmp_path / "run" / "traces.h5").hebbian["hidden->output"].synapses
+        for target, source in watched[:2]:
+            click(learned, target, source)
+            until(
+                learned,
+                "text => document.querySelector('figure:has(#story) figcaption').textContent"
+                ".startsWith(text)",
+                f"hidden {source} → output {target}, lesson",
+            )
+            assert len(story(learned)["y5"]["reference, graded"]) == 48
+        other = next(s for s in range(8) if (watched[0][0], s) not in watched)
+        click(learned, watched[0][0], other)
+        until(learned, "() => !document.getElementById('story-none').hidden")
+        keep(learned, "learned")
+        assert learned.complaints == []

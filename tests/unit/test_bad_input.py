@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -399,3 +400,49 @@ def test_debug_shows_where_an_error_comes_from(run: Path) -> None:
     cut(run / "model.safetensors")
     with pytest.raises(ValueError, match="cut short"):
         call("evaluate", str(run), "--debug")
+
+
+WILD = ("--activation", "relu", "--output", "linear", "--hidden", "6", "--batch", "512")
+
+
+def test_training_that_explodes_at_once_leaves_nothing(tmp_path: Path) -> None:
+    words = (*WILD, "--learning-rate", "1e30", "--epochs", "3")
+    said = refused(1, "train", "--out", str(tmp_path / "run"), *words)
+    assert "first layer 'hidden'" in said
+    assert "smaller learning rate" in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_training_that_explodes_later_keeps_the_last_good_model(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    rising = "fall=ExponentialLR(gamma=1e12)"
+    words = (*WILD, "--learning-rate", "1e-3", "--epochs", "6", "--set", rising, "--json")
+    left, printed, said = call("train", "--out", str(out), *words)
+    told = json.loads(printed)
+    assert left == 1
+    assert 1 <= told["epochs"] < 6
+    assert "finite" in told["diverged"]
+    assert f"keeps the model of epoch {told['epochs']} of 6" in told["diverged"]
+    assert said == f"neuro-eqprop train: {told['diverged']}\n"
+    assert len((out / "metrics.jsonl").read_text().splitlines()) == told["epochs"]
+    assert call("evaluate", str(out), "--on", "numpy", "--samples", "20")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--model", "looped", "--rule", "hybrid"), "use model 'layered'"),
+        (("--model", "looped", "--rule", "single-phase"), "use model 'predictive'"),
+        (("--model", "predictive", "--rule", "hebbian"), "nothing comes back"),
+        (("--nudging", "holomorphic"), "has kinks"),
+        (("--model", "transformer", "--rule", "vector-field", "--set", "patch=4"), "use rule"),
+        (("--model", "transformer", "--set", "patch=3"), "patches of 3"),
+        (("--model", "conv", "--set", "kernel=9"), "leave nothing"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, tuple) else "",
+)
+def test_what_does_not_go_together_is_refused_before_anything_is_made(
+    tmp_path: Path, words: tuple[str, ...], why: str
+) -> None:
+    assert why in refused(1, "train", "--out", str(tmp_path / "run"), *words)
+    assert not (tmp_path / "run").exists()

@@ -10,14 +10,16 @@ from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activatio
 from neuro_eqprop.architectures import feed_forward, layered, looped
 from neuro_eqprop.learn.chain import is_chain, relax_chain
 from neuro_eqprop.learn.episode import SWEEPS, Settling, relax
+from neuro_eqprop.learn.shallow import is_shallow, relax_shallow
 from neuro_eqprop.networks import Cost, Network, initialise
 from neuro_eqprop.ops.base import Ops
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.ops.torch_ops import TorchOps
 from neuro_eqprop.rate.field import Field, field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
-from neuro_eqprop.solve import Damped, Equilibrium, Stop, solve
+from neuro_eqprop.solve import Damped, Equilibrium, Outcome, Stop, solve
 
+CLASSES = 6  # one more than the compiled sweeps take in one pass
 SIZES = pytest.mark.parametrize("hidden", [(14,), (12, 9), (7, 8, 6)], ids=str)
 SCHEDULES = [
     three_phase(beta=0.25, free=6, nudged=3),
@@ -29,7 +31,7 @@ SCHEDULES = [
 def chain_of(
     hidden: tuple[int, ...], rate: Activation = RELU, output: Activation = LINEAR
 ) -> Network:
-    return layered(9, hidden, 4, hidden_rate=rate, output_rate=output, feedback=0.4)
+    return layered(9, hidden, CLASSES, hidden_rate=rate, output_rate=output, feedback=0.4)
 
 
 def problem(network: Network, ops: Ops) -> tuple[Field, object]:
@@ -37,7 +39,7 @@ def problem(network: Network, ops: Ops) -> tuple[Field, object]:
     params = initialise(network, rng)
     params |= {layer.name: rng.uniform(0, 0.3, layer.shape) for layer in network.moving}
     brought = {name: ops.bring(value) for name, value in params.items()}
-    target = ops.bring(np.eye(4)[rng.integers(0, 4, 11)])
+    target = ops.bring(np.eye(CLASSES)[rng.integers(0, CLASSES, 11)])
     return field(ops, network, brought, ops.bring(rng.random((11, 9)))), target
 
 
@@ -67,7 +69,14 @@ def test_a_chain_settles_as_any_network_does(
 ) -> None:
     free, target = problem(chain_of(hidden, rate, output), ops)
     wanted = plainly(free, target, schedule)
-    found = relax_chain(free, target, schedule, measured=True)
+    agree(ops, relax_chain(free, target, schedule, measured=True), wanted)
+    assert is_shallow(free.network) == (len(hidden) == 1 and rate is not TANH)
+    if is_shallow(free.network):
+        agree(ops, relax_shallow(free, target, schedule, measured=True), wanted)
+
+
+def agree(ops: Ops, found: dict[str, Equilibrium] | None, wanted: dict[str, Equilibrium]) -> None:
+    assert found is not None
     assert list(found) == list(wanted)
     for phase, settled in found.items():
         assert np.allclose(settled.residual, wanted[phase].residual, rtol=0, atol=1e-12)
@@ -119,3 +128,21 @@ def test_a_nudge_that_cannot_settle_is_refused() -> None:
     free, target = problem(chain_of((14,)), NumpyOps())
     with pytest.raises(ValueError, match="unbounded"):
         relax(free, target, two_phase(beta=-1.0, free=2, nudged=2), SWEEPS)
+
+
+@torch.no_grad()
+def test_compiled_sweeps_tell_which_layer_left_the_finite_numbers() -> None:
+    free, target = problem(chain_of((14,)), NumpyOps())
+    free.params["hidden->output"][:] *= 1e200
+    found = relax_shallow(free, target, SCHEDULES[0], measured=True)
+    assert found is not None
+    assert all(settled.outcome is Outcome.NOT_FINITE for settled in found.values())
+    assert not np.isfinite(found["free"].state["hidden"]).all()
+
+
+def test_compiled_sweeps_leave_graphs_and_other_devices_alone() -> None:
+    ops = TorchOps(torch.float64)
+    free, target = problem(chain_of((14,)), ops)
+    free.params["hidden->output"].requires_grad_()
+    assert relax_shallow(free, target, SCHEDULES[0], measured=True) is None
+    assert ops.shared(torch.zeros(2, device="meta")) is None

@@ -100,8 +100,8 @@ def made(cell: Cell) -> dict[str, Any]:  # noqa: C901, PLR0911, PLR0912
         case "deq":
             return times("eqprop", "implicit", "bptt", "phantom 1", "phantom 5")
         case "joules":
-            parts = {"dynamic": [900.0, 500.0, 1500.0], "total": [near(40.0), 20.0, 80.0]}
-            return {"rows": [{"chip": "loihi1", "batch": b, **parts} for b in a["batches"]]}
+            shares = {"dynamic": [900.0, 500.0, 1500.0], "total": [near(40.0), 20.0, 80.0]}
+            return {"rows": [{"chip": "loihi1", "batch": b, **shares} for b in a["batches"]]}
         case "grid":
             rows = [
                 {"beta": b, "rate": r, "held_out": near(0.9 + 10 * r), "test_accuracy": near(0.9)}

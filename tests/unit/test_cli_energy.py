@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-from argparse import Namespace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from rich.console import Console
 
-from neuro_eqprop.cli import energy, main
+from neuro_eqprop.activations import HARD_SIGMOID, TANH, Activation
+from neuro_eqprop.analysis.trade import SLACK
+from neuro_eqprop.architectures import layered
+from neuro_eqprop.cli import main
+from neuro_eqprop.cli.energy_show import show
+from neuro_eqprop.files.checkpoint import Checkpoint, save
 from neuro_eqprop.files.countsfile import CountsError, read, to_json
 from neuro_eqprop.files.profilefile import folder, load
-from neuro_eqprop.spiking.workloads import Workload
+from neuro_eqprop.networks import initialise
+from neuro_eqprop.study.settings import Study, write
+
+TWO, TWENTY = ("--samples", "2"), ("--samples", "20")
 
 COUNTS: dict[str, Any] = {
     "schema": "neuro_eqprop.counts/1",
@@ -45,6 +55,21 @@ COUNTS: dict[str, Any] = {
         },
     ],
 }
+
+
+def trained(path: Path, rate: Activation) -> Path:
+    """A run as if it had been trained."""
+    path.mkdir()
+    network = layered(64, (12,), 10, hidden_rate=rate, output_rate=rate)
+    (path / "study.toml").write_text(write(Study(hidden=(12,), epochs=2)))
+    params = initialise(network, np.random.default_rng(0))
+    save(path / "model.safetensors", Checkpoint(network, params, 2))
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained(tmp_path_factory.mktemp("energy") / "run", HARD_SIGMOID)
 
 
 @pytest.fixture
@@ -121,6 +146,32 @@ def test_people_see_unknown_and_does_not_fit_within_a_hundred_columns(
     assert "no number of chips cures it" in " ".join(text.split())
 
 
+def test_nothing_is_cut_off_on_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], run: Path
+) -> None:
+    words = ("energy", str(run), "--samples", "2", "--steps", "4", "--explain")
+    outcome = call(capsys, *words, "--curve", "2,4", "--curve-samples", "4")
+    joules = {each["profile"]: each["inference"]["joules"] for each in outcome["profiles"]}
+    for width in (80, 100, 160):
+        page = StringIO()
+        show(outcome, Console(width=width, file=page, highlight=False))
+        lines = page.getvalue().splitlines()
+        assert max(len(line) for line in lines) <= min(width, 100)
+        assert "…" not in page.getvalue()
+        bars = {line.split()[0]: line for line in lines if "●" in line and "(●" not in line}
+        ends = {name: line.index("●") for name, line in bars.items()}
+        assert set(ends) == {name for name, value in joules.items() if value}
+        order = sorted(ends, key=lambda name: float(joules[name]))
+        assert [ends[name] for name in order] == sorted(ends.values())
+        heads = [line for line in lines if line.startswith(("a chip,", "a board,", "neurons and"))]
+        assert len(heads) == len({each["boundary"] for each in known(outcome)})
+
+
+def known(outcome: Any) -> list[Any]:  # noqa: ANN401
+    """The sides of inference that have joules."""
+    return [c["inference"] for c in outcome["profiles"] if c["inference"]["joules"]]
+
+
 def test_an_override_and_a_users_file_are_shown(
     capsys: pytest.CaptureFixture[str], counts: Path, tmp_path: Path
 ) -> None:
@@ -132,6 +183,7 @@ def test_an_override_and_a_users_file_are_shown(
     words = ["--profile", "loihi1", "--profile", str(mine)]
     override = ["--override", "loihi1.energy.synop=30pJ"]
     outcome = call(capsys, "energy", "--counts", str(counts), *words, *override)
+    assert outcome["options"] == ["--counts", str(counts), *words, *override]
     ours, theirs = outcome["profiles"]
     assert ours["overridden"] == ["energy.synop: 2.36e-11 J -> 3e-11 J (--override)"]
     assert theirs["overridden"] == ["power.idle_loaded: 96.3 mW -> 50 mW (mine.toml)"]
@@ -189,49 +241,123 @@ def test_two_runs_stand_side_by_side(
     )
     call(capsys, "energy", str(runs[1]), *base, "--step-seconds", "0.01")
     outcome = call(capsys, "energy", str(runs[0]), *base, "--beside", str(runs[1]))
-    loihi, other = outcome["beside"]
+    loihi, other = outcome["beside"]["profiles"][:2]
     assert loihi["times"] == pytest.approx(loihi["joules"] / loihi["other"])
     assert loihi["times"] < 0.1
     assert other["times"] is None
+    assert outcome["beside"]["counted"]["spikes_per_sample"] == 120
+    taught = outcome["beside"]["profiles"][2]
+    assert (taught["use"], taught["reasons"][0]) == ("learning", "unknown: no learning run counted")
+    words = ["energy", str(runs[0]), *base]
+    assert main([*words, "--beside", str(runs[1])]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "the other: 10 steps, input as current, 120 spikes" in shown
+    assert f"{loihi['times']:.3g}" in shown
+    held = json.loads((runs[1] / "energy.json").read_text())
+    held["profiles"][0]["inference"]["boundary"] = "board_total"
+    (runs[1] / "energy.json").write_text(json.dumps(held))
+    apart = call(capsys, *words, "--beside", str(runs[1]))["beside"]["profiles"][0]
+    assert (apart["times"], apart["boundaries"]) == (None, ["chip_total", "board_total"])
+    assert main([*words, "--beside", str(runs[1])]) == 0
+    assert "not compared: chip_total, board_total" in " ".join(capsys.readouterr().out.split())
     (runs[1] / "energy.json").write_text('{"profiles": [{}]}')
     assert "no file of this command" in fails(
         capsys, "energy", str(runs[0]), *base, "--beside", str(runs[1])
     )
 
 
-def test_accuracy_for_joules_over_the_evaluations_of_a_run(
-    capsys: pytest.CaptureFixture[str],
-    counts: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def test_accuracy_for_joules_over_codes_and_steps_of_a_run(
+    capsys: pytest.CaptureFixture[str], run: Path, counts: Path
 ) -> None:
-    run = tmp_path / "run"
-    run.mkdir()
-    whole = read(counts)
-
-    def events(_: Namespace, *, steps: int | None, code: str) -> Workload:
-        from dataclasses import replace
-
-        assert code == "rate"
-        return replace(whole.scaled((steps or 64) / 64), steps=steps or 64)
-
-    monkeypatch.setattr(energy, "events", events)
-    base = ("energy", str(run), "--profile", "loihi1", "--curve")
-    assert "evaluations.jsonl is missing" in fails(capsys, *base)
-    lines = [
-        {"on": "rate", "code": None, "steps": None, "accuracy": 0.98},
-        {"on": "reference", "code": "rate", "steps": 32, "accuracy": 0.979},
-        {"on": "reference", "code": "rate", "steps": 64, "accuracy": 0.98},
+    words = ("energy", str(run), "--samples", "2", "--profile", "loihi1", "--profile", "tianjic")
+    outcome = call(capsys, *words, "--curve", "2,8", "--curve-samples", "20")
+    assert set(outcome["curve"]) == {"loihi1", "tianjic"}
+    points = outcome["curve"]["loihi1"]["points"]
+    assert [(each["code"], each["steps"]) for each in points] == [
+        *(("rate", 2), ("rate", 8), ("graded", 2), ("graded", 8))
     ]
-    (run / "evaluations.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    points = call(capsys, *base)["curve"]["loihi1"]["points"]
-    assert [(each["steps"], each["best"]) for each in points] == [(32, True), (64, False)]
-    assert main(list(base)) == 0
+    assert [each["fits"] for each in points] == [True, True, False, False]
+    assert outcome["curve_counted"]["left_out"] == {}
+    assert outcome["curve_counted"]["samples"] == 20
+    best = next(each for each in points if each["best"])
+    top = max(each["accuracy"] for each in points)
+    close = [each for each in points if each["accuracy"] >= top - SLACK]
+    assert best["joules"] == min(each["joules"] for each in close)
+    accuracy = call(capsys, "evaluate", str(run), "--on", "reference", "--steps", "8", *TWENTY)
+    assert points[1]["accuracy"] == accuracy["accuracy"]
+    counted = call(capsys, *words, "--steps", "8")["counted"]
+    assert counted["synops_per_sample"] > 0
+    assert main([*words, "--curve", "2,8", "--curve-samples", "20"]) == 0
     assert "best trade" in capsys.readouterr().out
-    (run / "evaluations.jsonl").write_text("{")
-    assert "line 1 is not JSON" in fails(capsys, *base)
-    (run / "evaluations.jsonl").write_text(json.dumps(lines[0]))
-    assert "no evaluation of spikes" in fails(capsys, *base)
+    assert "cannot use --counts" in fails(
+        capsys, "energy", "--counts", str(counts), "--curve", code=1
+    )
+
+
+def test_a_code_that_does_not_carry_the_network_is_left_out_of_the_curve(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run = trained(tmp_path / "run", TANH)
+    words = ("energy", str(run), "--samples", "2", "--code", "graded", "--profile", "tianjic")
+    outcome = call(capsys, *words, "--curve", "4", "--curve-samples", "2")
+    assert set(outcome["curve_counted"]["left_out"]) == {"rate", "paired"}
+    assert [each["code"] for each in outcome["curve"]["tianjic"]["points"]] == ["graded"]
+    assert main([*words, "--curve", "4", "--curve-samples", "2"]) == 0
+    assert "code rate is left out" in capsys.readouterr().out
+
+
+def test_input_from_outside_is_counted_as_axons_and_needs_no_host(
+    capsys: pytest.CaptureFixture[str], run: Path
+) -> None:
+    words = ("energy", str(run), "--samples", "2", "--steps", "8", "--profile", "loihi1")
+    fed, sent = call(capsys, *words), call(capsys, *words, "--input", "rate")
+    assert (fed["input_coding"], sent["input_coding"]) == ("current", "rate")
+    assert fed["counted"]["host_macs_per_sample"] > 0
+    assert sent["counted"]["host_macs_per_sample"] == 0
+    assert sent["counted"]["synops_per_sample"] > fed["counted"]["synops_per_sample"]
+    chip = sent["profiles"][0]
+    assert [each["name"] for each in chip["inference"]["populations"]] == ["hidden", "output"]
+    assert chip["cores"] == 2
+    evaluated = call(
+        capsys, "evaluate", str(run), "--on", "reference", "--steps", "8", "--input", "rate", *TWO
+    )
+    assert sent["counted"]["synops_per_sample"] == evaluated["synops_per_sample"]
+    assert "unknown input" in fails(capsys, *words, "--input", "tea", code=2)
+
+
+def test_a_network_without_a_placement_has_events_but_no_time(
+    capsys: pytest.CaptureFixture[str], counts: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "dark.toml"
+    path.write_text(
+        'schema = "neuro_eqprop.profile/1"\nextends = "loihi1"\nname = "dark"\n'
+        '[capacity]\nneurons_per_core = { unknown = true, note = "not told" }\n'
+    )
+    words = ("energy", "--counts", str(counts), "--profile", str(path))
+    chip = call(capsys, *words)["profiles"][0]
+    assert (chip["fits"], chip["cores"], chip["chips"]) == (None, None, None)
+    side = chip["inference"]
+    assert side["seconds"] is None
+    assert any("without a placement" in each for each in side["unknown"])
+    assert any(each.startswith("message: how many is not known") for each in side["unknown"])
+    assert {"synop", "neuron update"} <= {term["name"] for term in side["terms"]}
+    given = call(capsys, *words, "--step-seconds", "1e-5")["profiles"][0]["inference"]
+    assert given["seconds"] == pytest.approx(1e-4)
+    assert given["joules"] > side["joules"]
+
+
+def test_bits_are_those_of_the_counted_run(capsys: pytest.CaptureFixture[str], run: Path) -> None:
+    words = ("energy", str(run), "--samples", "2", "--steps", "8", "--profile", "odin")
+    wide, narrow = call(capsys, *words), call(capsys, *words, "--bits", "4")
+    assert wide["profiles"][0]["fits"] is False
+    assert "try --bits 4" in wide["profiles"][0]["violations"][0]["reason"]
+    assert narrow["profiles"][0]["violations"] == []
+    assert narrow["profiles"][0]["cores"] == 1
+    assert narrow["counted"]["bits"] == 4
+    evaluated = call(
+        capsys, "evaluate", str(run), "--on", "reference", "--steps", "8", "--bits", "4", *TWO
+    )
+    assert narrow["counted"]["synops_per_sample"] == evaluated["synops_per_sample"]
 
 
 def test_wrong_calls_of_energy_are_told_in_a_sentence(

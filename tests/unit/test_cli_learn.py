@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuro_eqprop.backends.learning import able
 from neuro_eqprop.cli import main
 from neuro_eqprop.files import checkpoint
 from neuro_eqprop.study import learning as study_learning
@@ -62,6 +61,19 @@ def test_it_tells_what_the_interface_says(graded: tuple[Path, dict[str, Any]]) -
     assert told["test_accuracy"] > 0.3
     assert min(c["rate"] for c in told["cosines"].values()) > 0.95
     assert told["warnings"] == []
+
+
+def test_updates_are_counted_by_phase(graded: tuple[Path, dict[str, Any]]) -> None:
+    lines = [json.loads(text) for text in (graded[0] / "metrics.jsonl").read_text().splitlines()]
+    assert graded[1]["updates"] == lines[-1]["updates"]
+    for line in lines:
+        phases = line["updates"]
+        assert list(phases) == ["free", "negative", "positive", "commit"] == list(line["spikes"])
+        for what in ("weights", "tags", "traces"):
+            total = sum(phase[what] for phase in phases.values())
+            assert total == line[f"{what[:-1]}_updates"]
+        assert phases["free"]["tags"] == 0 < phases["negative"]["tags"]
+        assert phases["positive"]["weights"] == 0 < phases["commit"]["weights"]
 
 
 def test_the_run_is_like_any_other(graded: tuple[Path, dict[str, Any]]) -> None:
@@ -230,11 +242,46 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(
     assert not (tmp_path / "run").exists()
 
 
-def test_simulators_to_come_are_named_with_those_that_are_there(tmp_path: Path) -> None:
-    for name in {"lava", "brian2"} - set(able()):
-        code, _, err = call("--on", name, "--out", str(tmp_path / "run"))
-        assert code == 1
-        assert "not yet the rule; use reference or emulator" in err
+def test_warnings_come_before_the_first_lesson(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(*_: object) -> None:
+        raise ValueError("no lesson was learned")
+
+    monkeypatch.setattr(study_learning, "learn_epoch", nothing)
+    code, _, err = call(*SMALL, "--code", "rate", "--steps", "8", "--out", str(tmp_path / "run"))
+    assert code == 1
+    assert err.index("phases of 8 steps are short") < err.index("no lesson was learned")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--on", "brian2", "--bits", "8"), "brian2 learns in real numbers"),
+        (("--on", "lava", "--code", "rate", "--bits", "8"), "lava rounds whole weights"),
+        (("--on", "lava", "--bits", "8"), "takes payloads for bytes without a sign"),
+        (("--on", "lava", "--weight-noise", "0.1"), "pass on other weights than they have"),
+        (("--on", "rate", "--traces", "a.h5"), "rates have no synapses to watch"),
+        (("--traces", "model.safetensors"), "exists already"),
+    ],
+)
+def test_a_refusal_leaves_the_run_that_was_there(
+    graded: tuple[Path, dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    sentence: str,
+) -> None:
+    monkeypatch.setattr("neuro_eqprop.backends.lava_learning.interpreter", lambda *_: "")
+    monkeypatch.chdir(graded[0])
+    before = {path.name: path.read_bytes() for path in graded[0].iterdir()}
+    forced = () if "exists" in sentence else ("--force",)
+    where = tmp_path / "run" if "exists" in sentence else graded[0]
+    code, printed, err = call(*SMALL, *words, *forced, "--out", str(where))
+    assert (code, printed) == (1, "")
+    assert sentence in err
+    assert {path.name: path.read_bytes() for path in graded[0].iterdir()} == before
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_is_not_overwritten(graded: tuple[Path, dict[str, Any]]) -> None:

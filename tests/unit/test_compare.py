@@ -166,3 +166,17 @@ def test_changes_that_were_made_are_compared(episode: dict[str, Trace]) -> None:
     assert learned.cosine == pytest.approx(0.8)
     assert learned.sign_agreement == pytest.approx(0.9)
     assert compare(spikes, one).learned == ()
+
+
+def test_runs_that_learned_are_compared_by_their_changes(episode: dict[str, Trace]) -> None:
+    bare = replace(episode["spikes"], spikes={}, signals={})
+    with pytest.raises(MismatchError, match="no layer has rates, or weights that changed"):
+        compare(bare, bare)
+    moved = {n: replace(w, after=w.before + 0.1) for n, w in bare.weights.items()}
+    learned = replace(bare, weights=moved)
+    found = compare(learned, learned)
+    assert (found.layers, found.pooled, found.connections) == ((), (), ())
+    assert [(each.connection, each.sign_agreement) for each in found.learned] == [
+        ("input->hidden", 1.0),
+        ("hidden->output", 1.0),
+    ]

@@ -68,3 +68,23 @@ def test_a_model_over_images_is_told_their_shape() -> None:
     fitted = made.fit(data.train.x[:100], data.train.y[:100])
     assert fitted.network_["conv1"].shape == (4, 6, 6)
     assert fitted.predict(data.test.x[:5]).shape == (5,)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "check_n_features_in_after_fitting",
+        "check_classifiers_classes",
+        "check_classifiers_regression_target",
+        "check_estimators_unfitted",
+        "check_estimators_nan_inf",
+        "check_classifiers_one_label",
+        "check_get_params_invariance",
+        "check_dict_unchanged",
+    ],
+)
+def test_it_behaves_as_scikit_learn_expects(name: str) -> None:
+    from sklearn.utils import estimator_checks
+
+    net = EqPropClassifier(hidden=(16,), epochs=12, learning_rate=0.02)
+    getattr(estimator_checks, name)("EqPropClassifier", net)

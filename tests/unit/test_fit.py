@@ -12,9 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neuro_eqprop.activations import HARD_SIGMOID
+from neuro_eqprop.architectures import convolutional
 from neuro_eqprop.files.profilefile import load, load_all
+from neuro_eqprop.networks import initialise
 from neuro_eqprop.profiles import Profile
-from neuro_eqprop.spiking.fit import Seat, Verdict, place
+from neuro_eqprop.spiking.entry import Entry, outer, with_input
+from neuro_eqprop.spiking.fit import Verdict, place
 from neuro_eqprop.spiking.ir import (
     Graded,
     Population,
@@ -23,8 +26,10 @@ from neuro_eqprop.spiking.ir import (
     Spiking,
     SpikingNetwork,
 )
+from neuro_eqprop.spiking.lower import Code, Coding, lower
 from neuro_eqprop.spiking.memory import Format
 from neuro_eqprop.spiking.routes import Mesh, routes, travel
+from neuro_eqprop.spiking.seats import Seat
 from neuro_eqprop.spiking.workloads import Group, Link, Shapes, describe, full
 
 
@@ -143,6 +148,24 @@ def test_memory_that_a_chip_shares_asks_for_chips() -> None:
     assert placement.chips == max(-(-bits // (128 * 2**20 * 8)), -(-(118 + 8) // 16))
 
 
+def test_populations_share_a_core_where_the_chip_lets_them() -> None:
+    small = (Group("hidden", 100), Group("output", 10), Group("more", 40))
+    links = tuple(full(a, b, bits=4) for a, b in itertools.pairwise(small))
+    odin = load("odin")
+    together = place(Shapes(small, links, "output"), odin)
+    assert (together.cores, together.chips) == (1, 1)
+    assert [seat.first_core for seat in together.seats] == [0, 0, 0]
+    assert together.used["neurons"] == 150 / 256
+    assert together.used["synapses"] == (1000 + 400) / 65536
+    large = (Group("hidden", 200), Group("output", 100), Group("more", 50))
+    spread = place(Shapes(large, (full(*large[:2], bits=4),), "output"), odin)
+    assert [seat.first_core for seat in spread.seats] == [0, 1, 0]
+    assert (spread.cores, spread.chips) == (2, 2)
+    assert spread.used["neurons"] == 250 / 256
+    alone = place(layered(64, 128, 10), load("loihi1"))
+    assert [seat.first_core for seat in alone.seats] == [0, 1]
+
+
 def test_one_neuron_that_no_core_takes_has_no_placement(loihi: Profile) -> None:
     placement = place(layered(5000, 10, 10), loihi)
     assert placement.verdict is Verdict.DOES_NOT_FIT
@@ -241,6 +264,28 @@ def test_a_network_is_described_by_its_weights() -> None:
     assert not shapes.dense(shapes.links[0])
     assert not shapes.recurrent
     assert layered(2, 2, 2).recurrent
+
+
+def test_a_convolution_is_described_and_placed_by_its_synapses(loihi: Profile) -> None:
+    hard = HARD_SIGMOID
+    rate = convolutional((1, 8, 8), (3,), 10, kernel=5, hidden_rate=hard, output_rate=hard)
+    params = initialise(rate, np.random.default_rng(0))
+    network = lower(rate, params, dt=1e-3, coding=Coding(Code.GRADED), nudged=False)
+    made = with_input(rate, params, network, coding=Coding(Code.GRADED), entry=Entry.GRADED)
+    shapes = describe(made, bits=8, outside=outer(rate))
+    weights = {p.name: p.weight for p in made.projections}
+    for link in shapes.links:
+        there = weights[link.name] != 0
+        assert link.synapses == there.sum()
+        assert link.max_fan_in == there.sum(axis=1).max()
+        assert link.max_fan_out == there.sum(axis=0).max()
+    first = next(link for link in shapes.links if link.source == "input")
+    assert 9 <= first.max_fan_in <= 25
+    assert not shapes.dense(first)
+    placement = place(shapes, loihi)
+    assert {seat.name for seat in placement.seats} == {g.name for g in shapes.placed}
+    assert "input" not in {seat.name for seat in placement.seats}
+    assert placement.cores == len(placement.seats)
 
 
 @pytest.mark.parametrize(("first", "cores"), [((0, 9), (9, 40)), ((100, 60), (20, 200))])

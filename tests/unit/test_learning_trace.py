@@ -1,12 +1,19 @@
+"""Learning on a chip, recorded while it goes on."""
+
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from neuro_eqprop.cli import main
-from neuro_eqprop.files.tracefile import read
+from neuro_eqprop.cli.traces import picture
+from neuro_eqprop.files.tracefile import look, read
 
 SMALL = ("learn", "--hidden", "8", "--epochs", "1", "--samples", "20", "--learning-rate", "0.1")
 
@@ -29,9 +36,14 @@ def test_the_story_of_a_synapse_is_told_in_a_trace(tmp_path: Path, words: tuple[
     size = 1 / 128 if "--bits" in words else 1e-12
     np.testing.assert_allclose(moved, rates * story.tag[ends, 0], rtol=0, atol=size)
     assert np.abs(moved).max() > 0
+    # The run has no other lessons than those that were watched, and repeats them.
     weights = trace.weights["hidden->output"]
     assert weights.after is not None
     assert weights.after[2, 3] == story.weight[-1, 0]
+    line = json.loads((tmp_path / "run" / "metrics.jsonl").read_text())
+    assert trace.complete
+    assert trace.epochs["test_accuracy"].tolist() == [line["test_accuracy"]]
+    assert line["spectral"].keys() == {"input->hidden", "hidden->output"}
 
 
 def test_synapses_that_are_not_there_are_refused(
@@ -40,3 +52,42 @@ def test_synapses_that_are_not_there_are_refused(
     out = ("--out", str(tmp_path / "run"), "--traces", str(tmp_path / "a.h5"))
     assert main([*SMALL, "--record", "hidden->hidden:hebbian", *out]) == 2
     assert "connection to record" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [], "refused before anything was learned"
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from neuro_eqprop.study import learning
+from neuro_eqprop.cli import main
+
+def learn_epoch(*given):
+    if given[1].epoch == 1:
+        # Within a second everything is on the disk; then comes the end.
+        import time
+        time.sleep(1.5)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return before(*given)
+
+before, learning.learn_epoch = learning.learn_epoch, learn_epoch
+main(sys.argv[1:])
+"""
+
+
+def test_a_run_that_is_killed_leaves_its_lessons_and_epochs(tmp_path: Path) -> None:
+    words = [*SMALL, "--epochs", "3", "--on", "reference", "--out", str(tmp_path / "run")]
+    words += ["--traces", "--watched", "3"]
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED, *words], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == -signal.SIGKILL
+    assert "recording 3 samples of 48 steps: at most" in ended.stderr
+    seen = look(tmp_path / "run" / "traces.h5", last=2)
+    assert (seen.trace.complete, seen.taken, seen.announced, seen.epochs) == (False, 3, 3, 3)
+    assert seen.trace.epochs["epoch"].tolist() == [1.0]
+    assert seen.trace.weights["hidden->output"].after is not None
+    (first, *more) = picture(tmp_path, seen, 0.0, 0.0)
+    assert first.endswith("s left")
+    assert "1 of 3 epochs" in first
+    assert "test accuracy" in more[0]
+    assert "hidden->output[0," in more[-1]

@@ -18,14 +18,15 @@ import pytest
 
 from neuro_eqprop.analysis import page_text as text
 from neuro_eqprop.analysis.compare import update
-from neuro_eqprop.analysis.page import library, page
+from neuro_eqprop.analysis.page import library, page, page_of
 from neuro_eqprop.analysis.page_charts import Limits, charts, smooth
 from neuro_eqprop.analysis.page_data import gather
+from neuro_eqprop.analysis.page_moments import part
 from neuro_eqprop.analysis.page_pack import gaps, pack, steps_of, unpack
 from neuro_eqprop.analysis.page_synapses import synapses
 from neuro_eqprop.analysis.story import of_trace
 from neuro_eqprop.cli import main
-from neuro_eqprop.synapses import Story, Weights
+from neuro_eqprop.synapses import COLUMNS, Story, Weights
 from neuro_eqprop.traces import Trace
 
 Fill = Callable[[Path], Path]
@@ -147,7 +148,7 @@ def test_matrices_hold_the_weights_and_the_changes_asked_for(
     assert held["contrast"] == {"free": 0.0, "negative": -2.0, "positive": 2.0}
     first = held["matrices"][0]
     weight = episode["rate"].weights["hidden->output"].before
-    np.testing.assert_allclose(unpack(first["weight"]), weight, atol=5e-4)
+    np.testing.assert_allclose(unpack(first["views"]["weights"]), weight, atol=5e-4)
     for file, kind in (("rate.h5", "rate"), ("traces.h5", "spikes")):
         wanted = update(episode[kind], "hidden->output") / 6
         np.testing.assert_allclose(unpack(first["asked"][file]), wanted, atol=1e-3)
@@ -394,9 +395,65 @@ def test_a_chip_without_joules_says_why(tmp_path: Path) -> None:
     assert "No joules of learning" in body
     assert "an inference on full" in body
     drawn = data_of(html)["energy"]
-    names = ["gpu, batch 8 (board total)", "full"]
-    assert [bar["name"] for bar in drawn["overview"]] == names
+    rows = drawn["bars"]["inference"]
+    assert [row["name"] for row in rows] == ["gpu, batch 8", "full", "small", "secret"]
+    assert [row["told"] for row in rows[2:]] == ["too few neurons", "not known whether it fits"]
+    assert [row["group"] for row in rows[:2]] == ["board total", ""]
+    assert rows[1]["parts"] == {"a": 1.0}
+    assert [row["name"] for row in drawn["bars"]["learning"]] == ["secret"]
     assert [bill["name"] for bill in drawn["bills"]] == ["full: inference"]
+
+
+def test_own_values_winners_and_the_best_trade_are_told(tmp_path: Path) -> None:
+    side = {"joules": 2e-6, "low": 1e-6, "high": 3e-6, "boundary": "chip_total", "terms": []}
+    changed = ["energy.synop: 2.36e-11 J -> 3e-11 J (--override)"]
+    chip = {"profile": "p", "title": "Chip", "overridden": changed, "inference": side}
+    guess = {"profile": "s", "title": "Guess", "scenario": "a what-if", "inference": side}
+    won = {"profile": "p", "device": "cpu", "batch": 8, "outcome": "spikes win", "stops_at": 0.25}
+    won["words"] = "spikes win; without input, output, which are unknown"
+    lost = won | {"batch": 64, "outcome": "spikes lose", "stops_at": None, "words": "spikes lose"}
+    point = {"code": "rate", "steps": 8, "accuracy": 0.9, "joules": 1e-6, "best": True}
+    energy = {
+        "profiles": [chip, guess],
+        "comparison": [won, lost],
+        "curve": {"p": {"points": [point, {"code": "rate", "steps": 4}]}},
+        "counted": {"samples": 32, "steps": 64, "code": "rate"},
+        "input_coding": "current",
+        "options": ["--override", "p.energy.synop=30pJ"],
+    }
+    (tmp_path / "energy.json").write_text(json.dumps(energy))
+    html = page(tmp_path, {})
+    body = body_of(html)
+    assert "Chip: energy.synop: 2.36e-11 J -&gt; 3e-11 J (--override)" in body
+    assert "Guess: scenario: a what-if" in body
+    assert "Counted on 32 samples of 64 steps in code rate, the input as current." in body
+    told = "Chip: spikes win (!) against cpu at 8 (they win below 0.25 spikes a neuron and step)"
+    assert f"{told}, as long as the costs that are unknown are small; spikes lose" in body
+    assert 'id="trade"' in body
+    assert f"neuro-eqprop energy {tmp_path} --override p.energy.synop=30pJ</code>" in body
+    drawn = data_of(html)["energy"]
+    assert [(each["steps"], each["best"]) for each in drawn["curves"]["p"]] == [(8, True)]
+    assert [row["name"] for row in drawn["bars"]["inference"]] == ["Chip *", "Guess *"]
+
+
+def test_joules_of_several_runs_stand_side_by_side(tmp_path: Path) -> None:
+    def side(joules: float, boundary: str) -> dict[str, Any]:
+        return {"joules": joules, "boundary": boundary, "terms": [], "unknown": []}
+
+    runs = []
+    for name, joules, boundary in (("one", 2e-6, "chip_total"), ("two", 8e-6, "board_total")):
+        (tmp_path / name).mkdir()
+        chips = [
+            {"profile": "a", "inference": side(joules, "chip_total")},
+            {"profile": "b", "inference": side(joules, boundary)},
+        ]
+        (tmp_path / name / "energy.json").write_text(json.dumps({"profiles": chips}))
+        runs.append(gather(tmp_path / name, {}))
+    body = body_of(page_of(replace(runs[0], others=(runs[1],))))
+    table = body[body.index('id="joules-runs-table"') :]
+    assert "one : two" in table
+    assert ">0.25<" in table
+    assert "not compared: chip total, board total" in table
 
 
 def test_a_smaller_page_shows_fewer_samples(episode: dict[str, Trace], tmp_path: Path) -> None:
@@ -474,3 +531,64 @@ def test_traces_export_gives_back_the_arrays(
     assert "exists already" in capsys.readouterr().err
     assert main(words) == 1
     assert "--npz OUT.npz, --csv DIR or --nwb OUT.nwb" in capsys.readouterr().err
+
+
+def learning_of(trace: Trace, epochs: int) -> Trace:
+    """A trace as a training leaves it: its samples after each of some epochs."""
+    count = len(trace.index) // epochs
+    after = {n: replace(w, after=w.before + 0.1) for n, w in trace.weights.items()}
+    (told,) = of_trace(part(trace, [0]), "hidden->output", [(2, 3)])
+    story = Story(told.synapses, *(np.tile(getattr(told, c), (epochs * count, 1)) for c in COLUMNS))
+    numbers = np.arange(1.0, epochs + 1)
+    return replace(
+        trace,
+        weights=after,
+        hebbian={"hidden->output": story},
+        epochs={"epoch": numbers, "test_accuracy": numbers / 10, "seconds": numbers},
+    )
+
+
+def test_a_training_alone_shows_its_course(episode: dict[str, Trace], tmp_path: Path) -> None:
+    trace = learning_of(episode["rate"], 3)
+    run = gather(tmp_path, {"traces.h5": trace})
+    assert run.moments == ("epoch 1, sample 100", "epoch 2, sample 102", "epoch 3, sample 104")
+    data = charts(run, Limits())
+    assert [each["said"] for each in data["samples"][0]] == list(run.moments)
+    (shown,) = data["settling"]
+    course = unpack(shown["layers"]["output"]["course"])
+    assert course.shape[0] == 3
+    np.testing.assert_allclose(course[1], trace.course("output")[2].T, atol=5e-4)
+    held = data["synapses"]
+    assert held["changes"] is True
+    first = held["matrices"][0]
+    assert (first["watched"], first["asked"]) == ([[2, 3]], {})
+    assert list(first["views"]) == ["weights after", "weights before", "change"]
+    np.testing.assert_allclose(unpack(first["views"]["change"])[0, :4], 0.1, atol=1e-3)
+    html = page(tmp_path, {"traces.h5": trace})
+    assert "The same sample at moments of the learning" in html
+    # Beside a trace of other samples it is left out.
+    both = gather(tmp_path, {"traces.h5": trace, "rate.h5": episode["rate"]})
+    assert [name for name, _ in both.traces] == ["rate.h5"]
+    assert both.moments == ()
+
+
+def test_learning_on_a_chip_is_told_as_such(episode: dict[str, Trace], tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text('dataset = "digits"\n[learn]\non = "lava"\n')
+    line = {"epoch": 1, "test_accuracy": 0.5, "spectral": {"hidden->output": 1.0}}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+    kinds = episode["spikes"].kinds
+    lessons = replace(learning_of(episode["rate"], 1), kinds=kinds, signals={})
+    html = page(tmp_path, {"traces.h5": lessons})
+    assert "learned digits by equilibrium propagation in spikes on Lava in 1 epoch." in html
+    assert f"neuro-eqprop learn {tmp_path}/study.toml --out NEW" in html
+    seen = set(Elements(html).ids)
+    assert {"spectral", "matrix", "story"} <= seen
+    assert not {"settle", "sample", "rates"} & seen
+    assert data_of(html)["samples"][0][1]["said"] == "lesson 2"
+
+
+def test_simulators_of_one_name_are_told_apart(episode: dict[str, Trace], tmp_path: Path) -> None:
+    spikes = episode["spikes"]
+    run = gather(tmp_path, {"float.h5": spikes, "bits8.h5": spikes, "graded.h5": episode["graded"]})
+    titles = {view.title for view in run.views()}
+    assert {"reference (float)", "reference (bits8)", "reference, graded"} == titles

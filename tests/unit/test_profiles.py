@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.files.profilecheck import ProfileError
+from neuro_eqprop.files.fields import ProfileError
 from neuro_eqprop.files.profilefile import folder, load, load_all, names
 from neuro_eqprop.profiles import (
     Basis,
@@ -134,6 +134,15 @@ BROKEN = [
     ("cores_per_chip", "cores_per_tile", "capacity.cores_per_chip: it is missing"),
     ("[power]", "[power", "not readable as TOML"),
     ('ref = "A paper"', 'reff = "A paper"', "did you mean 'ref'"),
+    ('[sources.paper]\nref = "A paper"', "[sources]\npaper = 3", "sources.paper: 3 is not a table"),
+    ('[operating_point]\nsupply = "1 V"', "[sources.b]\nref = 'b'", "operating_point"),
+    ('timing = "unknown"', 'timing = "unknown"\noperating_point = 3', "not readable as TOML"),
+    ('timing = "unknown"', 'timing = "unknown"\ntime = 3', "time: 3 is not a table"),
+    ('timing = "unknown"', 'timing = "unknown"\nscale = 3', "scale: 3 is not a table"),
+    ('timing = "unknown"', 'timing = "unknown"\nnotes = "one"', "notes: it is a list of sentences"),
+    ('timing = "unknown"', 'timing = "unknown"\nbatch = [3]', "begins with [[batch]]"),
+    ('timing = "unknown"', 'timing = "unknown"\nextends = "loihi"', "extends: unknown profile"),
+    ('timing = "unknown"', 'timing = "unknown"\nextends = "loihi1"\ntime = 3', "time: 3 is not"),
 ]
 
 
@@ -238,8 +247,14 @@ def test_a_scenario_waits_for_factors_and_scales_every_value() -> None:
         assert before is not None
         assert (after.low, after.high) == pytest.approx((by * before.low, by * before.high))
     assert scenario.limit("cores_per_chip") == base.limit("cores_per_chip")
+    one = load("loihi2_scenario", ["scale=0.5", "scale.time=0.2"])
+    assert one.missing == ()
+    assert one.overridden[-1] == "time: every value x 0.2 (scenario)"
+    assert "energy: every value x 0.5 (scenario)" in one.overridden
     with pytest.raises(ProfileError, match="no such factor"):
         load("loihi2_scenario", ["scale.speed=2"])
+    with pytest.raises(ProfileError, match="no such factor"):
+        load("loihi1", ["scale=2"])
 
 
 def test_dense_devices_have_measured_batches() -> None:

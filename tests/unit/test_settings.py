@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, box
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset, Split, one_hot
-from neuro_eqprop.learn.recipe import Fall, Nudging, Rule
+from neuro_eqprop.learn.recipe import Nudging, Rule
 from neuro_eqprop.study.models import rate
 from neuro_eqprop.study.settings import Study, adapt, read, write
 
@@ -164,7 +164,7 @@ def test_a_looped_study_is_bounded_by_default() -> None:
     assert {c.name: c.bound for c in network.connections}["hidden->hidden"] == 0.5
 
 
-ENUMS = {"nudging", "rule", "fall", "beta_end"}
+ENUMS = {"nudging", "rule", "beta_end", "tolerance"}
 
 
 def test_the_recipe_of_a_study_is_as_told() -> None:
@@ -175,7 +175,7 @@ def test_the_recipe_of_a_study_is_as_told() -> None:
     assert all(getattr(recipe, key) == getattr(study, key) for key in shared - ENUMS)
     assert recipe.nudging is Nudging.POSITIVE
     assert recipe.rule is Rule.HEBBIAN
-    assert recipe.fall is Fall.COSINE
+    assert recipe.tolerance is None
     assert recipe.beta_end is None
     assert [(p.name, p.beta, p.steps) for p in recipe.schedule()] == [
         ("free", 0.0, 9),

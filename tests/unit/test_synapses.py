@@ -20,7 +20,7 @@ from neuro_eqprop.files.tracefile import TraceError, Writer, look, read, write
 from neuro_eqprop.files.tracelayout import Node
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.synapses import COLUMNS, Story, pick
-from neuro_eqprop.traces import Kind, Origin, Plan, Record, Recording, Trace, choose, gather
+from neuro_eqprop.traces import FRAME, Kind, Origin, Plan, Record, Recording, Trace, choose, gather
 
 KINDS = {"hidden": Kind.SPIKES, "output": Kind.SPIKES}
 WEIGHTS = {
@@ -132,13 +132,14 @@ def test_a_plan_refuses_synapses_that_are_not_there() -> None:
     with pytest.raises(UnknownNameError, match="connection to record 'a->b'"):
         replace(good, record=Record(hebbian={"a->b": ((5, 0),)}))
     watched = replace(good, record=Record(hebbian={"hidden->output": ((0, 0), (1, 1))}))
-    assert watched.most_bytes == 2 * 40 * 12 * 3 + 2 * 8 * (12 + 8)
+    beside = FRAME + good.inputs.nbytes
+    assert watched.most_bytes == beside + 2 * 40 * 12 * 3 + 2 * 8 * (12 + 8)
 
 
 def test_there_and_back(trace: Trace, tmp_path: Path) -> None:
     write(tmp_path / "t.h5", trace, overwrite=False)
     same(trace, read(tmp_path / "t.h5"))
-    recent, _, _ = look(tmp_path / "t.h5", last=1)
+    recent = look(tmp_path / "t.h5", last=1).trace
     whole = trace.hebbian["hidden->output"].tag
     np.testing.assert_array_equal(recent.hebbian["hidden->output"].tag, whole[-12:])
     units: list[str] = []

@@ -10,7 +10,9 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 
 import h5py
 import numpy as np
@@ -302,8 +304,9 @@ def test_a_failure_behind_the_scenes_is_told(tmp_path: Path) -> None:
 
 def test_look_reads_the_last_samples_only(episode: dict[str, Trace], tmp_path: Path) -> None:
     write(tmp_path / "t.h5", episode["spikes"], overwrite=False)
-    recent, taken, announced = look(tmp_path / "t.h5", last=2)
-    assert (taken, announced) == (6, 6)
+    seen = look(tmp_path / "t.h5", last=2)
+    recent = seen.trace
+    assert (seen.taken, seen.announced, seen.epochs) == (6, 6, 0)
     assert recent.index.tolist() == [104, 105]
     np.testing.assert_array_equal(recent.course("hidden"), episode["spikes"].course("hidden")[4:])
     whole = episode["spikes"].signals["output", "voltage"]
@@ -325,6 +328,27 @@ def test_watch_follows_to_the_end(tmp_path: Path, capsys: pytest.CaptureFixture[
     child.stdout.close()
     outcome = json.loads(capsys.readouterr().out)
     assert (outcome["complete"], outcome["samples"]) == (True, 25)
+
+
+def test_a_binary_spike_has_no_other_value(episode: dict[str, Trace], tmp_path: Path) -> None:
+    louder = replace(
+        episode["spikes"].spikes["hidden"], value=2 * episode["spikes"].spikes["hidden"].value
+    )
+    spoilt = replace(episode["spikes"], spikes={**episode["spikes"].spikes, "hidden": louder})
+    with pytest.raises(TraceError, match="a binary spike of 'hidden' brought another value"):
+        write(tmp_path / "t.h5", spoilt, overwrite=False)
+
+
+def test_watch_waits_for_a_file_that_is_to_come(
+    tmp_path: Path, episode: dict[str, Trace], capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = Timer(0.3, write, (tmp_path / "t.h5", episode["rate"]), {"overwrite": False})
+    later.start()
+    assert main(["traces", "watch", str(tmp_path / "t.h5"), "--json"]) == 0
+    later.join()
+    assert json.loads(capsys.readouterr().out)["samples"] == 6
+    assert main(["traces", "watch", str(tmp_path / "never.h5"), "--patience", "0.2"]) == 1
+    assert "there is no file" in capsys.readouterr().err
 
 
 def test_watch_gives_up_on_a_dead_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -406,7 +430,7 @@ def shorten(name: str, rows: int) -> Callable[[Node], None]:
         (put("spikes/hidden/unit", 0, 24), "beyond its 24"),
         (put("spikes/hidden/unit", 0, -1), "beyond its 24"),
         (put("spikes/hidden/step", 0, 900), "out of order"),
-        (put("spikes/hidden/step", -1, 2**40), "not where their samples are"),
+        (put("spikes/hidden/step", -1, 2**30), "not where their samples are"),
         (put("spikes/hidden/stop", 2, -5), "end before they start"),
         (put("phases/start", 1, 60), "do not follow"),
         (put("phases/window", 1, 600), "no window"),

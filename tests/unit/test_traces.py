@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.schedules import Phase
 from neuro_eqprop.traces import (
+    FRAME,
     Counts,
     Kind,
     Memory,
@@ -173,8 +174,14 @@ def test_plan_refuses(field: str, value: object, told: str) -> None:
         plan(**{field: value})
 
 
+def test_the_current_is_another_name_for_the_drive() -> None:
+    kinds = {"hidden": Kind.SPIKES}
+    assert choose(["hidden:current"], kinds) == choose(["hidden:drive"], kinds)
+
+
 def test_plan_tells_the_most_it_can_take() -> None:
-    assert plan().most_bytes == 2 * 6 * 5 * (8 + 20)
+    told = plan()
+    assert told.most_bytes == FRAME + told.inputs.nbytes + 2 * 6 * 5 * (8 + 4 + 2 + 1)
 
 
 def test_gather_runs_steps_on_over_samples() -> None:

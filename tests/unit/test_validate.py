@@ -9,7 +9,7 @@ import pytest
 
 from neuro_eqprop.analysis.validate import Check, check, on_line
 from neuro_eqprop.files.casefile import read_cases, shipped
-from neuro_eqprop.files.profilecheck import ProfileError
+from neuro_eqprop.files.fields import ProfileError
 from neuro_eqprop.files.profilefile import load
 from neuro_eqprop.profiles.cases import Case, Line, Role
 

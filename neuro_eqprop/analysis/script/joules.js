@@ -1,34 +1,145 @@
-// Joules on each chip, and by term.
-const drawBars = (id, rows, tint) => {
+// Joules on each chip, by term, and what accuracy costs.
+const PREFIX = { "-15": "f", "-12": "p", "-9": "n", "-6": "µ", "-3": "m", 0: "", 3: "k", 6: "M" };
+const joules = (value) => {
+  const power = Math.max(-15, Math.min(6, 3 * Math.floor(Math.log10(value) / 3 + 1e-9)));
+  return `${Number((value / 10 ** power).toPrecision(3))} ${PREFIX[power]}J`;
+};
+const range = (row) => `${joules(row.low)} to ${joules(row.high)}`;
+const clip = (place, name) => (place.clientWidth < 560 && name.length > 22 ? `${name.slice(0, 21)}…` : name);
+
+// Decades on a straight axis: a bar reaches to the logarithm of its joules, its colours share its length.
+const drawStack = (id, rows) => {
+  const place = byId(id);
+  if (!place || !rows.length) return;
+  const known = rows.filter((row) => row.joules);
+  const least = known.map((row) => Math.log10(row.low > 0 ? row.low : row.joules));
+  const first = known.length ? Math.floor(Math.min(...least)) - 1 : 0;
+  const last = known.length ? Math.log10(Math.max(...known.map((row) => row.high))) + 0.25 : 1;
+  const lines = [];
+  let group = null;
+  rows.forEach((row) => {
+    const heading = row.joules ? `inside ${row.group || "an unknown boundary"}` : "no joules";
+    if (heading !== group) lines.push({ heading });
+    group = heading;
+    lines.push({ row });
+  });
+  place.style.height = `${110 + 24 * lines.length}px`;
+  const drawn = lines.map((line, at) => ({ ...line, at })).filter((line) => line.row);
+  const largest = {};
+  known.forEach((row) => Object.entries(row.parts).forEach(([name, part]) => { largest[name] = Math.max(largest[name] || 0, part); }));
+  const names = Object.keys(largest).filter((name) => largest[name] >= 0.01).sort((a, b) => largest[b] - largest[a]);
+  const colours = [...palette(), ramp(0.15), ramp(0.75), ramp(0.45), colour("soft")];
+  const traces = names.map((name, k) => {
+    const mine = drawn.filter((line) => line.row.joules && line.row.parts[name]);
+    const length = (line) => Math.log10(line.row.joules) - first;
+    const before = (line) => Object.entries(line.row.parts).slice(0, Object.keys(line.row.parts).indexOf(name)).reduce((sum, [, part]) => sum + part, 0);
+    return {
+      type: "bar", orientation: "h", name: plain(name), marker: { color: colours[k % colours.length] },
+      y: mine.map((line) => line.at), x: mine.map((line) => length(line) * line.row.parts[name]),
+      base: mine.map((line) => first + length(line) * before(line)),
+      customdata: mine.map((line) => `${plain(line.row.name)}<br>${plain(name)}: ${(100 * line.row.parts[name]).toPrecision(2)} % of ${joules(line.row.joules)}`),
+      hovertemplate: "%{customdata}<extra></extra>",
+    };
+  });
+  const dense = drawn.filter((line) => line.row.dense);
+  if (dense.length) traces.push({
+    type: "bar", orientation: "h", name: "a dense pass", marker: { color: colour("line"), line: { color: colour("soft"), width: 1 } },
+    y: dense.map((line) => line.at), x: dense.map((line) => Math.log10(line.row.joules) - first), base: dense.map(() => first), hoverinfo: "skip",
+  });
+  const ends = drawn.filter((line) => line.row.joules);
+  traces.push({
+    type: "scatter", mode: "markers", showlegend: false, marker: { color: colour("ink"), size: 6 },
+    x: ends.map((line) => Math.log10(line.row.joules)), y: ends.map((line) => line.at),
+    error_x: {
+      type: "data", symmetric: false, color: colour("ink"), thickness: 1.4, width: 4,
+      array: ends.map((line) => Math.log10(line.row.high / line.row.joules)),
+      arrayminus: ends.map((line) => (line.row.low > 0 ? Math.log10(line.row.joules / line.row.low) : 0)),
+    },
+    customdata: ends.map((line) => `${plain(line.row.name)}: ${line.row.least ? "at least " : ""}${joules(line.row.joules)}<br>${range(line.row)}`),
+    hovertemplate: "%{customdata}<extra></extra>",
+  });
+  const most = Math.max(12, Math.floor((place.clientWidth - 240) / 7));
+  const said = (told) => plain(told.length > most ? `${told.slice(0, most - 1)}…` : told);
+  const notes = lines.map((line, at) => ({ line, at })).filter(({ line }) => line.heading || line.row.told).map(({ line, at }) => ({
+    x: 0, xref: "paper", y: at, xanchor: "left", showarrow: false, align: "left",
+    text: line.heading ? `<i>${plain(line.heading)}</i>` : said(line.row.told), font: { color: colour("soft"), size: 12 },
+  }));
+  const decades = [];
+  for (let k = first; k <= last; k += 1) decades.push(k);
+  const x = axis("", { range: [first, last], tickvals: decades, ticktext: decades.map((k) => joules(10 ** k)) });
+  const label = (row) => (row.least && row.joules ? "≥ " : "") + clip(place, row.name);
+  const y = axis("", {
+    showgrid: false, range: [lines.length - 0.4, -0.6], tickvals: drawn.map((line) => line.at), ticktext: drawn.map((line) => plain(label(line.row))),
+  });
+  draw(id, traces, layout(x, y, { barmode: "overlay", bargap: 0.3, annotations: notes }));
+};
+
+const drawTerms = (id, rows, tint) => {
   const place = byId(id);
   if (!place || !rows.length) return;
   place.style.height = `${70 + 30 * rows.length}px`;
   const lowest = Math.min(...rows.map((row) => (row.low > 0 ? row.low : row.joules)));
-  const range = [Math.floor(Math.log10(lowest / 2)), Math.log10(Math.max(...rows.map((row) => row.high)) * 1.6)];
-  const short = (name) => (place.clientWidth < 480 && name.length > 24 ? `${name.slice(0, 23)}…` : name);
+  const span = [Math.floor(Math.log10(lowest / 2)), Math.log10(Math.max(...rows.map((row) => row.high)) * 1.6)];
   const traces = [{
     type: "bar", orientation: "h", x: rows.map((row) => row.joules), y: rows.map((_, k) => k),
-    customdata: rows.map((row) => plain(row.name)), hovertemplate: "%{customdata}: %{x:.3s}J<extra></extra>",
+    customdata: rows.map((row) => `${plain(row.name)}: ${joules(row.joules)}<br>${range(row)}`), hovertemplate: "%{customdata}<extra></extra>",
     marker: { color: rows.map(tint), opacity: 0.85 },
     error_x: {
       type: "data", symmetric: false, color: colour("ink"), thickness: 1.4, width: 4,
       array: rows.map((row) => row.high - row.joules), arrayminus: rows.map((row) => row.joules - row.low),
     },
   }];
-  const x = axis("", { type: "log", range, tickformat: "~s", ticksuffix: "J", dtick: 1 });
-  const y = axis("", { showgrid: false, tickvals: rows.map((_, k) => k), ticktext: rows.map((row) => plain(short(row.name))) });
+  const x = axis("", { type: "log", range: span, tickformat: "~s", ticksuffix: "J", dtick: 1 });
+  const y = axis("", { showgrid: false, tickvals: rows.map((_, k) => k), ticktext: rows.map((row) => plain(clip(place, row.name))) });
   draw(id, traces, layout(x, y, { bargap: 0.35 }));
 };
+
+const drawTrade = () => {
+  const chosen = byId("trade-chip"), points = chosen && data.energy.curves[chosen.value];
+  if (!points) return;
+  const codes = [...new Set(points.map((point) => point.code))], colours = palette();
+  const traces = codes.map((code, k) => {
+    const mine = points.filter((point) => point.code === code).sort((a, b) => a.steps - b.steps);
+    return {
+      type: "scatter", mode: "lines+markers+text", name: plain(code), line: { color: colours[k % colours.length], width: 1.6 }, marker: { size: 7 },
+      x: mine.map((point) => point.joules), y: mine.map((point) => 100 * point.accuracy), text: mine.map((point) => point.steps),
+      textposition: "bottom right", textfont: { size: 11, color: colour("soft") },
+      customdata: mine.map((point) => `${plain(code)}, ${point.steps} steps: ${(100 * point.accuracy).toFixed(2)} % for ${joules(point.joules)}<br>${range(point)}${point.fits ? "" : "<br>not known whether it fits"}`),
+      hovertemplate: "%{customdata}<extra></extra>",
+      error_x: {
+        type: "data", symmetric: false, color: colours[k % colours.length], thickness: 0.8, width: 2,
+        array: mine.map((point) => point.high - point.joules), arrayminus: mine.map((point) => point.joules - point.low),
+      },
+    };
+  });
+  const best = points.find((point) => point.best);
+  if (best) traces.push({
+    type: "scatter", mode: "markers+text", name: "best trade", x: [best.joules], y: [100 * best.accuracy], hoverinfo: "skip",
+    marker: { symbol: "star", size: 17, color: colour("fifth"), line: { color: colour("ink"), width: 1 } },
+    text: [`best trade: ${plain(best.code)}, ${best.steps} steps`], textposition: "top right", textfont: { color: colour("ink") },
+  });
+  const least = Math.min(...points.map((point) => 100 * point.accuracy));
+  const ends = [Math.min(...points.map((point) => point.low)), Math.max(...points.map((point) => point.high))].map(Math.log10);
+  const span = [ends[0] - 0.08, ends[1] + 0.08], dtick = span[1] - span[0] > 1.2 ? 1 : "D2";
+  const x = axis("joules of an inference; the numbers are steps", { type: "log", range: span, dtick, tickformat: "~s", ticksuffix: "J" });
+  const y = axis("test accuracy, %", { range: [least - 0.08 * (100 - least) - 0.5, 100 + 0.14 * (100 - least) + 0.5] });
+  draw("trade", traces, layout(x, y, {}));
+};
+
 const drawEnergy = () => {
-  const kinds = { inference: "spike", learning: "fourth", dense: "soft" };
-  drawBars("chips", data.energy.overview.slice().reverse(), (row) => colour(kinds[row.kind]));
+  const use = byId("use");
+  if (use) drawStack("chips", data.energy.bars[use.value] || []);
+  drawTrade();
   const place = byId("chip"), bill = place && data.energy.bills[Number(place.value)];
   if (!bill) return;
   const rows = bill.terms.slice().reverse().concat(bill.total ? [bill.total] : []);
-  drawBars("terms", rows, (row) => colour(row === bill.total ? "rate" : "spike"));
+  drawTerms("terms", rows, (row) => colour(row === bill.total ? "rate" : "spike"));
   document.querySelectorAll(".bill").forEach((part) => { part.hidden = part.dataset.bill !== place.value; });
 };
 const fillEnergy = () => {
+  const told = { inference: "an inference", learning: "a lesson of learning" };
+  if (byId("use")) Object.keys(data.energy.bars).forEach((use) => option(byId("use"), use, told[use]));
+  if (byId("trade-chip")) Object.keys(data.energy.curves).forEach((name) => option(byId("trade-chip"), name, name));
   if (byId("chip")) data.energy.bills.forEach((bill, k) => option(byId("chip"), k, bill.name));
-  listen("chip", drawEnergy);
+  ["use", "chip", "trade-chip"].forEach((id) => listen(id, drawEnergy));
 };

@@ -17,6 +17,12 @@ const traceOf = (file) => data.settling.find((trace) => trace.file === file);
 const shownAs = (trace) => (trace.spikes ? `Firing rates, ${trace.on}` : `Rates${trace.on.replace(/^rate/, "")}`);
 const chosen = (id) => (byId(id) ? traceOf(byId(id).value) : undefined);
 const samplesOf = (trace) => data.samples[trace.run] || [];
+// The sample that is shown; the section on synapses has a slider of its own if it stands alone.
+const sampleNow = () => Number((byId("sample") || byId("sample-again")).value);
+const saidOf = (about) => `${about.said}, label ${about.label}`;
+// The phase that is looked at, or all of them.
+const phaseNow = (trace) => { const place = byId("zoom"); return place ? trace.phases[Number(place.value) - 1] : undefined; };
+const stepsShown = (trace) => { const phase = phaseNow(trace); return phase ? [phase.start + 0.5, phase.stop + 0.5] : [0.5, end(trace.phases) + 0.5]; };
 const outputLayer = (trace) => { const names = Object.keys(trace.layers); return names[names.length - 1]; };
 
 const drawCourse = (id, trace, layer, sample, range) => {
@@ -25,7 +31,8 @@ const drawCourse = (id, trace, layer, sample, range) => {
   if (!rows) return draw(id, [], layout(axis("step"), axis("rate")));
   const answer = samplesOf(trace)[sample].label, output = layer === outputLayer(trace), tints = palette();
   const courses = held.lines.map((place) => unpack(held.course, rows[place])), units = held.lines.map((place) => held.units[place]);
-  const last = courses.map((course) => course[course.length - 1]);
+  const shownSteps = stepsShown(trace), at = held.steps.filter((step) => step < shownSteps[1]).length - 1;
+  const last = courses.map((course) => course[at]);
   const named = last.map((_, k) => k).sort((one, other) => last[other] - last[one]).slice(0, 3);
   const traces = courses.map((course, k) => {
     const shown = output && named.includes(k) && last[k] > 0.05;
@@ -33,12 +40,12 @@ const drawCourse = (id, trace, layer, sample, range) => {
       x: held.steps, y: course, mode: shown ? "lines+text" : "lines", showlegend: false,
       name: `unit ${units[k]}`, hovertemplate: "step %{x}: %{y:.3f}", cliponaxis: false,
       line: { color: output ? tints[units[k] % tints.length] : ramp((0.618034 * units[k]) % 1), width: output && units[k] === answer ? 4 : 1.7 },
-      text: course.map((_, at) => (at === course.length - 1 ? ` ${units[k]}` : "")),
+      text: course.map((_, place) => (place === at ? ` ${units[k]}` : "")),
       textposition: "middle right", textfont: { size: 13, color: colour("ink") },
     };
   });
   const shape = layout(
-    axis("step", { range: [0.5, end(trace.phases) + 0.5] }), axis("rate", { range }), bands(id, trace.phases, { margin: { l: 50, r: 24, t: 26, b: 44 } }),
+    axis("step", { range: shownSteps }), axis("rate", { range }), bands(id, trace.phases, { margin: { l: 50, r: 24, t: 26, b: 44 } }),
   );
   return draw(id, traces, shape);
 };
@@ -67,7 +74,7 @@ const drawRaster = (name, sample) => {
   byId("raster").style.height = `${Math.round(Math.min(innerWidth < 600 ? 460 : 700, 140 + 3.4 * base))}px`;
   caption("raster", `${held.graded ? "Messages" : "Spikes"}, ${traceOf(name).on}`);
   const y = axis("", { tickvals: ticks.values, ticktext: ticks.texts, showgrid: false, range: [-1, base] });
-  draw("raster", traces, layout(axis("step", { range: [0.5, end(held.phases) + 0.5] }), y, bands("raster", held.phases)));
+  draw("raster", traces, layout(axis("step", { range: stepsShown(held) }), y, bands("raster", held.phases)));
 };
 
 const leftOut = (trace, layer, name) => {
@@ -88,9 +95,11 @@ const drawImage = (sample) => {
 };
 const drawSettling = () => {
   if (!byId("sample")) return;
-  const sample = Number(byId("sample").value), layer = byId("layer").value;
+  const sample = sampleNow(), layer = byId("layer").value;
   const left = chosen("left"), right = chosen("simulator"), about = samplesOf(left || right)[sample];
-  byId("which").textContent = `sample ${about.index}, label ${about.label}`;
+  const phase = phaseNow(left || right);
+  byId("which").textContent = saidOf(about);
+  byId("part").textContent = phase ? phase.name + (phase.beta ? `, beta ${phase.beta}` : "") : "all phases";
   drawImage(about);
   let low = 0, high = 1;
   [left, right].forEach((trace) => {
@@ -125,19 +134,22 @@ const drawScatter = () => {
 const fillSettling = () => {
   if (!byId("sample")) return;
   byId("sample").max = Math.max(0, Math.min(...data.settling.map((trace) => samplesOf(trace).length)) - 1);
-  const first = data.settling[0];
+  const shown = data.settling.filter((trace) => Object.keys(trace.layers).length), first = shown[0];
+  byId("zoom").max = Math.max(...shown.map((trace) => trace.phases.length));
+  byId("zoom").closest("label").hidden = byId("zoom").max < 2;
   Object.keys(first.layers).forEach((name) => option(byId("layer"), name, name));
   byId("layer").value = outputLayer(first);
-  const title = (trace) => (data.settling.some((other) => other !== trace && other.on === trace.on) ? `${trace.on} (${trace.file})` : trace.on);
-  const spiking = data.settling.filter((trace) => trace.spikes), rates = data.settling.filter((trace) => !trace.spikes);
+  const spiking = shown.filter((trace) => trace.spikes), rates = shown.filter((trace) => !trace.spikes);
   [["left", [...rates, ...spiking]], ["simulator", [...spiking, ...rates]]].forEach(([id, traces]) => {
     if (!byId(id)) return;
-    traces.forEach((trace) => option(byId(id), trace.file, title(trace)));
+    traces.forEach((trace) => option(byId(id), trace.file, trace.on));
   });
   if (!spiking.length && byId("simulator")) byId("simulator").value = rates[1].file;
   if (!rates.length && byId("left") && spiking[1]) byId("left").value = spiking[1].file;
   const phases = Object.values(data.scatter)[0];
   if (byId("phase") && phases) Object.keys(phases).forEach((name) => option(byId("phase"), name, name));
-  ["sample", "layer", "left", "simulator"].forEach((id) => listen(id, drawSettling));
+  ["sample", "layer", "left", "simulator", "zoom"].forEach((id) => listen(id, drawSettling));
+  // The points below are of the same phase; of all phases there are none, so they stay.
+  listen("zoom", () => { const phase = phaseNow(first); if (phase && byId("phase")) { byId("phase").value = phase.name; drawScatter(); } });
   ["phase", "simulator"].forEach((id) => listen(id, drawScatter));
 };

@@ -9,7 +9,7 @@ const sides = () => {
 };
 
 const drawMatrix = () => {
-  const held = matrixOf(), view = byId("view").value, packed = view === "weight" ? held.weight : held.asked[view];
+  const held = matrixOf(), view = byId("view").value, packed = held.views[view] || held.asked[view];
   const z = packed.rows.map((row) => unpack(packed, row)), largest = Math.max(Math.abs(packed.low), Math.abs(packed.high));
   const [row, column] = cellOf(held), tall = innerWidth < 900 ? Math.max(190, Math.min(430, 90 + 18 * held.rows.length)) : 440;
   byId("matrix").style.height = `${tall}px`;
@@ -21,15 +21,19 @@ const drawMatrix = () => {
     customdata: held.rows.map((to) => held.columns.map((from) => `${plain(held.source)} ${from} → ${plain(held.target)} ${to}`)),
     hovertemplate: "%{customdata}: %{z:.3g}<extra></extra>",
   };
-  const ticks = (units) => { const each = Math.ceil(units.length / 10), at = units.map((_, k) => k).filter((k) => k % each === 0); return { tickvals: at, ticktext: at.map((k) => units[k]), showgrid: false }; };
-  const mark = { type: "rect", x0: column - 0.5, x1: column + 0.5, y0: row - 0.5, y1: row + 0.5, line: { color: colour("ink"), width: 2 } };
+  const ticks = (units) => { const each = Math.ceil(units.length / (innerWidth < 600 ? 5 : 10)), at = units.map((_, k) => k).filter((k) => k % each === 0); return { tickvals: at, ticktext: at.map((k) => units[k]), showgrid: false }; };
+  const around = (y, x) => ({ x0: x - 0.5, x1: x + 0.5, y0: y - 0.5, y1: y + 0.5 });
+  const mark = { type: "rect", ...around(row, column), line: { color: colour("ink"), width: 2 } };
+  const marks = held.watched.map(([to, from]) => ({ ...mark, ...around(held.rows.indexOf(to), held.columns.indexOf(from)), line: { color: colour("soft"), width: 1.5 } }));
+  if (row >= 0 && column >= 0) marks.push(mark);
   const shape = layout(axis(`from ${plain(held.source)}`, ticks(held.columns)), axis(`to ${plain(held.target)}`, { ...ticks(held.rows), autorange: "reversed" }), {
-    shapes: row < 0 || column < 0 ? [] : [mark], margin: { l: 56, r: 8, t: 8, b: 44 },
+    shapes: marks, margin: { l: 56, r: 8, t: 8, b: 44 },
   });
   caption("matrix", byId("view").selectedOptions[0].textContent.replace(/^./, (letter) => letter.toUpperCase()));
   draw("matrix", [trace], shape);
   const said = [["rows", "to", 0], ["columns", "from", 1]].filter(([key, , k]) => held[key].length < held.of[k]);
-  byId("matrix-said").textContent = said.map(([key, way, k]) => `The ${held[key].length} of ${held.of[k]} units ${way === "to" ? "it leads to" : "it comes from"} with the largest changes are shown.`).join(" ");
+  byId("matrix-said").textContent = said.map(([key, way, k]) => `The ${held[key].length} of ${held.of[k]} units ${way === "to" ? "it leads to" : "it comes from"} with the largest changes are shown.`)
+    .concat(held.watched.length ? ["Framed synapses were watched while they learned: click one of them."] : []).join(" ");
 };
 
 // The rate had the phase ended there: the mean over the last part of what there was of it.
@@ -74,7 +78,8 @@ const recorded = (trace, held, synapse, sample) => {
 };
 const tell = (trace, held, synapse, sample) => {
   const known = recorded(trace, held, synapse, sample);
-  if (known) return known;
+  // Of weights that changed only the watched ones are known at every step.
+  if (known || data.synapses.changes) return known;
   const post = activity(trace, held.target, synapse[0], sample), pre = activity(trace, held.source, synapse[1], sample);
   if (!pre || !post) return null;
   const [row, column] = cellOf(held);
@@ -87,17 +92,18 @@ const tell = (trace, held, synapse, sample) => {
       tag.push(sum);
     }
   });
-  const weight = unpack(held.weight, held.weight.rows[row])[column];
+  const weight = unpack(held.views.weights, held.views.weights.rows[row])[column];
   return { pre: before, post: post.values, product, tag, weight: Array(steps).fill(weight), spikes: { pre: pre.spikes, post: post.spikes } };
 };
 
 const ROWS = [["pre", "pre trace"], ["post", "post trace"], ["product", "product"], ["tag", "tag"], ["weight", "weight"]];
 const drawStory = () => {
-  const held = matrixOf(), sample = Number(byId("sample").value), tints = palette();
+  const held = matrixOf(), sample = sampleNow(), tints = palette();
   const synapse = [Number(byId("to").value), Number(byId("from").value)];
   const told = cellOf(held).some((place) => place < 0) ? [] : sides().map((trace, k) => [trace, tell(trace, held, synapse, sample), tints[trace.spikes ? 1 : 0], k]).filter(([, story]) => story);
   const about = samplesOf(sides()[0])[sample];
-  caption("story", `${held.source} ${synapse[1]} → ${held.target} ${synapse[0]}, sample ${about.index} (label ${about.label})`);
+  caption("story", `${held.source} ${synapse[1]} → ${held.target} ${synapse[0]}, ${saidOf(about)}`);
+  byId("which-again").textContent = saidOf(about);
   const told3 = (value) => (Math.abs(value) < 5e-7 ? "0" : value.toPrecision(3));
   byId("story-said").replaceChildren(...told.map(([trace, story]) => {
     const line = document.createElement("li"), last = (name) => story[name][story[name].length - 1];
@@ -132,7 +138,7 @@ const choose = (to, from) => { byId("to").value = to; byId("from").value = from;
 const fillConnection = () => {
   const held = matrixOf();
   byId("view").replaceChildren();
-  option(byId("view"), "weight", "weights");
+  Object.keys(held.views).forEach((view) => option(byId("view"), view, view));
   Object.keys(held.asked).forEach((file) => option(byId("view"), file, `change asked for, ${traceOf(file) ? traceOf(file).on : file}`));
   byId("to").max = held.of[0] - 1;
   byId("from").max = held.of[1] - 1;
@@ -141,8 +147,9 @@ const fillConnection = () => {
 const fillSynapses = () => {
   if (!byId("matrix")) return;
   data.synapses.matrices.forEach((held) => option(byId("connection"), held.name, held.name));
-  byId("sample-again").max = byId("sample").max;
-  byId("sample").value = byId("sample-again").value = data.synapses.sample;
+  byId("sample-again").max = samplesOf(sides()[0]).length - 1;
+  byId("sample-again").value = data.synapses.sample;
+  if (byId("sample")) byId("sample").value = data.synapses.sample;
   fillConnection();
   byId("matrix").on("plotly_click", (event) => {
     const held = matrixOf(), point = event.points[0];
@@ -151,6 +158,6 @@ const fillSynapses = () => {
   listen("connection", fillConnection);
   listen("view", drawMatrix);
   ["to", "from"].forEach((id) => listen(id, drawSynapses));
-  ["sample", "simulator"].forEach((id) => listen(id, () => { byId("sample-again").value = byId("sample").value; drawStory(); }));
-  listen("sample-again", () => { byId("sample").value = byId("sample-again").value; drawSettling(); drawStory(); });
+  ["sample", "simulator"].forEach((id) => listen(id, () => { byId("sample-again").value = sampleNow(); drawStory(); }));
+  listen("sample-again", () => { if (byId("sample")) byId("sample").value = byId("sample-again").value; drawSettling(); drawStory(); });
 };

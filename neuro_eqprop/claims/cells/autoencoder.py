@@ -14,6 +14,7 @@ from neuro_eqprop.claims.cells.nets import begin, data_of, study_of
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.data import Dataset, batches
 from neuro_eqprop.learn.contrastive import contrastive
+from neuro_eqprop.learn.pace import Fall
 from neuro_eqprop.learn.readout import SETTLED, answer
 from neuro_eqprop.learn.recipe import Lesson
 from neuro_eqprop.networks import Network, Parameters
@@ -29,12 +30,12 @@ def learn(study: Study, network: Network, data: Dataset) -> dict[str, torch.Tens
     stepper, x = torch.optim.Adam(list(params.values()), lr=recipe.learning_rate), data.train.x
     for epoch in range(recipe.epochs):
         for group in stepper.param_groups:
-            group["lr"] = recipe.learning_rate * recipe.fall.part(epoch / recipe.epochs)
+            group["lr"] = recipe.learning_rate * Fall(recipe.fall).part(epoch / recipe.epochs)
         for rows in batches(data.train, recipe.batch, np.random.default_rng([study.seed, epoch])):
             seen = ops.bring(x[rows])
             taught = contrastive(ops, network, params, Lesson(seen, seen, measured=False), recipe)
             for name, value in params.items():
-                value.grad = taught.asked[name] * (-1.0 / len(rows))
+                value.grad = taught.slopes[name]
             stepper.step()
     return params
 

@@ -62,6 +62,14 @@ def interleaved(
     return {name: float(np.median(each)) for name, each in measured.items()}
 
 
+def apart(one: Mapping[str, Array], other: Mapping[str, torch.Tensor]) -> float:
+    """The largest difference of two updates, over the largest entry of that parameter's."""
+    return max(
+        float(np.abs(one[name] - other[name].numpy()).max() / np.abs(one[name]).max())
+        for name in one
+    )
+
+
 @torch.no_grad()
 def times(arguments: Mapping[str, Any], seed: int) -> Json:
     """Seconds of each, and how far their updates are apart; beside them autograd's, by BPTT."""
@@ -74,11 +82,7 @@ def times(arguments: Mapping[str, Any], seed: int) -> Json:
     x, y = data.train.x[rows], one_hot(data.train.y[rows], data.classes)
     numpy_run = step(NumpyOps(np.float32), network, params, x, y, plan)
     torch_run = step(TorchOps(), network, params, x, y, plan)
-    one, other = numpy_run(), torch_run()
-    apart = max(
-        float(np.abs(one[name] - other[name].numpy()).max() / np.abs(one[name]).max())
-        for name in one
-    )
+    distance = apart(numpy_run(), torch_run())
     graph = ready(network, params, x, y, study.free_steps, bptt)
     found = interleaved(
         {"numpy": numpy_run, "torch": torch_run, "autograd": graph},
@@ -86,4 +90,4 @@ def times(arguments: Mapping[str, Any], seed: int) -> Json:
         times=arguments["times"],
     )
     # Rounding differs between processors, so the bound is what is kept, not the digits.
-    return {"close": apart < 1e-3, **{name: {"seconds": s} for name, s in found.items()}}
+    return {"close": distance < 1e-3, **{name: {"seconds": s} for name, s in found.items()}}

@@ -12,21 +12,28 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.autograd.graph import saved_tensors_hooks
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from neuro_eqprop.activations import LINEAR, TANH
 from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.claims.cells.nets import begin
 from neuro_eqprop.claims.cells.twin import twin
 from neuro_eqprop.claims.claim import Json
+from neuro_eqprop.data import Dataset, digits, one_hot
 from neuro_eqprop.learn.episode import SWEEPS, relax
 from neuro_eqprop.learn.hebbian import hebbian
+from neuro_eqprop.learn.recipe import Lesson
+from neuro_eqprop.learn.train import learn_batch, pupil
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.torch_ops import TorchOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.solve import GaussSeidel, Stop, solve
+from neuro_eqprop.study.models import MODELS
+from neuro_eqprop.study.settings import Study, adapt
 
 INPUTS, CLASSES = 64, 10
 
@@ -114,14 +121,59 @@ def feedforward(network: Network, x: Any, y: Any) -> int:  # noqa: ANN401
     return live.peak
 
 
+def given(
+    network: Network, batch: int, seed: int
+) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor]:
+    """Parameters, samples and targets."""
+    ops, rng = TorchOps(), np.random.default_rng(seed)
+    params = {name: ops.bring(value) for name, value in initialise(network, rng).items()}
+    x = ops.bring(rng.random((batch, network.input.size)))
+    classes = network.output.size
+    return params, x, ops.bring(np.eye(classes)[rng.integers(0, classes, batch)])
+
+
+def growth(arguments: Mapping[str, Any], steps: Sequence[int]) -> dict[int, int]:
+    """Bytes of EqProp for each number of settle steps."""
+    network = network_of(arguments)
+    params, x, y = given(network, arguments["batch"], 0)
+    return {count: eqprop(network, params, x, y, count) for count in steps}
+
+
+def saved(study: Study, data: Dataset) -> int:
+    """Bytes that a batch of training saves for a backward pass."""
+    network, recipe = study.network(data), study.recipe()
+    at = pupil(network, recipe, begin(study, network), TorchOps())
+    x, y = at.ops.bring(data.train.x), at.ops.bring(one_hot(data.train.y, data.classes))
+    total = 0
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        nonlocal total
+        total += tensor.nbytes
+        return tensor
+
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        learn_batch(at, Lesson(x, y, measured=True), recipe)
+    return total
+
+
+def saved_by_models() -> dict[str, int]:
+    """What a batch saves for a backward pass, by model; EqProp alone, each by its own rule."""
+    whole = digits()
+    few = Dataset("few", whole.train.take(slice(16)), whole.test, whole.classes, whole.shape)
+    sizes: dict[str, dict[str, object]] = {
+        "conv": {"hidden": (4,)},
+        "transformer": {"hidden": (8,), "patch": 4},
+    }
+    return {
+        name: saved(adapt(Study(), {"model": name, **sizes.get(name, {"hidden": (8,)})}), few)
+        for name in MODELS
+    }
+
+
 def peaks(arguments: Mapping[str, Any], seed: int) -> Json:
     """Bytes of each way."""
-    network, ops = network_of(arguments), TorchOps()
-    rng = np.random.default_rng(seed)
-    params = {name: ops.bring(value) for name, value in initialise(network, rng).items()}
-    x = ops.bring(rng.random((arguments["batch"], INPUTS)))
-    y = ops.bring(np.eye(CLASSES)[rng.integers(0, CLASSES, arguments["batch"])])
-    steps = arguments["steps"]
+    network, steps = network_of(arguments), arguments["steps"]
+    params, x, y = given(network, arguments["batch"], seed)
     return {
         "eqprop": eqprop(network, params, x, y, steps),
         "bptt": bptt(network, params, x, y, steps),

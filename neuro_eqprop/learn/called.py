@@ -1,0 +1,40 @@
+"""A name with options, as text: `adam`, or `sgd(momentum=0.5, nesterov=True)`."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What was named, and the options given with it."""
+
+    name: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def called(text: str) -> Called:
+    """The name and the options in a text; options are numbers, words in quotes, or lists of them.
+
+    `true` and `false` may be written small, as TOML does.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        if isinstance(tree, ast.Name):
+            return Called(tree.id)
+        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and not tree.args:
+            given = {word.arg: literal(word.value) for word in tree.keywords if word.arg}
+            if len(given) == len(tree.keywords):
+                return Called(tree.func.id, given)
+    except (SyntaxError, ValueError):
+        pass
+    raise ValueError(f"{text!r} is neither a name nor a name with options, as sgd(momentum=0.5)")
+
+
+def literal(tree: ast.expr) -> Any:  # noqa: ANN401
+    """The value of an option."""
+    if isinstance(tree, ast.Name) and tree.id in {"true", "false"}:
+        return tree.id == "true"
+    return ast.literal_eval(tree)

@@ -1,0 +1,57 @@
+"""Bytes of tensors alive at once in a training step, counted after every operation of torch.
+
+EqProp against backprop through the same settle steps and against feed-forward backprop; parameters
+and data, which all of them share, are left out. `--write` puts the table into the docs.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+from page import put
+
+from neuro_eqprop.claims.cells.memory import growth, peaks, saved_by_models
+
+WIDE = {"model": "looped", "width": 1024, "depth": 1, "batch": 1024}
+NARROW = {"model": "looped", "width": 256, "depth": 1, "batch": 128}
+LONG = (10, 100, 1000)
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    saved = saved_by_models()
+    print("saved for a backward pass by a training batch:", saved, flush=True)
+    grown = growth(NARROW, LONG)
+    told = ", ".join(f"{steps}: {size / 2**20:.2f}" for steps, size in grown.items())
+    rise = grown[LONG[-1]] / grown[LONG[0]]
+    print(f"looped 256, batch 128, MiB by free steps: {told}; ratio {rise:.3f}", flush=True)
+    rows = []
+    for steps in (10, 30, 60):
+        found = peaks({**WIDE, "steps": steps}, 0)
+        sizes = " | ".join(f"{found[k] / 2**20:.0f}" for k in ("eqprop", "bptt", "feedforward"))
+        bptt, plain = (found["eqprop"] / found[k] for k in ("bptt", "feedforward"))
+        rows.append(f"| {steps} | {sizes} | {bptt:.3f} | {plain:.2f} |")
+        print(rows[-1], flush=True)
+    lines = [
+        "Bytes of all tensors that are alive at once, counted after every operation of torch, in "
+        "one centered episode and its update; parameters and data, which all share, are left out. "
+        "Feed-forward is ordinary backprop through the network without its loop.",
+        "",
+        f"- Saved for a backward pass in a batch of training: {sum(saved.values())} bytes, "
+        f"summed over {', '.join(saved)}.",
+        f"- Looped network of 256 units, batch 128, MiB by free steps (half as many in each nudged "
+        f"phase): {told}. From {LONG[0]} to {LONG[-1]} steps it grows {rise:.3f} times.",
+        "- Looped network of 1024 units, batch 1024, MiB:",
+        "",
+        "| free steps | EqProp | BPTT through the same steps | feed-forward | EqProp / BPTT | "
+        "EqProp / feed-forward |",
+        "|---|---|---|---|---|---|",
+        *rows,
+    ]
+    if "--write" in sys.argv:
+        put("memory", lines)
+
+
+if __name__ == "__main__":
+    main()
