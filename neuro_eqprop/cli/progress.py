@@ -38,7 +38,8 @@ def bar(what: str, total: int) -> Iterator[Advance]:
 
 
 def announce(plan: Plan) -> None:
-    """Say how large a trace can become, before it is begun."""
+    """Say how large a trace can become, before it is begun; as bars, only on a terminal."""
     console, size = Console(stderr=True, highlight=False), plan.most_bytes / 1e6
     told = f"recording {len(plan.index)} samples of {plan.steps} steps"
-    console.print(f"{told}: at most {size:.1f} MB", soft_wrap=True)
+    if console.is_terminal:
+        console.print(f"{told}: at most {size:.1f} MB", soft_wrap=True)

@@ -29,7 +29,10 @@ TOKENS = (
     "--learning-rate 0.004 --set free_steps=6 --set nudged_steps=3 --set attention_bound=1.2"
 )
 LINEAR = f"{TOKENS} --set attention=linear --set attention_scale=0.15"
-SOFTMAX = f"{TOKENS} --set attention=softmax --set attention_scale=0.3"
+SOFTMAX = (
+    TOKENS.replace("attention_bound=1.2", "attention_bound=1")
+    + " --set attention=softmax --set attention_scale=0.3"
+)
 RECALL = (
     "--dataset recall --model transformer --hidden 32 --bound 0.5 --beta 0.25 --epochs 10 "
     "--batch 64 --learning-rate 0.003 --set query=true --set heads=1 --set attention_bound=1 "

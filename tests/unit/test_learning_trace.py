@@ -78,7 +78,11 @@ def test_a_run_that_is_killed_leaves_its_lessons_and_epochs(tmp_path: Path) -> N
     words = [*SMALL, "--epochs", "3", "--on", "reference", "--out", str(tmp_path / "run")]
     words += ["--traces", "--watched", "3"]
     ended = subprocess.run(
-        [sys.executable, "-c", KILLED, *words], capture_output=True, text=True, check=False
+        [sys.executable, "-c", KILLED, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"FORCE_COLOR": "1"},  # as on a terminal
     )
     assert ended.returncode == -signal.SIGKILL
     assert "recording 3 samples of 48 steps: at most" in ended.stderr
