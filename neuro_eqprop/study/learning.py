@@ -458,7 +458,7 @@ def outcome(
         "test_accuracy": last["test_accuracy"],
         "seconds": seconds,
         "settle_steps": {"free": settle["free"], "nudged": rule.schedule[-1].steps},
-        "spectral": last["spectral"],
+        "spectral": norms(task, params(task, pupil)),
         "on": learning.on,
         "code": None if learning.on == RATES else learning.code,
         "bits": (9 if learning.engine else learning.bits) or None,
