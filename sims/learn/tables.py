@@ -3,7 +3,7 @@
 Run it with `.venv/bin/python sims/learn/tables.py [TABLE ...]`; without names it makes all of
 them (about 40 minutes on one core; the rows on MNIST need NEURO_EQPROP_DATA). Every run is kept in
 `runs/tables`: interrupted, it goes on from there, and what is done is not done again unless its
-folder is removed.
+folder is removed. With `--kept` nothing is run: tables show the rows and seeds that are there.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 import shutil
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,10 @@ SEEDS = (0, 1, 2)
 GRADED, SPIKES = "--code graded", "--code rate"
 
 
+class MissingError(Exception):
+    """A run that is not there, when none is to be made."""
+
+
 def learned(options: str, seed: int) -> dict[str, Any]:
     """What `neuro-eqprop learn` with these options tells."""
     words = ["learn", *options.split(), "--seed", str(seed), "--out", "RUN"]
@@ -49,6 +54,8 @@ def learned(options: str, seed: int) -> dict[str, Any]:
     done = place / "outcome.json"
     if done.exists():
         return dict(json.loads(done.read_text()))
+    if "--kept" in sys.argv:
+        raise MissingError(place.name)
     if (place / MODEL).exists():
         shutil.rmtree(place)
     told = run_learning(
@@ -150,22 +157,38 @@ def cosines() -> list[str]:
     return rows
 
 
-def compared(options: dict[str, str], seeds: tuple[int, ...] = SEEDS) -> list[str]:
-    """A row for each, with the accuracies of all seeds; the first is what others are held to."""
+def of_seeds(options: str, seeds: tuple[int, ...]) -> list[dict[str, Any]]:
+    """What all seeds tell, up to the first that is missing."""
+    told: list[dict[str, Any]] = []
+    with suppress(MissingError):
+        for seed in seeds:
+            told.append(learned(options, seed))  # noqa: PERF401 - what came before one is kept
+    return told
+
+
+def compared(options: dict[str, str]) -> list[str]:
+    """A row for each, with the accuracies of all seeds.
+
+    The first is what others are held to, by the seeds that they have.
+    """
     rows = [
         "| learned with | batch | test %, seeds 0, 1, ... | mean | apart "
         "| command (with `--out RUN --seed N`) |",
         "|---|---|---|---|---|---|",
     ]
-    base = None
+    base: list[float] = []
     for name, words in options.items():
-        told = [learned(words, seed) for seed in seeds]
+        told = of_seeds(words, SEEDS)
+        if not told:
+            rows.append(f"| {name} | - | not run yet | - | - | `neuro-eqprop learn {words}` |")
+            continue
         found = [100 * each["test_accuracy"] for each in told]
+        base = base or found
         mean = float(np.mean(found))
-        base = mean if base is None else base
+        apart = mean - float(np.mean(base[: len(found)]))
         each = " ".join(f"{accuracy:.2f}" for accuracy in found)
         rows.append(
-            f"| {name} | {told[0]['batch']} | {each} | {mean:.2f} | {mean - base:+.2f} | "
+            f"| {name} | {told[0]['batch']} | {each} | {mean:.2f} | {apart:+.2f} | "
             f"`neuro-eqprop learn {words}` |"
         )
         print(rows[-1], flush=True)
@@ -220,8 +243,12 @@ def robust() -> list[str]:
         told = []
         for code, epochs in ((GRADED, 8), (SPIKES, 4)):
             line = f"--epochs {epochs} --learning-rate 0.05 {code} {words}"
-            told.append(np.mean([learned(line, seed)["test_accuracy"] for seed in (0, 1)]))
-        rows.append(f"| {name} | {100 * told[0]:.2f} | {100 * told[1]:.2f} | `{words}` |")
+            told.append([each["test_accuracy"] for each in of_seeds(line, SEEDS[:2])])
+        graded, spikes = (
+            f"{100 * np.mean(each):.2f}" if len(each) == len(SEEDS[:2]) else "not run yet"
+            for each in told
+        )
+        rows.append(f"| {name} | {graded} | {spikes} | {f'`{words}`' if words else '-'} |")
         print(rows[-1], flush=True)
     return rows
 
@@ -283,7 +310,7 @@ def fill(name: str, rows: list[str]) -> None:
 
 
 def main() -> None:
-    for name in sys.argv[1:] or TABLES:
+    for name in [word for word in sys.argv[1:] if word != "--kept"] or TABLES:
         fill(name, TABLES[name]())
         print(f"{name}: done", flush=True)
 
