@@ -131,7 +131,8 @@ CLAIM = Claim(
     ),
     conflict=(
         "002 blames a beta at or below 0.20, 003 the annealing. Neither collapses here: not a "
-        "fixed 0.2, not any annealing to it, not even one to 0.01."
+        "fixed 0.2, not any annealing to it, not even one to 0.01. (From 0.9, too large a beta for "
+        "a squared error, the layered network learns more slowly; it does not fall back.)"
     ),
     chart=chart,
     shown={
