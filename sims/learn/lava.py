@@ -314,7 +314,7 @@ other work (load {load:.0f} on two cores; both ran at a niceness of {nice}). The
 ratio in seconds of the processor, which is in the emulator's favour: Lava's start is in it, and
 what its processes burn while they wait for each other. Both ratios are those of batch 1; Lava's
 engine has no other.
-Run at a niceness of 5 on the same busy machine, the clock gave only 372, 367 and 292: whether Lava or
+At a niceness of 5 on the same busy machine the clock gave only 372, 367 and 292: whether Lava or
 the emulator has to wait decides more than either of them, so a quiet machine has to tell.
 `.venv/bin/python sims/learn/lava.py --speed {lessons}` measures this table again.
 
