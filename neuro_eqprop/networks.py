@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from math import prod
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -69,7 +70,7 @@ class Layer:
     @property
     def size(self) -> int:
         """How many units it has."""
-        return int(np.prod(self.shape))
+        return prod(self.shape)
 
 
 @dataclass(frozen=True, slots=True)

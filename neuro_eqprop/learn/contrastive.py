@@ -5,6 +5,7 @@ from __future__ import annotations
 from cmath import exp, pi
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import isfinite
 
 import torch
 
@@ -117,8 +118,9 @@ def right(free: Field, rest: State, lesson: Lesson) -> int:
 
 def check(network: Network, states: Mapping[str, State], slopes: Mapping[str, Values]) -> None:
     """Refuse changes that are not finite, with the name of the layer that left first."""
-    # The output's bias asks for the mean of its shifts: small, and not finite if any rate is not.
-    if bool(slopes[network.output.name].isfinite().all()):
+    # The output's bias asks for the mean of its shifts: small, and its sum is not finite if any
+    # rate is not.
+    if isfinite(slopes[network.output.name].sum().item()):
         return
     left = (
         f"layer {layer.name!r} in the {phase} phase"

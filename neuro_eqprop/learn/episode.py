@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from neuro_eqprop.learn.chain import is_chain, relax_chain
 from neuro_eqprop.learn.shallow import is_shallow, relax_shallow
@@ -47,7 +47,8 @@ def relax(
     The first phase starts at rest, the others where the first one ended, so that a nudge is all
     that lies between them, unless the rule gives nudged phases a field of their own by `turn`.
     """
-    swept = replace(settling, measured=True) == SWEEPS and turn is None
+    usually = settling.free == SWEEPS.free and settling.nudged == SWEEPS.nudged
+    swept = usually and settling.tolerance is None and turn is None
     usual = [bool(phase.beta) for phase in schedule] == [k > 0 for k in range(len(schedule))]
     if swept and usual and is_chain(free.network):
         if is_shallow(free.network):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from neuro_eqprop.activations import Curve
-from neuro_eqprop.learn.chain import is_chain
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.base import Values
 from neuro_eqprop.rate.field import Field
@@ -17,10 +16,9 @@ from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.solve import Equilibrium, Stop, marched
 
 
-def is_shallow(network: Network) -> bool:
-    """Whether it is a chain of one hidden layer that clips its drive."""
-    one = len(network.moving) == 2
-    return one and is_chain(network) and network.moving[0].activation.curve is Curve.CLIP
+def is_shallow(chain: Network) -> bool:
+    """Whether a chain has one hidden layer, which clips its drive."""
+    return len(chain.layers) == 3 and chain.layers[1].activation.curve is Curve.CLIP
 
 
 def relax_shallow(
@@ -30,6 +28,8 @@ def relax_shallow(
     ops, network, samples = free.ops, free.network, free.batch
     hidden, output = network.moving
     between = network.connections[1]
+    for phase in schedule:
+        free.check_beta(phase.beta)
     s = ops.room((len(schedule), samples, hidden.size))
     o = ops.room((len(schedule), samples, output.size))
     read = (free.fed[hidden.name], free.params[between.name], free.fed[output.name], target)
@@ -42,7 +42,7 @@ def relax_shallow(
     a, weight, bias, wanted = (np.ascontiguousarray(array) for array in held)
     limits = [x for layer in network.moving for x in (layer.activation.low, layer.activation.high)]
     number = a.dtype.type
-    change = np.full((len(schedule), samples if measured else 0), np.nan)
+    change = np.empty((len(schedule), samples if measured else 0))
     settle(
         a,
         weight,
@@ -57,8 +57,7 @@ def relax_shallow(
         change,
     )
     found: dict[str, Equilibrium] = {}
-    for k, phase in enumerate(schedule):
-        free.nudged(target, phase.beta)  # refuses what would not settle
-        state = {hidden.name: s[k], output.name: o[k]}
-        found[phase.name] = marched(state, change[k], Stop(None, phase.steps, measured))
+    for phase, s_at, o_at, last in zip(schedule, s, o, change, strict=True):
+        state = {hidden.name: s_at, output.name: o_at}
+        found[phase.name] = marched(state, last, Stop(None, phase.steps, measured))
     return found

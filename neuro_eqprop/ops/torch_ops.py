@@ -38,8 +38,11 @@ class TorchOps:
 
     def shared(self, values: Values) -> Array | None:
         """The values as an array, on a CPU and where no graph follows them."""
-        graph = values.requires_grad and torch.is_grad_enabled()
-        return None if graph or values.device.type != "cpu" else values.detach().numpy()
+        if values.requires_grad:
+            if torch.is_grad_enabled():
+                return None
+            values = values.detach()
+        return values.numpy() if values.is_cpu else None
 
     def room(self, shape: Shape) -> Values:
         """Values that are not set yet."""

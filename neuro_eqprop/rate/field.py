@@ -73,9 +73,13 @@ class Field:
 
     def nudged(self, target: Values, beta: complex) -> Field:
         """The same field with the output pulled towards `target` by `beta`."""
+        self.check_beta(beta)
+        return replace(self, target=target, beta=beta)
+
+    def check_beta(self, beta: complex) -> None:
+        """Refuse a nudge at which nothing would settle."""
         if self.network.cost is Cost.SQUARED and beta.real <= -1.0:
             raise ValueError(f"beta {beta} makes the nudged energy unbounded; keep it above -1")
-        return replace(self, target=target, beta=beta)
 
     def rest(self) -> State:
         """The state before settling: all rates zero."""
