@@ -309,13 +309,11 @@ weights in the end.
 
 SPEED = """
 Images in a second: Lava through {lessons} lessons, from its first to its last, without its start,
-and the emulator through 150 just before and after that on the same machine, which was busy with
-other work (load {load:.0f} on two cores; both ran at a niceness of {nice}). The last column is the
+and the emulator through 150 just before and after that on the same machine (load {load:.0f} on
+two cores, Lava's own processes included; both ran at a niceness of {nice}). The last column is the
 ratio in seconds of the processor, which is in the emulator's favour: Lava's start is in it, and
 what its processes burn while they wait for each other. Both ratios are those of batch 1; Lava's
 engine has no other.
-At a niceness of 5 on the same busy machine the clock gave only 372, 367 and 292: whether Lava or
-the emulator has to wait decides more than either of them, so a quiet machine has to tell.
 `.venv/bin/python sims/learn/lava.py --speed {lessons}` measures this table again.
 
 | code | Lava | emulator, batch 1 | batch 64 | ratio | ratio of processor time |
