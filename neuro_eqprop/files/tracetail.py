@@ -10,7 +10,7 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.files.tracelayout import Node, append
 
-LATE = 0.5
+LATE = 0.8
 """Seconds after which rows are on the disk, also if no more of them come."""
 MOST = 2**25
 """Bytes that wait at most."""

@@ -28,7 +28,7 @@ from neuro_eqprop.study.simulation import Tell, origin_of, settle, silence, stre
 from neuro_eqprop.synapses import HEBBIAN
 from neuro_eqprop.traces import Kind, Plan, choose
 
-SAMPLES, STEPS = 2, 24
+SAMPLES, STEPS = 2, 16
 """How many samples settle for how many steps in each phase."""
 MOST = 2**22
 """Bytes of an epoch, above which fewer samples settle."""

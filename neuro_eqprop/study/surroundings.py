@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from neuro_eqprop import __version__, data
@@ -22,6 +23,7 @@ class Finding:
     note: str
 
 
+@cache  # reading what pip left takes milliseconds
 def installed(name: str) -> str | None:
     """The version of a package, if it is installed."""
     try:

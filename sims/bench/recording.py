@@ -1,7 +1,7 @@
 """What recording costs: CPU time of the same run with and without a trace, in turns.
 
 Seconds are those of this process and of its children, so that other work on the machine counts
-little; what is compared is the least of several runs.
+little; what is told is the pair of runs whose ratio is the median of several.
 
     python sims/bench/recording.py                 # all, and docs/recording.md
     python sims/bench/recording.py brian2 lava     # these rows of it anew
@@ -32,16 +32,16 @@ from neuro_eqprop.study.training import run_training
 from neuro_eqprop.traces import NOTHING, Recording
 
 TRAINING = "training"
-EPOCHS = 5
+EPOCHS = Study().epochs
 SAMPLES = {"lava": 20, "brian2": 60, "emulator": 120, "snntorch": 60}
-REPEATS = {TRAINING: 4, "lava": 4}
-OFTEN = 8
+REPEATS = {TRAINING: 7, "lava": 5}
+OFTEN = 15
 PAGE = Path(__file__).parents[2] / "docs" / "recording.md"
 HEAD = """# What recording costs
 
 The CPU time of the same run with and without a trace in the default choice (what rates are read
-from, of every layer), measured in turns in one process and its children; of each the least of
-several runs. Digits, 64-128-10, three phases of 64 steps; the simulator alone, without the start of
+from, of every layer), measured in turns in one process and its children; of several pairs of runs
+the one whose ratio is the median. Digits, 64-128-10, three phases of 64 steps; the simulator alone, without the start of
 the program, of which recording is no part. Made by `python sims/bench/recording.py`, which measures
 the rows that it is given anew.
 
@@ -74,11 +74,11 @@ def used() -> float:
 def cost(
     where: str, bare: Callable[[], object], recorded: Callable[[], object]
 ) -> tuple[float, float]:
-    """The least time without and with recording, after one run of each to get ready."""
+    """The times without and with recording, in the pair of runs whose ratio is the median."""
     bare()
     recorded()
     both = [(seconds(bare), seconds(recorded)) for _ in range(REPEATS.get(where, OFTEN))]
-    return min(one for one, _ in both), min(other for _, other in both)
+    return sorted(both, key=lambda pair: pair[1] / pair[0])[len(both) // 2]
 
 
 def simulator(run: Run, folder: Path, on: str) -> tuple[float, float]:
