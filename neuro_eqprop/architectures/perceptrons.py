@@ -97,10 +97,13 @@ def toroidal(
 
 
 def feed_forward(network: Network) -> Network:
-    """The twin for backprop: nothing acts back, no loops, so that one sweep is its equilibrium."""
+    """The twin for backprop: nothing acts back, no loops, so that one sweep is its equilibrium.
+
+    Bounds stay where they are, though nothing needs them in order to settle.
+    """
     order = [layer.name for layer in network.layers]
     forwards = tuple(
-        replace(c, symmetric=False, bound=None)
+        replace(c, symmetric=False)
         for c in network.connections
         if order.index(c.source) < order.index(c.target)
     )

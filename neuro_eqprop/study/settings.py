@@ -141,7 +141,14 @@ class Study:
         """The network of this study, sized for the data."""
         made = MODELS[self.model].build(self, data)
         made = replace(made, cost=Cost(self.cost)) if self.cost else made
-        return feed_forward(made) if self.rule == Rule.BACKPROP.value else made
+        if self.rule != Rule.BACKPROP.value:
+            return made
+        twin = feed_forward(made)
+        if self.bound:
+            return twin
+        # A model's own bounds let it settle; what settles in one sweep keeps only what is asked.
+        free = tuple(replace(c, bound=None) for c in twin.connections)
+        return replace(twin, connections=free)
 
     def recipe(self) -> Recipe:
         """How the network is trained."""
