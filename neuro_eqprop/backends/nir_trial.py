@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -166,21 +166,40 @@ def main(place: str) -> None:
         outputs = simulated(task["framework"], lava_job.load(folder))
     else:
         inputs = np.load(folder / INPUTS, allow_pickle=False)
-        outputs = RUNNERS[task["framework"]](Path(task["path"]), inputs, task["steps"])
+        outputs = imported(task["framework"], Path(task["path"]), inputs, task["steps"])
     np.save(folder / OUTPUTS, outputs)
 
 
-def run_snntorch(path: Path, inputs: Array, steps: int) -> Array:
-    """By snnTorch's importer, which goes through nirtorch, in its float32."""
+def imported(framework: str, path: Path, inputs: Array, steps: int) -> Array:
+    """What the output sends where the framework's own importer reads the file."""
     nir, torch = import_module("nir"), import_module("torch")
     torch.set_num_threads(1)
-    net = import_module("snntorch.import_nir").import_from_nir(nir.read(path))
-    x, state, sent = torch.tensor(inputs, dtype=torch.float32), None, []
     with torch.no_grad():
-        for _ in range(steps):
-            out, state = net(x, state)
-            sent.append(first(out).numpy().copy())
+        return RUNNERS[framework](nir.read(path), inputs, steps)
+
+
+Module: TypeAlias = Any
+"""A torch module that a framework made of a graph."""
+Runner: TypeAlias = Callable[[Any, Array, int], Array]
+
+
+def step_by_step(net: Module, inputs: Array, steps: int) -> Array:
+    """A module that takes one step at a call, and its state."""
+    import torch
+
+    x, state, sent = torch.tensor(inputs, dtype=torch.float32), None, []
+    for _ in range(steps):
+        out, state = net(x, state)[:2]
+        sent.append(first(out).numpy().copy())
     return np.asarray(np.stack(sent, axis=1), dtype=np.float64)
+
+
+def all_at_once(net: Module, inputs: Array, steps: int) -> Array:
+    """A module that takes all steps at a call: samples, steps, units."""
+    import torch
+
+    x = torch.tensor(np.repeat(inputs[:, None], steps, axis=1), dtype=torch.float32)
+    return np.asarray(first(net(x)).numpy(), dtype=np.float64)
 
 
 def first(out: Any) -> Any:  # noqa: ANN401
@@ -188,7 +207,34 @@ def first(out: Any) -> Any:  # noqa: ANN401
     return out[0] if isinstance(out, tuple) else out
 
 
-RUNNERS: Mapping[str, Callable[[Path, Array, int], Array]] = {"snntorch": run_snntorch}
-"""How the importers of other frameworks are run."""
+def run_snntorch(graph: Any, inputs: Array, steps: int) -> Array:  # noqa: ANN401
+    """snnTorch."""
+    return step_by_step(import_module("snntorch.import_nir").import_from_nir(graph), inputs, steps)
+
+
+def run_norse(graph: Any, inputs: Array, steps: int) -> Array:  # noqa: ANN401
+    """Norse."""
+    return step_by_step(import_module("norse.torch").from_nir(graph), inputs, steps)
+
+
+def run_sinabs(graph: Any, inputs: Array, steps: int) -> Array:  # noqa: ANN401
+    """Sinabs, whose modules want the steps of all samples one after the other."""
+    net = import_module("sinabs.nir").from_nir(graph, batch_size=len(inputs))
+    sent = all_at_once(lambda x: net(x.flatten(0, 1)), inputs, steps)
+    return sent.reshape(len(inputs), steps, -1)
+
+
+def run_rockpool(graph: Any, inputs: Array, steps: int) -> Array:  # noqa: ANN401
+    """Rockpool."""
+    return all_at_once(import_module("rockpool.nn.modules").from_nir(graph), inputs, steps)
+
+
+RUNNERS: Mapping[str, Runner] = {
+    "snntorch": run_snntorch,
+    "norse": run_norse,
+    "sinabs": run_sinabs,
+    "rockpool": run_rockpool,
+}
+"""How the importers of other frameworks are run; all go through nirtorch, in float32."""
 
 OURS = tuple(n for n in BACKENDS if n != "reference" and Feature.EXACT in load(n).support)

@@ -41,9 +41,9 @@ HEAD = """# What recording costs
 
 The CPU time of the same run with and without a trace in the default choice (what rates are read
 from, of every layer), measured in turns in one process and its children; of several pairs of runs
-the one whose ratio is the median. Digits, 64-128-10, three phases of 64 steps; the simulator alone, without the start of
-the program, of which recording is no part. Made by `python sims/bench/recording.py`, which measures
-the rows that it is given anew.
+the one whose ratio is the median. Digits, 64-128-10, three phases of 64 steps; the simulator alone,
+without the start of the program, of which recording is no part. Made by
+`python sims/bench/recording.py`, which measures the rows that it is given anew.
 
 | where | what | without, s | with, s | recording costs |
 |---|---|---|---|---|

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import io
 import json
+import sys
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +24,7 @@ from neuro_eqprop.activations import HARD_SIGMOID, HARD_TANH, LINEAR, RELU, TANH
 from neuro_eqprop.architectures import convolutional, layered, looped, toroidal
 from neuro_eqprop.backends.from_nir import from_nir, read
 from neuro_eqprop.backends.nir_document import Document, Feed, NirError
-from neuro_eqprop.backends.nir_trial import Verdict, examine, prepare
+from neuro_eqprop.backends.nir_trial import RUNNERS, Verdict, examine, prepare
 from neuro_eqprop.backends.to_nir import to_nir, write
 from neuro_eqprop.cli import main
 from neuro_eqprop.files.checkpoint import Checkpoint, save
@@ -288,6 +292,39 @@ def test_the_importer_of_snntorch_is_run_and_judged(
     else:
         assert found.equal is not None
         assert (found.equal == 1.0) is (verdict is Verdict.EQUAL)
+
+
+def counting(x: torch.Tensor, state: int | None = None) -> tuple[torch.Tensor, int]:
+    """A stand-in for an imported module: in step t it sends t times its input."""
+    if x.ndim == 3:
+        return x * torch.arange(1, x.shape[1] + 1)[None, :, None], x.shape[1]
+    now = 1 if state is None else state + 1
+    return x * now, now
+
+
+@pytest.mark.parametrize(
+    ("framework", "place", "importer"),
+    [
+        ("snntorch", "snntorch.import_nir", "import_from_nir"),
+        ("norse", "norse.torch", "from_nir"),
+        ("sinabs", "sinabs.nir", "from_nir"),
+        ("rockpool", "rockpool.nn.modules", "from_nir"),
+    ],
+)
+def test_modules_of_every_importer_are_taken_step_by_step(
+    framework: str, place: str, importer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = np.random.default_rng(0).random((3, 4))
+
+    def made(_: object, batch_size: int | None = None) -> Callable[..., Any]:
+        if batch_size is None:
+            return counting
+        return lambda x: counting(x.unflatten(0, (batch_size, -1)))[0].flatten(0, 1)
+
+    monkeypatch.setitem(sys.modules, place, SimpleNamespace(**{importer: made}))
+    sent = RUNNERS[framework](None, inputs, 5)
+    wanted = inputs[:, None] * np.arange(1, 6)[None, :, None]
+    np.testing.assert_allclose(sent, wanted, rtol=1e-6)
 
 
 def test_the_doctor_tells_what_was_run_and_what_is_not_there(tmp_path: Path) -> None:

@@ -164,10 +164,10 @@ def test_a_looped_study_is_bounded_by_default() -> None:
     assert {c.name: c.bound for c in network.connections}["hidden->hidden"] == 0.5
 
 
-@pytest.mark.parametrize("how", [{"rule": "backprop"}, {"model": "predictive"}])
-def test_a_bound_that_is_asked_for_is_kept_without_feedback(how: dict[str, str]) -> None:
+@pytest.mark.parametrize("start", [Study(rule="backprop"), Study(model="predictive")])
+def test_a_bound_that_is_asked_for_is_kept_without_feedback(start: Study) -> None:
     for bound, kept in ((0.6, [None, 0.6, 0.6]), (0.0, [None, None, None])):
-        network = Study(**how, hidden=(5, 4), bound=bound).network(small())
+        network = replace(start, hidden=(5, 4), bound=bound).network(small())
         assert [c.bound for c in network.connections] == kept
 
 
