@@ -12,19 +12,17 @@ what it calls must therefore be in this file.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TypeAlias
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from numpy import uint64
 
 from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.compiled import inner, outer
 
 Places: TypeAlias = npt.NDArray[np.uint64]
 Marks: TypeAlias = npt.NDArray[np.uint8]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 SPIKING, GRADED = 0, 1
 """Kinds of neuron."""
@@ -50,19 +48,6 @@ ROWS, MEMORY = 12, 6
 POWERS = 2.0 ** np.arange(59)
 TOP, WHOLE, FRACTION = 2.0**23, 2.0**24, 2.0**6
 FOUR, NEXT, STRIDE = uint64(4), uint64(1), uint64(0x9E3779B97F4A7C15)
-
-
-def inner(function: Function) -> Function:
-    """Compile as a part of what calls it."""
-    return cast(Function, numba.njit(error_model="numpy")(function))
-
-
-def outer(function: Function) -> Function:
-    """Compile when first called, and keep the machine code on disk where there is a place."""
-    try:
-        return cast(Function, numba.njit(error_model="numpy", cache=True)(function))
-    except RuntimeError:
-        return cast(Function, numba.njit(error_model="numpy")(function))
 
 
 @inner

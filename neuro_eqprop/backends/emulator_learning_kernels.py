@@ -10,19 +10,17 @@ kept on disk and made anew when this file changes; what it calls must therefore 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TypeAlias
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from numpy import uint64
 
 from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.compiled import inner, outer
 
 Places: TypeAlias = npt.NDArray[np.uint64]
 Marks: TypeAlias = npt.NDArray[np.uint8]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 REAL, WHOLE, ENGINE = range(3)
 """Kinds of numbers."""
@@ -56,19 +54,6 @@ TOP, ROUND, FRACTION = 2.0**23, 2.0**24, 2.0**6
 BOTTOM16, TOP16 = -(2.0**15) - 1.0, 2.0**15 - 1.0
 POWERS = 2.0 ** np.arange(59)
 STRIDE = uint64(0x9E3779B97F4A7C15)
-
-
-def inner(function: Function) -> Function:
-    """Compile as a part of what calls it."""
-    return cast(Function, numba.njit(error_model="numpy")(function))
-
-
-def outer(function: Function) -> Function:
-    """Compile when first called, and keep the machine code on disk where there is a place."""
-    try:
-        return cast(Function, numba.njit(error_model="numpy", cache=True)(function))
-    except RuntimeError:
-        return cast(Function, numba.njit(error_model="numpy")(function))
 
 
 @inner

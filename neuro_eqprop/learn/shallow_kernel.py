@@ -10,31 +10,13 @@ weights from hidden to output, g the feedback:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 import numpy as np
-from numba import njit
 
+from neuro_eqprop.compiled import inner_reordered, outer
 from neuro_eqprop.ops.base import Values
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
-# Sums may be taken in another order, as in any product of matrices; what is not finite stays so.
-FAST = {"reassoc", "contract", "nsz", "arcp"}
-
-
-def inner(function: Function) -> Function:
-    """Compile as a part of what calls it."""
-    return cast(Function, njit(error_model="numpy", fastmath=FAST)(function))
-
-
-def outer(function: Function) -> Function:
-    """Compile, and keep it on disk."""
-    return cast(Function, njit(error_model="numpy", fastmath=FAST, cache=True)(function))
-
-
-@inner
+@inner_reordered
 def clip(values: Values, low: float, high: float) -> None:
     """Cut off in place."""
     for k in range(len(values)):
@@ -43,7 +25,7 @@ def clip(values: Values, low: float, high: float) -> None:
         values[k] = high if value > high else value
 
 
-@inner
+@inner_reordered
 def down(a: Values, weight: Values, o: Values, gain: float, s: Values) -> None:
     """s = a + gain W^T o, five rows of W in one pass over s."""
     outputs, units = weight.shape
@@ -64,7 +46,7 @@ def down(a: Values, weight: Values, o: Values, gain: float, s: Values) -> None:
             s[j] += c * weight[rest, j]
 
 
-@inner
+@inner_reordered
 def up(weight: Values, bias: Values, s: Values, u: Values) -> None:
     """u = b + W s, five rows of W in one pass over s."""
     outputs, units = weight.shape
@@ -86,7 +68,7 @@ def up(weight: Values, bias: Values, s: Values, u: Values) -> None:
         u[rest] = t0
 
 
-@inner
+@inner_reordered
 def apart(new: Values, old: Values, most: float) -> float:
     """The largest of `most` and all changes; not a number if any is not."""
     for k in range(len(new)):
@@ -96,7 +78,7 @@ def apart(new: Values, old: Values, most: float) -> float:
     return most
 
 
-@inner
+@inner_reordered
 def pulled(heard: Values, target: Values, beta: float, o: Values) -> None:
     """o = (heard + beta y) / (1 + beta)."""
     for k in range(len(o)):
