@@ -87,6 +87,21 @@ def open_run(path: Path) -> Run:
     return Run(path, study, model, data)
 
 
+def head(path: Path, study: Study, model: Checkpoint) -> dict[str, Any]:
+    """How the outcome of a run begins, by whatever it was trained."""
+    return {
+        "run": str(path),
+        "dataset": study.dataset,
+        "model": study.model,
+        "rule": study.rule,
+        "nudging": study.nudging,
+        "beta": study.beta,
+        "seed": study.seed,
+        "epochs": model.epoch,
+        "parameters": sum(value.size for value in model.params.values()),
+    }
+
+
 def append(path: Path, line: Mapping[str, Any]) -> None:
     """Add a line of JSON to a file, flushed."""
     with path.open("a") as file:

@@ -445,15 +445,7 @@ def outcome(
     model = checkpoint.load(out / folder.MODEL)
     settle = {phase.name: phase.steps for phase in rule.schedule}
     return {
-        "run": str(out),
-        "dataset": study.dataset,
-        "model": study.model,
-        "rule": study.rule,
-        "nudging": study.nudging,
-        "beta": study.beta,
-        "seed": study.seed,
-        "epochs": model.epoch,
-        "parameters": int(sum(np.size(value) for value in model.params.values())),
+        **folder.head(out, study, model),
         "train_accuracy": last["train_accuracy"],
         "test_accuracy": last["test_accuracy"],
         "seconds": seconds,

@@ -208,15 +208,7 @@ def outcome(
     test = judge(ops, network, params, data.test, damping=study.damping)
     held = {"validation_accuracy": last["validation_accuracy"]} if data.validation else {}
     return {
-        "run": str(out),
-        "dataset": study.dataset,
-        "model": study.model,
-        "rule": study.rule,
-        "nudging": study.nudging,
-        "beta": study.beta,
-        "seed": study.seed,
-        "epochs": model.epoch,
-        "parameters": int(sum(np.size(value) for value in model.params.values())),
+        **folder.head(out, study, model),
         "train_accuracy": judge(ops, network, params, data.train, LOOK, study.damping).accuracy,
         **held,
         "test_accuracy": test.accuracy,
