@@ -65,7 +65,7 @@ def latex(held: Sequence[Judged], drawn: set[str]) -> Iterator[str]:
     yield "\\begin{table}"
     yield "  \\caption{Claims confirmed: the whole 95\\,\\% interval lies beyond the threshold.}"
     yield "  \\label{tab:claims}"
-    yield "  \\begin{tabular}{p{0.45\\linewidth}rrr}"
+    yield "  \\begin{tabular}{p{0.4\\linewidth}rrr}"
     yield "    \\hline"
     yield "    claim & value & 95\\,\\% interval & seeds \\\\"
     yield "    \\hline"
