@@ -77,6 +77,12 @@ def within(limit: float, unit: float, what: str) -> int:
     return int(whole(np.array(limit), unit, what))
 
 
+def bits_of(*values: int) -> int:
+    """The bits of the largest of these and its sign, or as many as there are."""
+    largest = max(abs(value) for value in values)
+    return min(largest, TOP - 1).bit_length() + 1
+
+
 @dataclass(frozen=True, slots=True)
 class SpikingIntegers:
     """A spiking population; threshold, floor and ceiling are 64 times what they are in units."""
@@ -95,6 +101,11 @@ class SpikingIntegers:
         """What one of drive and voltage stands for."""
         return self.unit / FRACTION
 
+    @property
+    def state_bits(self) -> int:
+        """What a voltage needs between floor and ceiling, its sign included."""
+        return bits_of(self.floor, self.ceiling, self.threshold)
+
 
 @dataclass(frozen=True, slots=True)
 class GradedIntegers:
@@ -112,6 +123,11 @@ class GradedIntegers:
     def shown(self) -> float:
         """What one of drive and state stands for."""
         return self.unit
+
+    @property
+    def state_bits(self) -> int:
+        """What a state needs between the least rate and the largest, its sign included."""
+        return bits_of(self.low, self.high)
 
     def activate(self, drive: Ints) -> Ints:
         """The activation of a drive."""
@@ -177,3 +193,10 @@ def weights(network: SpikingNetwork, projection: Projection) -> Ints:
     if float(np.abs(found).sum(axis=1, dtype=float).max(initial=0.0)) * sent >= 2.0**52:
         raise ValueError(f"the weights of {name!r} are too large to be added up in 53 bits")
     return found
+
+
+def state_bits(network: SpikingNetwork) -> int | None:
+    """What the widest state of a network in fixed point needs; None for real numbers."""
+    if network.fixed is None:
+        return None
+    return max(integers(network, population).state_bits for population in network.populations)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from neuro_eqprop.spiking.integers import state_bits
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, Reset
 from neuro_eqprop.spiking.plasticity import PlasticNetwork
 from neuro_eqprop.spiking.sprout import ALWAYS
@@ -26,7 +27,7 @@ def describe_learning(plastic: PlasticNetwork, *, entry: str, bits: int) -> Shap
             links.append(full(*ends, bits=bits, plastic=True))
         else:
             links.append(measure(projection, bits=bits))
-    return Shapes(tuple(groups.values()), tuple(links), network.output)
+    return Shapes(tuple(groups.values()), tuple(links), network.output, state_bits(network))
 
 
 def group(population: Population, *, outside: bool) -> Group:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from neuro_eqprop.spiking.integers import state_bits
 from neuro_eqprop.spiking.ir import Graded, Projection, Reset, SpikingNetwork
 from neuro_eqprop.traces import Counts
 
@@ -162,7 +163,7 @@ def describe(
         name = population.name
         groups.append(Group(name, population.size, soft, graded, off_chip=name in outside))
     links = tuple(measure(projection, bits=bits) for projection in network.projections)
-    return Shapes(tuple(groups), links, network.output)
+    return Shapes(tuple(groups), links, network.output, state_bits(network))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from neuro_eqprop.activations import HARD_SIGMOID, TANH, box
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.spiking.integers import (
     ONE,
+    STATE_BITS,
     TOP,
     GradedIntegers,
     SpikingIntegers,
@@ -23,6 +24,7 @@ from neuro_eqprop.spiking.integers import (
     nearest,
     saturate,
     scale,
+    state_bits,
     weights,
     wrap,
 )
@@ -258,6 +260,19 @@ def test_no_limit_stays_none() -> None:
     neuron = made["hidden"].neuron
     assert isinstance(neuron, Spiking)
     assert (neuron.floor, neuron.ceiling) == (-inf, inf)
+
+
+def test_the_state_needs_the_bits_of_its_farthest_value() -> None:
+    neuron = replace(PLAIN, floor=-3.0, ceiling=2.0)
+    network = pair(drawn(1), hidden=neuron)
+    assert state_bits(network) is None
+    made, _ = quantise(network, Rounding(8))
+    numbers = integers(made, made["hidden"])
+    farthest = 3.0 / numbers.shown
+    assert 2 ** (numbers.state_bits - 2) <= farthest < 2 ** (numbers.state_bits - 1)
+    assert state_bits(made) == max(integers(made, p).state_bits for p in made.populations)
+    free, _ = quantise(pair(drawn(1), hidden=replace(neuron, floor=-inf)), Rounding(8))
+    assert state_bits(free) == STATE_BITS
 
 
 def test_the_report_says_what_was_lost_and_what_may_wrap() -> None:
