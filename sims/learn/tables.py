@@ -222,6 +222,7 @@ def ten_thousand() -> list[str]:
             "graded": f"{TEN} {GRADED}",
             "graded, 8 bits, 7-bit traces": f"{TEN} {GRADED} --bits 8 --limit 0.5",
             "spikes": f"{TEN} {SPIKES}",
+            "spikes, 256 steps a nudged phase": f"{TEN} {SPIKES} --steps 256",
         }
     )
 
