@@ -144,7 +144,7 @@ class Study:
         if self.rule != Rule.BACKPROP.value:
             return made
         twin = feed_forward(made)
-        if self.bound:
+        if self.bound not in (0.0, MODELS[self.model].defaults.get("bound")):
             return twin
         # A model's own bounds let it settle; what settles in one sweep keeps only what is asked.
         free = tuple(replace(c, bound=None) for c in twin.connections)

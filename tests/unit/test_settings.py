@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, box
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.data import Dataset, Split, one_hot
+from neuro_eqprop.data import Dataset, Split, load, one_hot
 from neuro_eqprop.learn.recipe import Nudging, Rule
 from neuro_eqprop.study.models import rate
 from neuro_eqprop.study.settings import Study, adapt, read, write
@@ -172,8 +172,11 @@ def test_a_bound_that_is_asked_for_is_kept_without_feedback(start: Study) -> Non
 
 
 def test_backprop_leaves_out_the_bounds_that_let_a_model_settle() -> None:
-    network = Study(model="modern", hidden=(5,), rule="backprop").network(small())
-    assert all(c.bound is None for c in network.connections)
+    own = Study(model="conv", hidden=(5,), bound=2.5).network(load("digits"))
+    assert [c.bound for c in own.connections] == [None, 2.5]
+    for study in (Study(model="modern"), Study(model="conv", bound=2.5)):
+        network = replace(study, hidden=(5,), rule="backprop").network(load("digits"))
+        assert all(c.bound is None for c in network.connections)
 
 
 ENUMS = {"nudging", "rule", "beta_end", "tolerance"}
