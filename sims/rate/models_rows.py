@@ -24,7 +24,10 @@ CONV = (
     f"--model conv --hidden 16,32 {RELU} --feedback 0.1 --bound 2.5 --epochs 8 --batch 64 "
     "--learning-rate 0.003 --set free_steps=3 --set nudged_steps=1"
 )
-CLOTHES = f"--dataset fashion-mnist {CONV.replace('--epochs 8', '--epochs 15')}"
+CLOTHES = (
+    f"--dataset fashion-mnist --model conv --hidden 16,32 {RELU} --feedback 0.02 --bound 5.5 "
+    "--epochs 15 --batch 64 --learning-rate 0.003 --set free_steps=3 --set nudged_steps=1"
+)
 TOKENS = (
     "--dataset mnist --model transformer --hidden 96 --bound 0.7 --beta 0.5 --epochs 8 --batch 256 "
     "--learning-rate 0.004 --set free_steps=6 --set nudged_steps=3 --set attention_bound=1.2"
@@ -66,7 +69,7 @@ ROWS = {
     "conv-fashion-bp": Row(
         "convolutional, Fashion-MNIST, backprop",
         "conv",
-        f"{CLOTHES.replace(' --bound 2.5', '')} --rule backprop",
+        f"{CLOTHES.replace(' --bound 5.5', '')} --rule backprop",
     ),
     "linear": Row("linear attention", "transformer", LINEAR, "97.5, and BPTT - 0.3"),
     "linear-bptt": Row("linear attention, BPTT", "transformer", f"{LINEAR} --rule bptt"),
