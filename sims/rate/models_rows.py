@@ -69,7 +69,7 @@ ROWS = {
     "conv-fashion-bp": Row(
         "convolutional, Fashion-MNIST, backprop",
         "conv",
-        f"{CLOTHES.replace(' --bound 5.5', '')} --rule backprop",
+        f"{CLOTHES.replace('0.02 --bound 5.5', '0.1')} --rule backprop",
     ),
     "linear": Row("linear attention", "transformer", LINEAR, "97.5, and BPTT - 0.3"),
     "linear-bptt": Row("linear attention, BPTT", "transformer", f"{LINEAR} --rule bptt"),
