@@ -24,15 +24,13 @@ from neuro_eqprop.claims.intervals import hedges_g, paired, student
 MARGIN = 0.005
 COSTS = ["squared", "cross_entropy"]
 RATES = [0.001, 0.003, 0.01]
+ALIKE = {
+    **{"images": 10000, "held": 2000, "tests": 10000},
+    **{"search": 2, "epochs": 6, "rates": RATES},
+}
 SIZES: dict[Budget, dict[str, Any]] = {
-    Budget.SMALL: {
-        **{"seeds": 3, "images": 2000, "held": 500, "tests": 1000},
-        **{"search": 2, "epochs": 4, "rates": RATES},
-    },
-    Budget.FULL: {
-        **{"seeds": 5, "images": 10000, "held": 2000, "tests": 10000},
-        **{"search": 2, "epochs": 6, "rates": RATES},
-    },
+    Budget.SMALL: {"seeds": 3, **ALIKE},
+    Budget.FULL: {"seeds": 5, **ALIKE},
 }
 
 

@@ -18,7 +18,7 @@ from neuro_eqprop.claims.design import meanings, over_seeds, percent, sample
 from neuro_eqprop.claims.intervals import student
 
 SIZES = {
-    Budget.SMALL: {"seeds": 3, "images": 2000, "tests": 1000, "epochs": 3},
+    Budget.SMALL: {"seeds": 3, "images": 12000, "tests": 3000, "epochs": 6},
     Budget.FULL: {"seeds": 5, "images": 12000, "tests": 3000, "epochs": 6},
 }
 STUDY: dict[str, Any] = {
