@@ -1,0 +1,30 @@
+"""How loops are compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import pytest
+
+from neuro_eqprop import compiled
+
+
+def test_what_cannot_be_kept_on_disk_is_compiled_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    njit, asked = numba.njit, []
+
+    def nowhere(*, cache: bool = False, **options: Any) -> Any:  # noqa: ANN401
+        asked.append(cache)
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    def double(x: float) -> float:
+        return 2.0 * x
+
+    with monkeypatch.context() as patch:
+        patch.setattr(numba, "njit", nowhere)
+        made = compiled.outer(double)
+    assert (asked, made(1.5), made is not double) == ([True, False], 3.0, True)
