@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from math import prod
 from typing import TypeAlias, TypeVar
 
@@ -98,11 +99,23 @@ class Connection:
         return self.source == self.target
 
 
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One way into a layer: a connection taken forwards, or backwards from its target."""
+
+    source: str
+    connection: Connection
+    back: float | None
+    """What it is scaled by backwards; None for forwards."""
+    shape: Shape
+    """Of the layer that it leads to."""
+
+
 Parameters: TypeAlias = Mapping[str, A]
 """Weights by connection name, biases by layer name."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: what follows from the fields is worked out once
 class Network:
     """Layers in the order of a forward pass, and the connections between them."""
 
@@ -136,7 +149,7 @@ class Network:
 
     def _check(self, connection: Connection) -> None:
         for end in (connection.source, connection.target):
-            if all(layer.name != end for layer in self.layers):
+            if end not in self.named:
                 raise ValueError(f"connection {connection.name!r}: there is no layer {end!r}")
         if self[connection.target].role is Role.INPUT:
             raise ValueError(f"connection {connection.name!r} leads into the input layer")
@@ -149,25 +162,39 @@ class Network:
             raise ValueError(f"connection {connection.name!r} starts at an output that only reads")
 
     def __getitem__(self, name: str) -> Layer:
-        for layer in self.layers:
-            if layer.name == name:
-                return layer
-        raise KeyError(name)
+        return self.named[name]
 
-    @property
+    @cached_property
+    def named(self) -> Mapping[str, Layer]:
+        """The layers by name."""
+        return {layer.name: layer for layer in self.layers}
+
+    @cached_property
     def input(self) -> Layer:
         """The layer that holds the data."""
         return next(layer for layer in self.layers if layer.role is Role.INPUT)
 
-    @property
+    @cached_property
     def output(self) -> Layer:
         """The layer that is compared with the target."""
         return next(layer for layer in self.layers if layer.role is Role.OUTPUT)
 
-    @property
+    @cached_property
     def moving(self) -> tuple[Layer, ...]:
         """The layers that settle: all but the input."""
         return tuple(layer for layer in self.layers if layer.role is not Role.INPUT)
+
+    @cached_property
+    def wires(self) -> Mapping[str, tuple[Wire, ...]]:
+        """For each layer that moves, what arrives there from layers that move."""
+        found: dict[str, list[Wire]] = {layer.name: [] for layer in self.moving}
+        for c in self.connections:
+            source, target = self[c.source], self[c.target]
+            if source.role is not Role.INPUT:
+                found[c.target].append(Wire(c.source, c, None, target.shape))
+            if self.feeds_back(c):
+                found[c.source].append(Wire(c.target, c, self.feedback(c), source.shape))
+        return {name: tuple(ways) for name, ways in found.items()}
 
     def parameter(self, connection: Connection) -> Shape:
         """The shape of a connection's weight."""

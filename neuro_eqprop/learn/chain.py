@@ -1,4 +1,4 @@
-"""The sweeps of a chain of dense layers, as `Field.sweep` takes them, with each product taken once.
+"""The sweeps of a chain of layers, as `Field.sweep` takes them, with each product taken once.
 
 With a_l = b_l + W_l s_{l-1} what layer l hears from below, g_l the feedback, o the output:
 
@@ -6,17 +6,19 @@ With a_l = b_l + W_l s_{l-1} what layer l hears from below, g_l the feedback, o 
     s_o = rho_o((a_o + beta y) / (1 + beta))
 
 Nothing comes back from layers that are still at rest, a nudged phase begins with the a_l of the
-free one, and each array is used again in the next sweep. The numbers are those of
+free one, and dense layers use each array again in the next sweep. The numbers are those of
 `neuro_eqprop.learn.episode.relax`, to rounding.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
 from neuro_eqprop.activations import Activation, Curve
-from neuro_eqprop.networks import DENSE, Cost, Network
+from neuro_eqprop.networks import DENSE, Connection, Cost, Network
 from neuro_eqprop.ops.base import Ops, Values
 from neuro_eqprop.rate.field import Field, State
 from neuro_eqprop.schedules import Schedule
@@ -24,7 +26,7 @@ from neuro_eqprop.solve import Equilibrium, Stop, counted
 
 
 def is_chain(network: Network) -> bool:
-    """Whether dense connections join each layer to the next, both ways beyond the input."""
+    """Whether linear connections join each layer to the next, both ways beyond the input."""
     between = list(pairwise(layer.name for layer in network.layers))
     return (
         network.cost is Cost.SQUARED
@@ -32,41 +34,41 @@ def is_chain(network: Network) -> bool:
         and network.layers[0] is network.input
         and network.layers[-1] is network.output
         and [(c.source, c.target) for c in network.connections] == between
-        and all(c.operator == DENSE for c in network.connections)
+        and all(c.operator.linear for c in network.connections)
         and all(c.symmetric for c in network.connections[1:])
     )
 
 
+def is_dense(chain: Network) -> bool:
+    """Whether each weight of a chain is a matrix between layers of one axis."""
+    return all(c.operator == DENSE for c in chain.connections)
+
+
+Way: TypeAlias = Callable[[Values, Values, Values], Values]
+"""By a connection: onto + what the rates s bring, in the array `into` if that is not None."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A chain at work on a batch; of each layer that moves, by its place.
-
-    A sample is a column here: a product with few rows takes half the time of one with few columns.
-    """
+    """A chain at work on a batch; of each layer that moves, by its place."""
 
     ops: Ops
     rates: tuple[Activation, ...]
     fed: tuple[Values, ...]
     """Bias, and for the first what the input brings."""
-    up: tuple[Values, ...]
-    """Weights from the layer below; the first is not used."""
-    down: tuple[Values, ...]
-    """Transposed weights from the layer above; the last layer has none."""
-    gains: tuple[float, ...]
-    """Of what comes back by them."""
+    up: tuple[Way, ...]
+    """From the layer below, of all but the first."""
+    down: tuple[Way, ...]
+    """From the layer above, of all but the last."""
 
     def hear(self, k: int, s: list[Values], into: Values) -> Values:
         """What layer k hears from below."""
-        if k == 0:
-            return self.fed[0]
-        return self.ops.add_product(self.fed[k], self.up[k], s[k - 1], 1.0, into)
+        return self.up[k - 1](self.fed[k], s[k - 1], into) if k else self.fed[0]
 
     def rate(self, k: int, below: Values, above: Values, into: Values) -> Values:
         """The rates of layer k, which is not the output or hears nothing from `above`."""
-        if above is None:
-            u = below + 0.0  # a copy, which the activation may overwrite
-        else:
-            u = self.ops.add_product(below, self.down[k], above, self.gains[k], into)
+        # Without anything above a copy, which the activation may overwrite.
+        u = below + 0.0 if above is None else self.down[k](below, above, into)
         return self.ops.activate(self.rates[k], u)
 
     def forwards(self, s: list[Values], heard: list[Values]) -> None:
@@ -85,17 +87,43 @@ class Chain:
 
 
 def chain(free: Field) -> Chain:
-    """The field of a chain."""
-    ops, network, moving = free.ops, free.network, free.network.moving
-    weights = [free.params[c.name] for c in network.connections]
-    biases = (ops.zeros((k.size, free.batch)) + free.fed[k.name][:, None] for k in moving[1:])
+    """The field of a chain.
+
+    Between dense layers a sample is a column: a product with few rows takes half the time of one
+    with few columns.
+    """
+    network = free.network
+    moving, joined = network.moving, network.connections[1:]
+    rates, fed = tuple(layer.activation for layer in moving), [free.fed[k.name] for k in moving]
+    if is_dense(network):
+        columns = free.ops.zeros((1, free.batch))
+        fed = [fed[0].T, *(bias[:, None] + columns for bias in fed[1:])]
+        both = [matrix_ways(free, c) for c in joined]
+    else:
+        both = [operator_ways(free, c) for c in joined]
     return Chain(
-        ops,
-        tuple(layer.activation for layer in moving),
-        (free.fed[moving[0].name].T, *biases),
-        tuple(weights),
-        tuple(weight.T for weight in weights[1:]),
-        tuple(network.feedback(c) for c in network.connections[1:]),
+        free.ops, rates, tuple(fed), tuple(up for up, _ in both), tuple(down for _, down in both)
+    )
+
+
+def matrix_ways(free: Field, connection: Connection) -> tuple[Way, Way]:
+    """Up and down a matrix, for samples in columns."""
+    ops, weight = free.ops, free.params[connection.name]
+    back, gain = weight.T, free.network.feedback(connection)
+    return (
+        lambda onto, s, into: ops.add_product(onto, weight, s, 1.0, into),
+        lambda onto, s, into: ops.add_product(onto, back, s, gain, into),
+    )
+
+
+def operator_ways(free: Field, connection: Connection) -> tuple[Way, Way]:
+    """Up and down any linear operator; each array is a fresh one."""
+    ops, weight, operator = free.ops, free.params[connection.name], connection.operator
+    gain = free.network.feedback(connection)
+    shape = free.network[connection.source].shape
+    return (
+        lambda onto, s, into: operator.forward(ops, weight, s, onto),
+        lambda onto, s, into: operator.backward(ops, weight, s, onto, gain=gain, shape=shape),
     )
 
 
@@ -103,14 +131,15 @@ def relax_chain(
     free: Field, target: Values, schedule: Schedule, *, measured: bool
 ) -> dict[str, Equilibrium]:
     """As `neuro_eqprop.learn.episode.relax`, by sweeps and without a tolerance."""
-    at, settled = chain(free), dict[str, Equilibrium]()
+    at, dense, settled = chain(free), is_dense(free.network), dict[str, Equilibrium]()
     heard: list[Values] = [None] * len(at.rates)
     rest = list(heard)
     for phase in schedule:
         stop = Stop(None, phase.steps, measured)
         free.nudged(target, phase.beta)  # refuses what would not settle
         s: list[Values] = [None] * len(heard)
-        now, own, pull = heard, list(s), (target * phase.beta).T
+        now, own, pull = heard, list(s), target * phase.beta
+        pull = pull.T if dense else pull
         before = rest
         for step in range(phase.steps):
             if step and step == phase.steps - 1 and measured:
@@ -122,12 +151,14 @@ def relax_chain(
                 own = now = [at.hear(k, s, own[k]) for k in range(len(s))]
             at.backwards(s, now, pull, phase.beta)
         rest = rest if settled else s
-        old = free.rest() if before[0] is None and measured else named(free, before)
-        settled[phase.name] = counted(free, named(free, s), old, stop)
+        old = free.rest() if before[0] is None and measured else named(free, before, dense)
+        settled[phase.name] = counted(free, named(free, s, dense), old, stop)
     return settled
 
 
-def named(free: Field, s: list[Values]) -> State:
+def named(free: Field, s: list[Values], columns: bool) -> State:
     """Rates by layer, a row for each sample."""
     moving = zip(free.network.moving, s, strict=True)
-    return {layer.name: rates.T for layer, rates in moving if rates is not None}
+    return {
+        layer.name: rates.T if columns else rates for layer, rates in moving if rates is not None
+    }

@@ -11,9 +11,10 @@ import torch
 
 from neuro_eqprop.activations import Curve
 from neuro_eqprop.learn.asymmetric import adjoint, along, vector_field
-from neuro_eqprop.learn.episode import Settling, relax
+from neuro_eqprop.learn.episode import Settling, relax, swept
 from neuro_eqprop.learn.hebbian import contrasted, hebbian
 from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Rule, Taught
+from neuro_eqprop.learn.shallow import is_shallow, teach_shallow
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.ops.base import Values
 from neuro_eqprop.ops.torch_ops import TorchOps
@@ -79,6 +80,12 @@ def by_phases(
     ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
 ) -> Taught:
     """What the rule makes of the phases of a batch."""
+    if recipe.rule is Rule.HEBBIAN and is_shallow(network):
+        free, schedule = field_of(ops, network, params, lesson.x), recipe.schedule(lesson.beta)
+        if swept(network, schedule, settling(recipe, measured=lesson.measured)):
+            taught = teach_shallow(free, lesson, schedule)
+            if taught is not None:
+                return taught
     episode = go_through(ops, network, params, lesson, recipe)
     states, schedule = episode.states, episode.schedule
     ask = hebbian if recipe.rule is Rule.HEBBIAN else vector_field

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from neuro_eqprop.learn.chain import is_chain, relax_chain
 from neuro_eqprop.learn.shallow import is_shallow, relax_shallow
+from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.base import Values
 from neuro_eqprop.rate.field import Field, State
 from neuro_eqprop.schedules import Schedule
@@ -31,6 +32,13 @@ SWEEPS = Settling(GaussSeidel(), GaussSeidel(backwards=True))
 """News comes from the input in the free phase, from the output in nudged ones."""
 
 
+def swept(network: Network, schedule: Schedule, settling: Settling) -> bool:
+    """Whether a chain goes through a free phase and nudged ones by plain sweeps alone."""
+    usual = settling.free == SWEEPS.free and settling.nudged == SWEEPS.nudged
+    free, *nudged = (phase.beta for phase in schedule)
+    return usual and settling.tolerance is None and not free and all(nudged) and is_chain(network)
+
+
 Turn = Callable[[Field, State], Field]
 """What makes the field of nudged phases from the free one and where that settled."""
 
@@ -47,10 +55,7 @@ def relax(
     The first phase starts at rest, the others where the first one ended, so that a nudge is all
     that lies between them, unless the rule gives nudged phases a field of their own by `turn`.
     """
-    usually = settling.free == SWEEPS.free and settling.nudged == SWEEPS.nudged
-    swept = usually and settling.tolerance is None and turn is None
-    usual = [bool(phase.beta) for phase in schedule] == [k > 0 for k in range(len(schedule))]
-    if swept and usual and is_chain(free.network):
+    if turn is None and swept(free.network, schedule, settling):
         if is_shallow(free.network):
             quick = relax_shallow(free, target, schedule, measured=settling.measured)
             if quick is not None:

@@ -1,63 +1,115 @@
-"""Chains with one hidden layer, which settle in compiled sweeps.
+"""Chains with one hidden layer, which settle and learn in compiled sweeps.
 
 They are the networks in which the sweeps and not the weights from the input take the time. The
-numbers are those of `neuro_eqprop.learn.chain`, to rounding.
+numbers are those of `neuro_eqprop.learn.chain` and `neuro_eqprop.learn.hebbian`, to rounding.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from neuro_eqprop.activations import Curve
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.learn.chain import is_dense
+from neuro_eqprop.learn.recipe import Lesson, Taught
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.base import Values
-from neuro_eqprop.rate.field import Field
-from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.rate.field import Field, shaped
+from neuro_eqprop.schedules import Schedule, contrast
 from neuro_eqprop.solve import Equilibrium, Stop, marched
 
 
 def is_shallow(chain: Network) -> bool:
-    """Whether a chain has one hidden layer, which clips its drive."""
-    return len(chain.layers) == 3 and chain.layers[1].activation.curve is Curve.CLIP
+    """Whether a chain is dense and has one hidden layer, which clips its drive."""
+    clips = len(chain.layers) == 3 and chain.layers[1].activation.curve is Curve.CLIP
+    return clips and is_dense(chain)
 
 
 def relax_shallow(
     free: Field, target: Values, schedule: Schedule, *, measured: bool
 ) -> dict[str, Equilibrium] | None:
     """As `relax_chain`; None where the values are not in the memory that compiled code reaches."""
-    ops, network, samples = free.ops, free.network, free.batch
+    hidden, output = free.network.moving
+    s = free.ops.room((len(schedule), free.batch, hidden.size))
+    o = free.ops.room((len(schedule), free.batch, output.size))
+    given, written = at_hand(free, target, schedule), within_reach(free, s, o)
+    if given is None or written is None:
+        return None
+    from neuro_eqprop.learn.shallow_kernel import settle  # numba takes its time to import
+
+    change = np.empty((free.batch, len(schedule) if measured else 0))
+    settle(*[*given, *written, change])
+    found: dict[str, Equilibrium] = {}
+    for k, phase in enumerate(schedule):
+        state, last = {hidden.name: s[k], output.name: o[k]}, change[:, k] if measured else change
+        found[phase.name] = marched(state, last, Stop(None, phase.steps, measured))
+    return found
+
+
+def teach_shallow(free: Field, lesson: Lesson, schedule: Schedule) -> Taught | None:
+    """What the Hebbian rule makes of a batch, without keeping its states.
+
+    None where compiled code does not reach, or where numbers left the finite ones: whoever asks
+    then goes the plain way, which tells where they did.
+    """
+    ops, network = free.ops, free.network
+    (hidden, output), (entering, between) = network.moving, network.connections
+    moved = ops.room((free.batch, hidden.size))
+    slope = ops.room((output.size, hidden.size))
+    slope_s, slope_o = ops.room((hidden.size,)), ops.room((output.size,))
+    given = at_hand(free, lesson.y, schedule)
+    written = within_reach(free, moved, slope, slope_s, slope_o)
+    if given is None or written is None:
+        return None
+    from neuro_eqprop.learn.shallow_kernel import teach  # numba takes its time to import
+
+    number = given[0].dtype.type
+    part = -max(contrast(schedule).values()) / free.batch
+    change = np.empty((free.batch, int(lesson.measured)))
+    stiffness = hidden.stiffness / output.stiffness
+    right = teach(*[*given, number(part), number(stiffness), *written, change])
+    if not np.isfinite(written[-1].sum()):
+        return None
+    asked = {
+        entering.name: entering.operator.slope(ops, None, moved, shaped(network, lesson.x)),
+        between.name: slope,
+        hidden.name: slope_s,
+        output.name: slope_o,
+    }
+    return Taught(asked, right, float(change.max()) if lesson.measured else 0.0)
+
+
+def at_hand(free: Field, target: Values, schedule: Schedule) -> list[Any] | None:
+    """What both compiled functions read, in their order."""
+    network = free.network
     hidden, output = network.moving
     between = network.connections[1]
     for phase in schedule:
         free.check_beta(phase.beta)
-    s = ops.room((len(schedule), samples, hidden.size))
-    o = ops.room((len(schedule), samples, output.size))
-    read = (free.fed[hidden.name], free.params[between.name], free.fed[output.name], target)
-    given = [ops.shared(values) for values in (*read, s, o)]
-    if any(array is None for array in given):
+    held = within_reach(
+        free, free.fed[hidden.name], free.params[between.name], free.fed[output.name], target
+    )
+    if held is None:
         return None
-    *held, rates, answers = given
-    from neuro_eqprop.learn.shallow_kernel import settle  # numba takes its time to import
-
     a, weight, bias, wanted = (np.ascontiguousarray(array) for array in held)
-    limits = [x for layer in network.moving for x in (layer.activation.low, layer.activation.high)]
-    number = a.dtype.type
-    change = np.empty((len(schedule), samples if measured else 0))
-    settle(
+    kind = a.dtype
+    rates = hidden.activation, output.activation
+    return [
         a,
         weight,
         bias,
-        number(network.feedback(between)),
+        kind.type(network.feedback(between)),
         wanted,
-        np.array([phase.beta for phase in schedule], dtype=number),
+        np.array([phase.beta for phase in schedule], dtype=kind),
         np.array([phase.steps for phase in schedule]),
-        np.array(limits, dtype=number),
-        rates,
-        answers,
-        change,
-    )
-    found: dict[str, Equilibrium] = {}
-    for phase, s_at, o_at, last in zip(schedule, s, o, change, strict=True):
-        state = {hidden.name: s_at, output.name: o_at}
-        found[phase.name] = marched(state, last, Stop(None, phase.steps, measured))
-    return found
+        np.array([limit for rate in rates for limit in (rate.low, rate.high)], dtype=kind),
+    ]
+
+
+def within_reach(free: Field, *values: Values) -> list[Array] | None:
+    """The values as arrays in the same memory; None if any is not in such memory."""
+    arrays = [free.ops.shared(value) for value in values]
+    reached = [array for array in arrays if array is not None]
+    return reached if len(reached) == len(arrays) else None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuro_eqprop.compiled import inner_reordered, outer
+from neuro_eqprop.compiled import inner, inner_reordered, outer
 from neuro_eqprop.ops.base import Values
 
 
@@ -85,8 +85,94 @@ def pulled(heard: Values, target: Values, beta: float, o: Values) -> None:
         o[k] = (heard[k] + beta * target[k]) / (beta + heard.dtype.type(1))
 
 
+@inner_reordered
+def contrasted(high: Values, low: Values, part: float, moved: Values, total: Values) -> None:
+    """moved = part (high - low), also added to the total."""
+    for j in range(len(moved)):
+        moved[j] = part * (high[j] - low[j])
+        total[j] += moved[j]
+
+
+@inner_reordered
+def add_products(
+    o_high: Values, s_high: Values, o_low: Values, s_low: Values, part: float, total: Values
+) -> None:
+    """total += part (o s^T at the high beta - o s^T at the low one)."""
+    for k in range(len(o_high)):
+        up, down = part * o_high[k], part * o_low[k]
+        row = total[k]
+        for j in range(len(row)):
+            row[j] += up * s_high[j] - down * s_low[j]
+
+
+@inner
+def first_largest(values: Values) -> int:
+    """Where the largest value stands."""
+    best = 0
+    for k in range(1, len(values)):
+        if values[k] > values[best]:
+            best = k
+    return best
+
+
+@inner
+def through_phases(  # noqa: PLR0913, PLR0917
+    a: Values,
+    weight: Values,
+    bias: Values,
+    gain: float,
+    target: Values,
+    betas: Values,
+    steps: Values,
+    limits: Values,
+    hidden: Values,
+    output: Values,
+    room: tuple[Values, Values, Values, Values],
+    change: Values,
+) -> None:
+    """Let one sample settle through all phases, of which the first and only the first is free.
+
+    Of each phase beta and steps; limits of the hidden rates, then of the output's. Written to:
+    hidden (phases, units), output (phases, outputs), and change, the largest last change of as
+    many phases as it has places for.
+    """
+    heard, free, old_s, old_o = room
+    for p in range(len(betas)):
+        s, o, last = hidden[p], output[p], steps[p] - 1
+        for t in range(steps[p]):
+            if p < len(change) and t == last:
+                # A phase begins at rest if it is the first, else where that one ended.
+                old_s[:] = s if t else (hidden[0] if p else 0 * a)
+                old_o[:] = o if t else (output[0] if p else 0 * bias)
+            if p:  # nudged: the output first, then the hidden layer
+                pulled(heard if t else free, target, betas[p], o)
+                clip(o, limits[2], limits[3])
+            if p or t:
+                down(a, weight, o, gain, s)
+            else:  # nothing comes back in the first sweep
+                s[:] = a
+            clip(s, limits[0], limits[1])
+            if p == 0 or t < last:
+                up(weight, bias, s, heard)
+            if p == 0:  # free: the output last
+                pulled(heard, target, betas[p], o)
+                clip(o, limits[2], limits[3])
+        if p == 0:
+            free[:] = heard
+        if p < len(change):
+            change[p] = apart(o, old_o, apart(s, old_s, a.dtype.type(0)))
+
+
+@inner
+def scratch(a: Values, bias: Values) -> tuple[Values, Values, Values, Values]:
+    """What `through_phases` keeps notes on."""
+    few, many = len(bias), a.shape[1]
+    kind = a.dtype
+    return np.empty(few, kind), np.empty(few, kind), np.empty(many, kind), np.empty(few, kind)
+
+
 @outer
-def settle(  # noqa: PLR0913, PLR0917, C901
+def settle(  # noqa: PLR0913, PLR0917
     a: Values,
     weight: Values,
     bias: Values,
@@ -99,37 +185,64 @@ def settle(  # noqa: PLR0913, PLR0917, C901
     output: Values,
     change: Values,
 ) -> None:
-    """Let every sample settle through all phases, of which the first and only the first is free.
+    """Let every sample settle, as `through_phases` does, and keep all its states.
 
-    a (samples, units), target (samples, outputs); of each phase beta and steps; limits of the
-    hidden rates, then of the output's. Written to: hidden (phases, samples, units), output
-    (phases, samples, outputs), and change (phases, samples), the largest last change, or
-    (phases, 0), where it is not asked for.
+    a (samples, units), target (samples, outputs). Written to: hidden (phases, samples, units),
+    output (phases, samples, outputs), and change (samples, phases) or, where it is not asked for,
+    (samples, 0).
     """
-    heard, free = np.empty(len(bias), a.dtype), np.empty(len(bias), a.dtype)
-    old_s, old_o = np.zeros(a.shape[1], a.dtype), np.zeros(len(bias), a.dtype)
+    phases = len(betas)
+    s, o = np.empty((phases, a.shape[1]), a.dtype), np.empty((phases, len(bias)), a.dtype)
+    room = scratch(a, bias)
     for i in range(len(a)):
-        for p in range(len(betas)):
-            s, o, last = hidden[p, i], output[p, i], steps[p] - 1
-            for t in range(steps[p]):
-                if change.shape[1] and t == last:
-                    # A phase begins at rest if it is the first, else where that one ended.
-                    old_s[:] = s if t else (hidden[0, i] if p else 0 * a[i])
-                    old_o[:] = o if t else (output[0, i] if p else 0 * bias)
-                if p:  # nudged: the output first, then the hidden layer
-                    pulled(heard if t else free, target[i], betas[p], o)
-                    clip(o, limits[2], limits[3])
-                if p or t:
-                    down(a[i], weight, o, gain, s)
-                else:  # nothing comes back in the first sweep
-                    s[:] = a[i]
-                clip(s, limits[0], limits[1])
-                if p == 0 or t < last:
-                    up(weight, bias, s, heard)
-                if p == 0:  # free: the output last
-                    pulled(heard, target[i], betas[p], o)
-                    clip(o, limits[2], limits[3])
-            if p == 0:
-                free[:] = heard
-            if change.shape[1]:
-                change[p, i] = apart(o, old_o, apart(s, old_s, a.dtype.type(0)))
+        through_phases(
+            a[i], weight, bias, gain, target[i], betas, steps, limits, s, o, room, change[i]
+        )
+        hidden[:, i], output[:, i] = s, o
+
+
+@outer
+def teach(  # noqa: PLR0913, PLR0917
+    a: Values,
+    weight: Values,
+    bias: Values,
+    gain: float,
+    target: Values,
+    betas: Values,
+    steps: Values,
+    limits: Values,
+    part: float,
+    stiffness: float,
+    moved: Values,
+    slope: Values,
+    slope_s: Values,
+    slope_o: Values,
+    change: Values,
+) -> int:
+    """Let every sample settle and keep what the local rule makes of it alone.
+
+    With high and low the phases of the highest and the lowest beta, k the stiffness of the hidden
+    layer over the output's and c the part, written to, summed over the samples i where it is not
+    of each of them:
+
+        moved   c k (s_high - s_low) of each sample
+        slope   sum of c (o_high s_high^T - o_low s_low^T)
+        slope_s sum of c k (s_high - s_low)
+        slope_o sum of c (o_high - o_low)
+        change  the largest last change of the free phase of each, (samples, 1) or (samples, 0)
+
+    Returns how many samples the free phase answers right.
+    """
+    phases, high, low, right = len(betas), np.argmax(betas), np.argmin(betas), 0
+    s, o = np.empty((phases, a.shape[1]), a.dtype), np.empty((phases, len(bias)), a.dtype)
+    room, shift = scratch(a, bias), np.empty(len(bias), a.dtype)
+    slope[:], slope_s[:], slope_o[:] = 0, 0, 0
+    for i in range(len(a)):
+        through_phases(
+            a[i], weight, bias, gain, target[i], betas, steps, limits, s, o, room, change[i]
+        )
+        contrasted(s[high], s[low], part * stiffness, moved[i], slope_s)
+        contrasted(o[high], o[low], part, shift, slope_o)
+        add_products(o[high], s[high], o[low], s[low], part, slope)
+        right += first_largest(o[0]) == first_largest(target[i])
+    return right

@@ -31,14 +31,19 @@ class Conv2d:
 
     def forward(self, ops: Ops, weight: Values, x: Values, onto: Values) -> Values:
         """onto + W * x."""
-        return ops.convolve(x, weight) + onto
+        y = ops.convolve(x, weight)
+        y += onto
+        return y
 
     def backward(
         self, ops: Ops, weight: Values, y: Values, onto: Values, *, gain: float, shape: Shape
     ) -> Values:
         """onto + gain times the transposed convolution of y."""
         back = ops.convolve_back(y, weight)
-        return onto + (back if gain == 1.0 else gain * back)
+        if gain != 1.0:
+            back *= gain
+        back += onto
+        return back
 
     def slope(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
         """For each kernel weight, what the places it joins did together."""
@@ -78,7 +83,9 @@ class Pooled:
         """onto + gain A(W)^T y, each value shared by its square."""
         nothing, inside = ops.zeros((1,)), self.pooled(shape)
         back = self.inner.backward(ops, weight, y, nothing, gain=gain, shape=inside)
-        return onto + ops.spread(back, self.size)
+        wide = ops.spread(back, self.size)
+        wide += onto
+        return wide
 
     def slope(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
         """As the inner operator, from the means."""

@@ -22,39 +22,12 @@ from typing import TypeAlias
 import numpy as np
 
 from neuro_eqprop.activations import Curve
-from neuro_eqprop.arrays import Array, Bits, Shape
-from neuro_eqprop.networks import Connection, Cost, Network, Role
+from neuro_eqprop.arrays import Array, Bits
+from neuro_eqprop.networks import Cost, Network, Role, Wire
 from neuro_eqprop.ops.base import Ops, Values
 
 State: TypeAlias = dict[str, Values]
 """Rates (batch, *layer) of the layers that move."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """One way into a layer: a connection taken forwards, or backwards from its target."""
-
-    source: str
-    connection: Connection
-    back: float | None
-    """What it is scaled by backwards; None for forwards."""
-    shape: Shape
-    """Of the layer that it leads to."""
-
-
-def wires(network: Network) -> dict[str, tuple[Wire, ...]]:
-    """For each layer that moves, what arrives there from layers that move."""
-    found: dict[str, list[Wire]] = {layer.name: [] for layer in network.moving}
-    for connection in network.connections:
-        if network[connection.source].role is not Role.INPUT:
-            found[connection.target].append(
-                Wire(connection.source, connection, None, network[connection.target].shape)
-            )
-        if network.feeds_back(connection):
-            back = network.feedback(connection)
-            shape = network[connection.source].shape
-            found[connection.source].append(Wire(connection.target, connection, back, shape))
-    return {name: tuple(ways) for name, ways in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +135,7 @@ def field(ops: Ops, network: Network, params: Mapping[str, Values], x: Values) -
         if network[connection.source].role is Role.INPUT:
             weight, before = params[connection.name], fed[connection.target]
             fed[connection.target] = connection.operator.forward(ops, weight, x, before)
-    return Field(ops, network, params, len(x), wires(network), fed)
+    return Field(ops, network, params, len(x), network.wires, fed)
 
 
 def shaped(network: Network, x: Values) -> Values:

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
-from neuro_eqprop.architectures import feed_forward, layered, looped
+from neuro_eqprop.architectures import convolutional, feed_forward, layered, looped
 from neuro_eqprop.learn.chain import is_chain, relax_chain
 from neuro_eqprop.learn.episode import SWEEPS, Settling, relax
-from neuro_eqprop.learn.shallow import is_shallow, relax_shallow
+from neuro_eqprop.learn.hebbian import hebbian
+from neuro_eqprop.learn.recipe import Lesson
+from neuro_eqprop.learn.shallow import is_shallow, relax_shallow, teach_shallow
 from neuro_eqprop.networks import Cost, Network, initialise
 from neuro_eqprop.ops.base import Ops
 from neuro_eqprop.ops.numpy_ops import NumpyOps
@@ -34,13 +37,32 @@ def chain_of(
     return layered(9, hidden, CLASSES, hidden_rate=rate, output_rate=output, feedback=0.4)
 
 
-def problem(network: Network, ops: Ops) -> tuple[Field, object]:
+def pictures(rate: Activation = RELU, output: Activation = LINEAR) -> Network:
+    return convolutional(
+        (1, 10, 10),
+        (3, 4),
+        CLASSES,
+        kernel=3,
+        hidden_rate=rate,
+        output_rate=output,
+        feedback=0.4,
+    )
+
+
+def given(network: Network, ops: Ops) -> tuple[dict[str, Any], Lesson]:
+    """Parameters that make units hear enough to be on, and samples."""
     rng = np.random.default_rng(3)
     params = initialise(network, rng)
-    params |= {layer.name: rng.uniform(0, 0.3, layer.shape) for layer in network.moving}
+    params |= {layer.name: rng.uniform(0, 0.3, layer.bias) for layer in network.moving}
     brought = {name: ops.bring(value) for name, value in params.items()}
     target = ops.bring(np.eye(CLASSES)[rng.integers(0, CLASSES, 11)])
-    return field(ops, network, brought, ops.bring(rng.random((11, 9)))), target
+    x = ops.bring(rng.random((11, network.input.size)))
+    return brought, Lesson(x, target, measured=True)
+
+
+def problem(network: Network, ops: Ops) -> tuple[Field, object]:
+    params, lesson = given(network, ops)
+    return field(ops, network, params, lesson.x), lesson.y
 
 
 def plainly(free: Field, target: object, schedule: Schedule) -> dict[str, Equilibrium]:
@@ -70,9 +92,51 @@ def test_a_chain_settles_as_any_network_does(
     free, target = problem(chain_of(hidden, rate, output), ops)
     wanted = plainly(free, target, schedule)
     agree(ops, relax_chain(free, target, schedule, measured=True), wanted)
+    agree(ops, relax(free, target, schedule, SWEEPS), wanted)
     assert is_shallow(free.network) == (len(hidden) == 1 and rate is not TANH)
     if is_shallow(free.network):
         agree(ops, relax_shallow(free, target, schedule, measured=True), wanted)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=["centered", "one step", "two steps"])
+@pytest.mark.parametrize("ops", [NumpyOps(), TorchOps(torch.float64)], ids=["numpy", "torch"])
+@torch.no_grad()
+def test_a_chain_of_pictures_settles_as_any_network_does(schedule: Schedule, ops: Ops) -> None:
+    network = pictures()
+    assert is_chain(network)
+    assert not is_shallow(network)
+    free, target = problem(network, ops)
+    agree(ops, relax(free, target, schedule, SWEEPS), plainly(free, target, schedule))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=["centered", "one step", "two steps"])
+@pytest.mark.parametrize("ops", [NumpyOps(), TorchOps(torch.float64)], ids=["numpy", "torch"])
+@pytest.mark.parametrize(
+    ("rate", "output"), [(RELU, LINEAR), (box(0.4), HARD_SIGMOID)], ids=lambda a: str(a.name)
+)
+@torch.no_grad()
+def test_compiled_lessons_ask_for_what_the_rule_asks_for(
+    schedule: Schedule, ops: Ops, rate: Activation, output: Activation
+) -> None:
+    network = chain_of((14,), rate, output)
+    params, lesson = given(network, ops)
+    free = field(ops, network, params, lesson.x)
+    taught = teach_shallow(free, lesson, schedule)
+    assert taught is not None
+    phases = plainly(free, lesson.y, schedule)
+    states = {name: settled.state for name, settled in phases.items()}
+    wanted = hebbian(ops, network, lesson.x, states=states, schedule=schedule, scale=-1 / 11)
+    assert taught.slopes.keys() == wanted.keys()
+    for name, slope in wanted.items():
+        assert np.abs(ops.numpy(slope)).max() > 1e-4
+        assert np.abs(ops.numpy(taught.slopes[name] - slope)).max() < 1e-12
+    answers = ops.numpy(states["free"]["output"]).argmax(1) == ops.numpy(lesson.y).argmax(1)
+    assert taught.right == answers.sum()
+    assert 0 < answers.sum() < 11
+    assert taught.residual == pytest.approx(phases["free"].residual.max(), abs=1e-12)
+    unmeasured = teach_shallow(free, replace(lesson, measured=False), schedule)
+    assert unmeasured is not None
+    assert unmeasured.residual == 0.0
 
 
 def agree(ops: Ops, found: dict[str, Equilibrium] | None, wanted: dict[str, Equilibrium]) -> None:
@@ -101,7 +165,7 @@ def test_a_chain_overwrites_nothing_that_it_was_given() -> None:
         assert np.isnan(first.residual).all()
 
 
-def test_only_dense_chains_are_chains() -> None:
+def test_loops_one_way_streets_and_other_outputs_make_no_chain() -> None:
     net = chain_of((12, 9))
     assert is_chain(net)
     loop = looped(9, 14, 4, hidden_rate=RELU, output_rate=LINEAR, bound=0.9)
@@ -138,6 +202,8 @@ def test_compiled_sweeps_tell_which_layer_left_the_finite_numbers() -> None:
     assert found is not None
     assert all(settled.outcome is Outcome.NOT_FINITE for settled in found.values())
     assert not np.isfinite(found["free"].state["hidden"]).all()
+    lesson = Lesson(np.ones((11, 9)), target, measured=True)
+    assert teach_shallow(free, lesson, SCHEDULES[0]) is None
 
 
 def test_compiled_sweeps_leave_graphs_and_other_devices_alone() -> None:
@@ -145,4 +211,6 @@ def test_compiled_sweeps_leave_graphs_and_other_devices_alone() -> None:
     free, target = problem(chain_of((14,)), ops)
     free.params["hidden->output"].requires_grad_()
     assert relax_shallow(free, target, SCHEDULES[0], measured=True) is None
+    lesson = Lesson(torch.ones(11, 9), target, measured=True)
+    assert teach_shallow(free, lesson, SCHEDULES[0]) is None
     assert ops.shared(torch.zeros(2, device="meta")) is None
