@@ -16,6 +16,7 @@ from neuro_eqprop.learn.pace import Length, course
 from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Taught
 from neuro_eqprop.learn.rules import TEACHERS
 from neuro_eqprop.learn.steppers import optimiser, recall, remember
+from neuro_eqprop.learn.views import View, as_it_is
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.base import Values
 from neuro_eqprop.ops.torch_ops import TorchOps
@@ -104,6 +105,7 @@ def train(
     start: Snapshot,
     ops: TorchOps | None = None,
     beat: Beat = silent,
+    view: View = as_it_is,
 ) -> Iterator[Progress]:
     """Train from `start` to the last epoch of the recipe, one `Progress` for each epoch."""
     ops = ops or TorchOps()
@@ -123,7 +125,8 @@ def train(
             beta = recipe.beta_at(done)
             if recipe.nudging is Nudging.RANDOM:
                 beta *= rng.choice([-1.0, 1.0])
-            lesson = Lesson(x[chosen], y[chosen], k % MEASURE_EVERY == 0, beta)
+            shown = view(x[chosen], rng)
+            lesson = Lesson(shown, y[chosen], k % MEASURE_EVERY == 0, beta)
             tally.add(learn_batch(at, lesson, recipe), len(rows))
             beat(len(rows), tally.right / tally.seen)
         check_finite(at.params)

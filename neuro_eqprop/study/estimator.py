@@ -75,7 +75,8 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.network_ = study.network(data)
         start = initialise(self.network_, np.random.default_rng(study.seed))
         snapshot = Snapshot(0, start)
-        for progress in train(self.network_, split, study.recipe(), snapshot):
+        view = study.view(data)
+        for progress in train(self.network_, split, study.recipe(), snapshot, view=view):
             snapshot = progress.snapshot
         self.params_ = {name: value.astype(np.float64) for name, value in snapshot.params.items()}
         return self

@@ -165,8 +165,38 @@ def run_learning(
     return outcome(task, pupil, out=out, seconds=seconds, pointing=pointing)
 
 
+TRAINING_ALONE = (
+    "optimiser",
+    "fall",
+    "weight_decay",
+    "shift",
+    "validation",
+    "beta_end",
+    "points",
+    "rule",
+    "damping",
+    "anderson",
+    "order",
+    "tolerance",
+    "device",
+)
+"""Settings that learning in a simulator has no use for."""
+
+
+def refuse_training_alone(study: Study) -> None:
+    """Refuse settings that would be passed over in silence."""
+    usual = Study(model=study.model)
+    for key in TRAINING_ALONE:
+        if getattr(study, key) not in (getattr(usual, key), lessons.DEFAULTS.get(key)):
+            raise ValueError(
+                f"learning in a simulator has no setting {key!r} (here {getattr(study, key)!r}): "
+                f"leave it out, or train rates with `neuro-eqprop train`"
+            )
+
+
 def prepare(study: Study, learning: Learning) -> Task:
     """Read the data and make the network plastic."""
+    refuse_training_alone(study)
     data = load_data(study.dataset)
     network = study.network(data)
     start = initialise(network, np.random.default_rng(study.seed))

@@ -18,6 +18,7 @@ from neuro_eqprop.data import Dataset
 from neuro_eqprop.learn.pace import Length, course
 from neuro_eqprop.learn.recipe import Nudging, Recipe, Rule
 from neuro_eqprop.learn.steppers import optimiser
+from neuro_eqprop.learn.views import View, moved_by
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.study.models import ATTENTIONS, HIDDEN_RATES, MODELS, OUTPUT_RATES
 
@@ -81,6 +82,8 @@ class Study:
     """How the learning rate goes: cosine, linear, steps, constant, or a scheduler of torch, as
     StepLR(step_size=5, gamma=0.5)."""
     weight_decay: float = 0.0
+    shift: int = 0
+    """Pixels that pictures are moved by at most, drawn anew each time training sees them."""
     free_steps: int = 15
     nudged_steps: int = 8
     damping: float = 1.0
@@ -150,6 +153,10 @@ class Study:
         free = tuple(replace(c, bound=None) for c in twin.connections)
         return replace(twin, connections=free)
 
+    def view(self, data: Dataset) -> View:
+        """How training sees the data."""
+        return moved_by(self.shift, data.shape)
+
     def recipe(self) -> Recipe:
         """How the network is trained."""
         return Recipe(
@@ -178,6 +185,7 @@ ORDERS = ("sequential", "synchronous")
 ZERO_OR_ABOVE = (
     "bound",
     "weight_decay",
+    "shift",
     "memory",
     "stem",
     "anderson",

@@ -99,13 +99,14 @@ def epochs(
         tick(samples / len(data.train), right)
 
     ops = TorchOps(device=study.device)
-    return train(network, data.train, study.recipe(), start, ops, beat)
+    return train(network, data.train, study.recipe(), start, ops, beat, study.view(data))
 
 
 @torch.no_grad()
 def rehearse(study: Study, network: Network, data: Dataset) -> None:
     """Teach two samples for a step, so that what cannot be taught is refused before all else."""
     ops, few = TorchOps(device=study.device), data.train.take(slice(2))
+    study.view(data)
     deaf = stem_of(network)
     if deaf and Rule(study.rule) in (Rule.HEBBIAN, Rule.VECTOR_FIELD):
         raise TrainingError(

@@ -127,7 +127,9 @@ def trained(wanted: Study, data: Dataset, begun: Path) -> tuple[dict[str, Any], 
         kept, spent = checkpoint.load(begun), float(clock.read_text())
         start = Snapshot(kept.epoch, kept.params, kept.memory)
     since, last = time.process_time() - spent, None
-    for last in train(network, data.train, wanted.recipe(), start or fresh(wanted, network)):
+    start = start or fresh(wanted, network)
+    view = wanted.view(data)
+    for last in train(network, data.train, wanted.recipe(), start, view=view):
         spent, end = time.process_time() - since, last.snapshot
         print(f"epoch {end.epoch} train {last.train_accuracy:.4f}", end=" ", flush=True)
         print(f"residual {last.residual:.1e} cpu {spent:.0f} s", flush=True)

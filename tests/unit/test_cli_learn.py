@@ -231,6 +231,9 @@ def test_the_outcome_in_words(tmp_path: Path) -> None:
         (("--on", "rate", "--bits", "8"), 2, "rates have no bits"),
         (("--tasks", "11"), 1, "need as many classes"),
         (("--steps", "1"), 2, "no room"),
+        (("--set", "weight_decay=0.1"), 1, "no setting 'weight_decay' (here 0.1): leave it out"),
+        (("--set", "rule=asymmetric"), 1, "no setting 'rule'"),
+        (("--set", "optimiser=rmsprop"), 1, "no setting 'optimiser'"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_is_left(
