@@ -28,9 +28,10 @@ def through_time(
     with torch.enable_grad():
         leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
         free = field(ops, network, leaves, lesson.x)
-        state, solver = free.rest(), settling(recipe, measured=False).free
-        for _ in range(1 if once else recipe.free_steps):
-            state = solver.step(free, state)
+        state = before = free.rest()
+        solver, steps = settling(recipe, measured=False).free, 1 if once else recipe.free_steps
+        for _ in range(steps):
+            before, state = state, solver.step(free, state)
         cost = loss(free, state, lesson.y) / len(lesson.x)
         keys = list(leaves)
         found = torch.autograd.grad(cost, [leaves[k] for k in keys], allow_unused=True)
@@ -41,7 +42,13 @@ def through_time(
     rest = {name: s.detach() for name, s in state.items()}
     check(network, {"free": rest}, slopes)
     with torch.no_grad():
-        return Taught(slopes, right(free, rest, lesson))
+        moved = 0.0 if once or not lesson.measured else float(free.change(rest, before).max())
+        return Taught(slopes, right(free, rest, lesson), moved, alone(steps))
+
+
+def alone(steps: float) -> dict[str, float]:
+    """The steps of each phase where there is no nudged one."""
+    return {"free": float(steps), "nudged": 0.0}
 
 
 def implicitly(
@@ -50,7 +57,8 @@ def implicitly(
     """Settle without a graph, then iterate the adjoint."""
     free = field(ops, network, params, lesson.x)
     way = settling(recipe, measured=lesson.measured)
-    rest = solve(free, free.rest(), way.free, Stop(None, recipe.free_steps, lesson.measured))
+    stop = Stop(recipe.tolerance, recipe.free_steps, lesson.measured)
+    rest = solve(free, free.rest(), way.free, stop)
     summed = implicit_gradient(
         ops,
         network,
@@ -62,4 +70,5 @@ def implicitly(
     )
     slopes = {name: g / len(lesson.x) for name, g in summed.items()}
     check(network, {"free": rest.state}, slopes)
-    return Taught(slopes, right(free, rest.state, lesson), residual(rest, lesson))
+    found, steps = right(free, rest.state, lesson), alone(rest.steps.mean())
+    return Taught(slopes, found, residual(rest, lesson), steps)

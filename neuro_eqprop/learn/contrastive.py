@@ -16,6 +16,7 @@ from neuro_eqprop.learn.hebbian import contrasted, hebbian
 from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Rule, Taught
 from neuro_eqprop.learn.shallow import is_shallow, teach_shallow
 from neuro_eqprop.networks import Cost, Network
+from neuro_eqprop.operators import Kind, Lookup
 from neuro_eqprop.ops.base import Values
 from neuro_eqprop.ops.torch_ops import TorchOps
 from neuro_eqprop.rate.field import Field, State
@@ -149,6 +150,13 @@ def refuse_kinks(network: Network) -> None:
                 f"layer {layer.name!r} has activation {rate.name!r}, which has kinks, and "
                 f"holomorphic nudging needs smooth ones: use tanh and a linear output, or "
                 f"--nudging centered"
+            )
+    for connection in network.connections:
+        if isinstance(connection.operator, Lookup) and connection.operator.kind is Kind.LINEAR:
+            raise TrainingError(
+                f"connection {connection.name!r} matches tokens by elu, which is made of two "
+                f"pieces, and holomorphic nudging needs smooth functions: use --set "
+                f"attention=softmax, or --nudging centered"
             )
 
 

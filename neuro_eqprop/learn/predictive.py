@@ -50,7 +50,7 @@ def single_phase(
     for c in network.connections:
         slopes[c.name] = c.operator.slope(ops, params[c.name], errors[c.target], known[c.source])
     check(network, {"predicted": predicted}, slopes)
-    return Taught(slopes, right(free, predicted, lesson))
+    return Taught(slopes, right(free, predicted, lesson), steps={"free": 1.0, "nudged": 1.0})
 
 
 def sent_back(nudged: Field, predicted: State) -> State:

@@ -31,14 +31,24 @@ WITH_PHASES = (Rule.HEBBIAN, Rule.VECTOR_FIELD, Rule.ASYMMETRIC, Rule.HYBRID)
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What a probe found; None where the rule has no phases or the network does not settle."""
+    """What a probe found; None where the rule has no phases or the network does not settle.
+
+    The drift is also None where the nudge moved nothing, which is `stuck`.
+    """
 
     drift: float | None
     cosine: Mapping[str, float] | None
+    stuck: bool = False
 
     @property
     def warning(self) -> str | None:
         """What is wrong, with the cure."""
+        if self.stuck:
+            return (
+                "the nudge moved no rate of the probe, so nothing is learnt from it: its outputs "
+                "are cut off by their activation; use a linear output, a smaller learning_rate, "
+                "or a larger beta"
+            )
         if self.drift is None or self.drift <= DRIFT_LIMIT:
             return None
         return (
@@ -56,10 +66,9 @@ def probe(
     ops = TorchOps(torch.float64)
     brought = {name: ops.bring(value) for name, value in params.items()}
     lesson = Lesson(ops.bring(x), ops.bring(target), measured=True)
-    return Probe(
-        drift_of(ops, network, brought, lesson, recipe),
-        cosines(ops, network, brought, lesson, recipe),
-    )
+    drift = drift_of(ops, network, brought, lesson, recipe)
+    found = cosines(ops, network, brought, lesson, recipe)
+    return Probe(None if drift == inf else drift, found, stuck=drift == inf)
 
 
 def drift_of(
@@ -69,15 +78,20 @@ def drift_of(
     lesson: Lesson,
     recipe: Recipe,
 ) -> float | None:
-    """How far a free state goes on by itself against how far the nudge takes it."""
+    """How far a free state goes on by itself against how far the nudge takes it.
+
+    Infinite where there is an error and the nudge moves nothing, None where there is none, or
+    where a state is not finite.
+    """
     if recipe.rule not in WITH_PHASES:
         return None
     episode = go_through(ops, network, params, lesson, recipe)
     rest, nudged = episode.rest.state, episode.phases[episode.schedule[-1].name].state
+    pulled, name = distance(nudged, rest), network.output.name
+    if pulled == 0.0:
+        return inf if bool((rest[name] != lesson.y).any()) else None
     way, stop = settling(recipe, measured=True).free, Stop(None, recipe.nudged_steps)
-    further = solve(episode.free, rest, way, stop).state
-    pulled = distance(nudged, rest)
-    ratio = distance(further, rest) / pulled if pulled > 0.0 else inf
+    ratio = distance(solve(episode.free, rest, way, stop).state, rest) / pulled
     return ratio if isfinite(ratio) else None
 
 

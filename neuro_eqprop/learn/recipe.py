@@ -114,4 +114,4 @@ class Taught:
     residual: float = 0.0
     """The largest last change of a free rate, where it was measured."""
     steps: Mapping[str, float] | None = None
-    """Mean steps of a sample in each phase, where a tolerance lets them differ."""
+    """Mean steps of a sample in each phase, where they are not just those of the recipe."""

@@ -24,7 +24,7 @@ from neuro_eqprop.architectures import (
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset
 from neuro_eqprop.learn.recipe import Rule
-from neuro_eqprop.networks import Network
+from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.operators import Attention, Kind
 
 if TYPE_CHECKING:
@@ -160,15 +160,31 @@ def build_transformer(study: Study, data: Dataset) -> Network:
 class Model:
     """How to build a model, the rule that suits it, how many hidden sizes it takes.
 
-    `defaults` are settings that suit it better than those of a study in general.
+    `takes` are the settings of its shape (see `SHAPING`) that it listens to, `defaults` such as
+    suit it better than those of a study in general.
     """
 
     build: Callable[[Study, Dataset], Network]
+    takes: tuple[str, ...]
     rule: str = Rule.HEBBIAN.value
     depths: tuple[int, ...] = (1,)
     defaults: Mapping[str, object] = field(default_factory=dict)
+    cost: Cost = Cost.SQUARED
+    """Unless a study says otherwise."""
 
 
+RATES = ("activation", "height", "output")
+ATTENTION = (
+    "attention",
+    "heads",
+    "attention_scale",
+    "attention_sharpness",
+    "attention_bound",
+    "patch",
+    "query",
+)
+SHAPING = (*RATES, "bound", "feedback", "symmetric", "stem", "kernel", "memory", *ATTENTION)
+"""Settings that shape a network; no model takes all of them."""
 MANY = tuple(range(1, 65))
 IMAGES = {
     "hidden": (32,),
@@ -183,17 +199,25 @@ IMAGES = {
 }
 TOKENS = {"hidden": (64,), "bound": 0.7, "free_steps": 6, "nudged_steps": 3}
 MODELS: Mapping[str, Model] = {
-    "layered": Model(build_layered, depths=MANY),
-    "looped": Model(build_looped),
-    "toroidal": Model(build_toroidal),
-    "modern": Model(build_modern),
-    "conv": Model(build_conv, depths=MANY, defaults=IMAGES),
-    "multiscale": Model(build_multiscale),
+    "layered": Model(build_layered, (*RATES, "bound", "feedback", "stem"), depths=MANY),
+    "looped": Model(build_looped, (*RATES, "bound", "symmetric")),
+    "toroidal": Model(build_toroidal, (*RATES, "bound")),
+    "modern": Model(build_modern, (*RATES, "bound", "symmetric", "memory")),
+    "conv": Model(
+        build_conv, (*RATES, "bound", "feedback", "kernel"), depths=MANY, defaults=IMAGES
+    ),
+    "multiscale": Model(build_multiscale, (*RATES, "bound")),
     "predictive": Model(
         build_predictive,
+        (*RATES, "bound"),
         rule=Rule.SINGLE_PHASE.value,
         depths=MANY,
         defaults={"nudging": "positive"},
     ),
-    "transformer": Model(build_transformer, defaults=TOKENS),
+    "transformer": Model(
+        build_transformer,
+        ("bound", "symmetric", "memory", *ATTENTION),
+        defaults=TOKENS,
+        cost=Cost.CROSS_ENTROPY,
+    ),
 }

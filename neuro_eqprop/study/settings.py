@@ -132,13 +132,25 @@ class Study:
                 raise ValueError(
                     f"{key} is {getattr(self, key)}; it cannot be negative and must be finite"
                 )
-        for key in ("damping", "validation", "beta", "beta_end"):
-            if getattr(self, key) > 1.0 or (key != "damping" and getattr(self, key) == 1.0):
-                raise ValueError(f"{key} is {getattr(self, key)}; it must lie below one")
+        if self.damping > 1.0:
+            raise ValueError(f"damping is {self.damping}; it must not lie above one")
+        if self.validation >= 1.0:
+            raise ValueError(f"validation is {self.validation}; it must lie below one")
+        self._check_nudge()
         if self.points < 3:
             raise ValueError(f"points is {self.points}; a circle needs at least three")
         if not self.hidden or min(self.hidden) < 1:
             raise ValueError(f"hidden is {self.hidden}; each layer needs at least one unit")
+
+    def _check_nudge(self) -> None:
+        squared = (Cost(self.cost) if self.cost else MODELS[self.model].cost) is Cost.SQUARED
+        if squared and self.nudging != Nudging.POSITIVE.value:
+            for key in ("beta", "beta_end"):
+                if getattr(self, key) >= 1.0:
+                    raise ValueError(
+                        f"{key} is {getattr(self, key)}; pushed away from the target so strongly, "
+                        f"nothing settles: keep it below one, or use --nudging positive"
+                    )
 
     def network(self, data: Dataset) -> Network:
         """The network of this study, sized for the data."""

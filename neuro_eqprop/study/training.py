@@ -32,6 +32,7 @@ from neuro_eqprop.study.lessons import learned_here
 from neuro_eqprop.study.probe import probing
 from neuro_eqprop.study.settings import Study
 from neuro_eqprop.study.simulation import Tell, silence
+from neuro_eqprop.study.unheard import refuse_unheard
 
 Watch = Callable[[dict[str, Any]], None]
 """Told each epoch's line of metrics."""
@@ -107,6 +108,7 @@ def rehearse(study: Study, network: Network, data: Dataset) -> None:
     """Teach two samples for a step, so that what cannot be taught is refused before all else."""
     ops, few = TorchOps(device=study.device), data.train.take(slice(2))
     study.view(data)
+    refuse_unheard(study)
     deaf = stem_of(network)
     if deaf and Rule(study.rule) in (Rule.HEBBIAN, Rule.VECTOR_FIELD):
         raise TrainingError(

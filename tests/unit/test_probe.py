@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import LINEAR, TANH
-from neuro_eqprop.architectures import looped
+from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, TANH
+from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.data import Split, digits
 from neuro_eqprop.learn.probe import DRIFT_LIMIT, Probe, probe
 from neuro_eqprop.learn.readout import accuracy, answer, judge
@@ -52,6 +52,18 @@ def test_too_few_free_steps_are_told_as_drift_with_the_cure() -> None:
     assert found.drift is not None
     assert found.drift > DRIFT_LIMIT
     assert "more free_steps" in str(found.warning)
+
+
+def test_a_nudge_that_moves_nothing_is_told_unless_nothing_is_wrong() -> None:
+    network = layered(2, (3,), 2, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
+    params = {name: np.zeros(shape) for name, shape in network.parameters().items()}
+    params["output"] = np.array([-9.0, 9.0])
+    x, y = np.ones((2, 2)), np.array([[0.0, 1.0], [1.0, 0.0]])
+    dead = probe(network, params, x, y, RECIPE)
+    assert dead.drift is None
+    assert "the nudge moved no rate" in str(dead.warning)
+    done = probe(network, params, x[:1], y[:1], RECIPE)
+    assert (done.drift, done.warning) == (None, None)
 
 
 def test_a_wrong_rule_shows_in_the_cosine() -> None:
