@@ -1,38 +1,62 @@
 """Cost of one training batch by EqProp against backprop of the same shape and optimiser.
 
-Both run in this process, in turns, on one thread, through the same batches of MNIST; the figure is
-the ratio of process times. The recipe is that of the row `one` of docs/models-numbers.md.
+Both run in this process, in turns, on one thread, through the same batches; the figure is the
+median ratio of process times. Recipes are those of the rows of docs/models-numbers.md, backprop is
+`nn.Sequential` below. `--write` puts the table into the docs.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
-from itertools import cycle
+from itertools import cycle, pairwise
+from pathlib import Path
 
 import numpy as np
 import torch
+from page import put
+from torch import nn
 
-from neuro_eqprop.activations import LINEAR, RELU
-from neuro_eqprop.architectures import layered
-from neuro_eqprop.data import load, one_hot
-from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe
-from neuro_eqprop.learn.train import Snapshot, learn_batch, pupil
-from neuro_eqprop.networks import initialise
+sys.path.insert(0, str(Path(__file__).parents[1] / "rate"))
+from models import study
+from models_rows import ROWS
+
+from neuro_eqprop.data import Dataset, load, one_hot
+from neuro_eqprop.learn.recipe import Lesson
+from neuro_eqprop.learn.train import learn_batch, pupil
 from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.study.settings import Study
+from neuro_eqprop.study.training import fresh
 
-SIZES = (64, 128, 512)
-ROUNDS, EACH, BATCHES = 25, 10, 100
+ROUNDS, SECONDS = 25, 0.04
+"""Turns, and about how long backprop is at it in each."""
+TIMED = {
+    "one": ((64, 1.0), (128, 1.2), (512, 1.3)),
+    "two": ((128, None),),
+    "three": ((128, None),),
+    "conv": ((64, 3.0),),
+    "conv-fashion": ((64, 3.0),),
+}
+"""Batches of each row, with the ratio to reach if there is one."""
+BATCHES = 100
+"""Of the data, gone through again and again."""
+HEAD = [
+    "Process time of a batch by EqProp (settling, rule and Adam) over that by backprop with",
+    "`nn.Sequential` and the same Adam, in turns on one thread: the median of the ratios of",
+    f"{ROUNDS} turns, and the middle half of them.",
+    "",
+    "| network | batch | EqProp ms | backprop ms | ratio | middle half | to reach |",
+    "|---|---|---|---|---|---|---|",
+]
 Batches = list[tuple[torch.Tensor, torch.Tensor]]
+Step = Callable[[], None]
 
 
-def eqprop(batches: Batches) -> Callable[[], None]:
-    """A step of EqProp: 4 free and 2 nudged sweeps, centered."""
-    following, size = cycle(batches), len(batches[0][0])
-    network = layered(784, (512,), 10, hidden_rate=RELU, output_rate=LINEAR)
-    recipe = Recipe(1, size, "adam", 1e-3, Nudging.CENTERED, 0.25, 4, 2, 0)
-    start = Snapshot(0, initialise(network, np.random.default_rng(0)))
-    at = pupil(network, recipe, start, TorchOps())
+def eqprop(wanted: Study, data: Dataset, batches: Batches) -> Step:
+    """A step of EqProp."""
+    network, recipe, following = wanted.network(data), wanted.recipe(), cycle(batches)
+    at = pupil(network, recipe, fresh(wanted, network), TorchOps())
 
     def step() -> None:
         learn_batch(at, Lesson(*next(following), measured=False), recipe)
@@ -40,14 +64,10 @@ def eqprop(batches: Batches) -> Callable[[], None]:
     return step
 
 
-def backprop(batches: Batches) -> Callable[[], None]:
+def backprop(wanted: Study, batches: Batches) -> Step:
     """A step of backprop on the feed-forward network of the same shape."""
-    following = cycle(batches)
-    torch.manual_seed(0)
-    model = torch.nn.Sequential(
-        torch.nn.Linear(784, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)
-    )
-    stepper = torch.optim.Adam(model.parameters(), lr=1e-3)
+    model, following = sequential(wanted), cycle(batches)
+    stepper = torch.optim.Adam(model.parameters(), lr=wanted.learning_rate)
 
     def step() -> None:
         x, y = next(following)
@@ -59,26 +79,61 @@ def backprop(batches: Batches) -> Callable[[], None]:
     return step
 
 
-def seconds(step: Callable[[], None]) -> float:
+def sequential(wanted: Study) -> nn.Sequential:
+    """The feed-forward network."""
+    torch.manual_seed(0)
+    parts: list[nn.Module] = []
+    if wanted.model == "conv":
+        before, side = 1, 28
+        parts.append(nn.Unflatten(1, (1, 28, 28)))
+        for count in wanted.hidden:
+            parts += [nn.Conv2d(before, count, wanted.kernel), nn.ReLU(), nn.AvgPool2d(2)]
+            before, side = count, (side - wanted.kernel + 1) // 2
+        return nn.Sequential(*parts, nn.Flatten(), nn.Linear(before * side * side, 10))
+    sizes = (784, *wanted.hidden)
+    for before, after in pairwise(sizes):
+        parts += [nn.Linear(before, after), nn.ReLU()]
+    return nn.Sequential(*parts, nn.Linear(sizes[-1], 10))
+
+
+def seconds(step: Step, times: int) -> float:
+    """Process time of a step, the mean of some."""
     began = time.process_time()
-    for _ in range(EACH):
+    for _ in range(times):
         step()
-    return time.process_time() - began
+    return (time.process_time() - began) / times
+
+
+def measure(name: str, size: int, reach: float | None) -> str:
+    """A row of the table."""
+    wanted = study(ROWS[name].options, 0)
+    data = load(wanted.dataset)
+    some = data.train.take(slice(BATCHES * size))
+    x = torch.tensor(some.x, dtype=torch.float32)
+    y = torch.tensor(one_hot(some.y, 10), dtype=torch.float32)
+    batches = list(zip(x.split(size), y.split(size), strict=True))
+    ours, theirs = eqprop(wanted, data, batches), backprop(wanted, batches)
+    seconds(ours, 3)  # compiles
+    each = max(1, round(SECONDS / seconds(theirs, 10)))
+    pairs = np.array([(seconds(ours, each), seconds(theirs, each)) for _ in range(ROUNDS)])
+    low, middle, high = np.percentile(pairs[:, 0] / pairs[:, 1], (25, 50, 75))
+    ms = 1e3 * np.median(pairs, axis=0)
+    return (
+        f"| {ROWS[name].title} | {size} | {ms[0]:.2f} | {ms[1]:.2f} | {middle:.2f} "
+        f"| {low:.2f} to {high:.2f} | {reach or '-'} |"
+    )
 
 
 def main() -> None:
     torch.set_num_threads(1)
-    data = load("mnist").train
-    x = torch.tensor(data.x, dtype=torch.float32)
-    y = torch.tensor(one_hot(data.y, 10), dtype=torch.float32)
-    print("batch  eqprop/backprop (median of process times, 784-512-10, Adam)")
-    for size in SIZES:
-        batches = list(zip(x.split(size)[:BATCHES], y.split(size)[:BATCHES], strict=True))
-        ours, theirs = eqprop(batches), backprop(batches)
-        for step in (ours, theirs):
-            seconds(step)
-        ratios = [seconds(ours) / seconds(theirs) for _ in range(ROUNDS)]
-        print(f"{size:5d}  {np.median(ratios):.2f}  ({min(ratios):.2f} to {max(ratios):.2f})")
+    lines = list(HEAD)
+    print("\n".join(HEAD), flush=True)
+    for name, sizes in TIMED.items():
+        for size, reach in sizes:
+            lines.append(measure(name, size, reach))
+            print(lines[-1], flush=True)
+    if "--write" in sys.argv[1:]:
+        put("training", lines)
 
 
 if __name__ == "__main__":

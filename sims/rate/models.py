@@ -2,7 +2,6 @@
 
     .venv/bin/python sims/rate/models.py run ROW [SEED ...]   train a row, keep what came of it
     .venv/bin/python sims/rate/models.py cosines              gradients against the implicit ones
-    .venv/bin/python sims/rate/models.py times                batches against the backprop twins
     .venv/bin/python sims/rate/models.py page                 write the page of all that was kept
     .venv/bin/python sims/rate/models.py list                 the rows, and which seeds are missing
 
@@ -25,7 +24,6 @@ import torch
 from cosines import cosines
 from models_page import page
 from models_rows import ROWS
-from times import ratios
 
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
@@ -188,15 +186,10 @@ def main() -> None:
         run(rest[0], [int(seed) for seed in rest[1:]] or [0, 1, 2])
     elif word == "cosines":
         keep(KEPT / "cosines.json", cosines())
-    elif word == "times":
-        keep(KEPT / "times.json", ratios(study))
     elif word == "page":
-        extra = {
-            name: json.loads((KEPT / f"{name}.json").read_text())
-            for name in ("cosines", "times")
-            if (KEPT / f"{name}.json").exists()
-        }
-        write_text(PAGE, page(known(), extra))
+        cosine = KEPT / "cosines.json"
+        told = json.loads(cosine.read_text()) if cosine.exists() else None
+        write_text(PAGE, page(known(), told))
     else:
         for name, told in known().items():
             print(f"{name:24s} seeds {[t['seed'] for t in told]}")

@@ -7,18 +7,16 @@ from typing import Any
 import numpy as np
 from models_notes import CHOICE, GROUPS, HEAD, MISSES
 from models_rows import ROWS, Row
-from times import TIMED
 
 Measured = dict[str, Any]
 
 
-def page(known: dict[str, list[Measured]], extra: dict[str, Measured]) -> str:
-    """All groups, then gradients and times, then what was not reached."""
+def page(known: dict[str, list[Measured]], cosines: Measured | None) -> str:
+    """All groups, then gradients, then what was not reached."""
     lines = ["# Numbers of the models", "", *HEAD, ""]
     for group, words in GROUPS.items():
         lines += [f"## {words[0]}", "", *words[1:], *table(group, known), ""]
-    lines += ["## Process time of a batch against backprop", "", *times(extra.get("times")), ""]
-    lines += ["## Gradients", "", *gradients(extra.get("cosines")), ""]
+    lines += ["## Gradients", "", *gradients(cosines), ""]
     lines += ["## What was not reached, or not measured", "", *MISSES, *unmeasured(known), ""]
     lines += ["## How settings were chosen", "", *CHOICE, ""]
     lines += ["## Commands", "", "With `--out RUN --seed N`:", ""]
@@ -59,27 +57,6 @@ def line(row: Row, told: list[Measured]) -> str:
         f"| {row.title} | {each} | {np.mean(tests):.2f} | {more} | {steps} | {spent:.0f} "
         f"| {reach} |"
     )
-
-
-def times(told: Measured | None) -> list[str]:
-    """Milliseconds and ratios."""
-    if told is None:
-        return ["Not measured yet."]
-    rows = [
-        f"| {ROWS[n].title} | {told[n]['batch']} | {told[n]['eqprop_ms']:.1f} "
-        f"| {told[n]['backprop_ms']:.1f} | {told[n]['ratio']:.2f} "
-        f"({told[n]['least']:.2f} to {told[n]['most']:.2f}) |"
-        for n in TIMED
-        if n in told
-    ]
-    return [
-        "One thread, in turns in one process, backprop by `nn.Sequential` and the same optimiser;",
-        "the median of nine rounds (`sims/rate/models.py times`).",
-        "",
-        "| network | batch | EqProp ms | backprop ms | ratio |",
-        "|---|---|---|---|---|",
-        *rows,
-    ]
 
 
 def gradients(told: Measured | None) -> list[str]:

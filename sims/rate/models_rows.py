@@ -10,6 +10,7 @@ DEEP = PLAIN.replace("--epochs 15", "--epochs 10")
 ONE = PLAIN.replace("--batch 128", "--batch 64") + (
     " --hidden 512 --set free_steps=4 --set nudged_steps=2"
 )
+MOVED = f"{ONE} --set shift=1"
 TWO = f"{DEEP} --hidden 512,512 --feedback 0.1 --bound 1.9 --set free_steps=3 --set nudged_steps=2"
 THREE = (
     f"{DEEP} --hidden 512,512,512 --feedback 0.1 --bound 1.4 --set free_steps=3 "
@@ -25,14 +26,16 @@ CONV = (
     "--learning-rate 0.003 --set free_steps=3 --set nudged_steps=1"
 )
 CLOTHES = (
-    f"--dataset fashion-mnist --model conv --hidden 16,32 {RELU} --feedback 0.02 --bound 5.5 "
+    f"--dataset fashion-mnist --model conv --hidden 16,64 {RELU} --feedback 0.02 --bound 5.5 "
     "--epochs 15 --batch 64 --learning-rate 0.003 --set free_steps=3 --set nudged_steps=1"
 )
 TOKENS = (
     "--dataset mnist --model transformer --hidden 96 --bound 0.7 --beta 0.5 --epochs 8 --batch 256 "
     "--learning-rate 0.004 --set free_steps=6 --set nudged_steps=3 --set attention_bound=1.2"
 )
-LINEAR = f"{TOKENS} --set attention=linear --set attention_scale=0.15"
+LINEAR = TOKENS.replace("attention_bound=1.2", "attention_bound=1") + (
+    " --set attention=linear --set attention_scale=0.15"
+)
 SOFTMAX = (
     TOKENS.replace("attention_bound=1.2", "attention_bound=1")
     + " --set attention=softmax --set attention_scale=0.3"
@@ -58,6 +61,10 @@ class Row:
 ROWS = {
     "one": Row("784-512-10", "layered", ONE, "98.4, and backprop - 0.1"),
     "one-bp": Row("784-512-10, backprop", "layered", f"{ONE} --rule backprop"),
+    "one-moved": Row("784-512-10, pictures moved", "layered", MOVED, "98.4, and backprop - 0.1"),
+    "one-moved-bp": Row(
+        "784-512-10, pictures moved, backprop", "layered", f"{MOVED} --rule backprop"
+    ),
     "two": Row("784-512-512-10", "layered", TWO, "98.4"),
     "three": Row("784-512-512-512-10", "layered", THREE, "98.2"),
     "looped": Row("looped 256, MNIST", "looped", f"--dataset mnist {LOOPED}", "98.0"),
