@@ -54,6 +54,14 @@ def test_too_few_free_steps_are_told_as_drift_with_the_cure() -> None:
     assert "more free_steps" in str(found.warning)
 
 
+def test_the_drift_alone_can_be_asked_for() -> None:
+    network, rng = network_of(), np.random.default_rng(1)
+    given = initialise(network, rng), rng.normal(0, 1, (8, 5)), np.eye(3)[rng.integers(0, 3, 8)]
+    both, alone = (probe(network, *given, RECIPE, truth=truth) for truth in (True, False))
+    assert both.cosine is not None
+    assert alone == Probe(both.drift, None)
+
+
 def test_a_wrong_rule_shows_in_the_cosine() -> None:
     plain = look(network_of(symmetric=False), RECIPE).cosine
     right = look(network_of(symmetric=False), replace(RECIPE, rule=Rule.ASYMMETRIC)).cosine
