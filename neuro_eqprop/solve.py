@@ -33,6 +33,10 @@ class Map(Protocol):
         """For each sample, how far apart two states are."""
         ...
 
+    def dots(self, a: State, b: State) -> Array:
+        """For each sample, the scalar product of two states, the first conjugated."""
+        ...
+
     def choose(self, rows: Bits, yes: State, no: State) -> State:
         """`yes` in the samples that `rows` marks, `no` in the others."""
         ...
@@ -96,7 +100,8 @@ class Anderson:
     """The mix of the last `depth` steps that would have moved least, of each sample by itself.
 
     With g_k = f(s_k) - s_k, the weights a (summing to one) minimise |sum a_k g_k|, and the next
-    state is sum a_k f(s_k). Pays where f contracts; elsewhere it can do harm.
+    state is sum a_k f(s_k). Pays where f contracts; elsewhere it can do harm. Of complex states the
+    weights are complex.
     """
 
     inner: Inner = GaussSeidel()
@@ -111,17 +116,12 @@ class Anderson:
         del kept[: -self.depth]
         if len(kept) == 1:
             return to
-        gram = np.stack([[dots(a, b) for _, b in kept] for _, a in kept]).transpose(2, 0, 1)
+        gram = np.stack([[f.dots(a, b) for _, b in kept] for _, a in kept]).transpose(2, 0, 1)
+        gram = gram.astype(np.result_type(gram, np.float64))
         scale = np.trace(gram, axis1=1, axis2=2)[:, None, None] + 1e-300
         ones = np.ones((len(gram), len(kept), 1))
         a = np.linalg.solve(gram / scale + self.ridge * np.eye(len(kept)), ones)[..., 0]
         return f.mix(a / a.sum(axis=1, keepdims=True), [there for there, _ in kept])
-
-
-def dots(a: State, b: State) -> Array:
-    """For each sample, the scalar product of two states."""
-    total = sum((a[n] * b[n]).reshape(len(a[n]), -1).sum(1) for n in a)
-    return np.asarray(total, dtype=np.float64)
 
 
 class Outcome(Enum):

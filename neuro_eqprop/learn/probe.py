@@ -31,9 +31,8 @@ WITH_PHASES = (Rule.HEBBIAN, Rule.VECTOR_FIELD, Rule.ASYMMETRIC, Rule.HYBRID)
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What a probe found; None where the rule has no phases or the network does not settle.
-
-    The drift is also None where the nudge moved nothing, which is `stuck`.
+    """What a probe found; None where it was not looked for, the rule has no phases or the network
+    does not settle. The drift is also None where the nudge moved nothing, which is `stuck`.
     """
 
     drift: float | None
@@ -60,14 +59,20 @@ class Probe:
 
 @torch.no_grad()
 def probe(
-    network: Network, params: Mapping[str, Array], x: Array, target: Array, recipe: Recipe
+    network: Network,
+    params: Mapping[str, Array],
+    x: Array,
+    target: Array,
+    recipe: Recipe,
+    *,
+    truth: bool = True,
 ) -> Probe:
-    """Look at a few samples, in float64."""
+    """Look at a few samples, in float64; without `truth` at the drift alone, which is soon had."""
     ops = TorchOps(torch.float64)
     brought = {name: ops.bring(value) for name, value in params.items()}
     lesson = Lesson(ops.bring(x), ops.bring(target), measured=True)
     drift = drift_of(ops, network, brought, lesson, recipe)
-    found = cosines(ops, network, brought, lesson, recipe)
+    found = cosines(ops, network, brought, lesson, recipe) if truth else None
     return Probe(None if drift == inf else drift, found, stuck=drift == inf)
 
 

@@ -90,6 +90,10 @@ class Ops(Protocol):
         """For each sample, the largest size of its values."""
         ...
 
+    def dots(self, a: Values, b: Values) -> Array:
+        """For each sample, the scalar product of its values (of conjugated a, where complex)."""
+        ...
+
     def choose(self, rows: Bits, yes: Values, no: Values) -> Values:
         """`yes` in the samples that `rows` marks, `no` in the others."""
         ...

@@ -123,6 +123,10 @@ class NumpyOps:
         """For each sample, the largest size of its values."""
         return np.asarray(np.abs(values).reshape(len(values), -1).max(axis=1), dtype=np.float64)
 
+    def dots(self, a: Values, b: Values) -> Array:
+        """For each sample, the scalar product of its values."""
+        return np.asarray((a.conj() * b).reshape(len(a), -1).sum(axis=1))
+
     def choose(self, rows: Bits, yes: Values, no: Values) -> Values:
         """`yes` in the samples that `rows` marks, `no` in the others."""
         return np.where(rows.reshape(-1, *[1] * (yes.ndim - 1)), yes, no)

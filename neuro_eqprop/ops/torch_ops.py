@@ -143,6 +143,11 @@ class TorchOps:
         """For each sample, the largest size of its values."""
         return self.numpy(values.abs().flatten(1).amax(dim=1))
 
+    def dots(self, a: Values, b: Values) -> Array:
+        """For each sample, the scalar product of its values."""
+        products = (a.conj() * b).flatten(1).sum(dim=1)
+        return np.asarray(products.detach().cpu().numpy())
+
     def choose(self, rows: Bits, yes: Values, no: Values) -> Values:
         """`yes` in the samples that `rows` marks, `no` in the others."""
         mask = torch.from_numpy(rows).to(self.device).reshape(-1, *[1] * (yes.ndim - 1))

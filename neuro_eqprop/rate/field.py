@@ -110,6 +110,10 @@ class Field:
         changes = [self.ops.largest(new[name] - old[name]) for name in new]
         return np.asarray(np.max(changes, axis=0))
 
+    def dots(self, a: State, b: State) -> Array:
+        """For each sample, the scalar product of two states, the first conjugated."""
+        return np.asarray(np.sum([self.ops.dots(a[name], b[name]) for name in a], axis=0))
+
     def choose(self, rows: Bits, yes: State, no: State) -> State:
         """The state `yes` in the samples that `rows` marks, `no` in the others."""
         return {name: self.ops.choose(rows, yes[name], no[name]) for name in yes}

@@ -2,50 +2,59 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import load
 from neuro_eqprop.data import Dataset, Split
-from neuro_eqprop.learn.readout import answer
-from neuro_eqprop.learn.train import Snapshot, train
-from neuro_eqprop.networks import initialise
 from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
-from neuro_eqprop.study.evaluation import DT
+from neuro_eqprop.study.evaluation import DT, equilibria
 from neuro_eqprop.study.settings import Study, adapt
+from neuro_eqprop.study.training import check_device, epochs, fresh, probed, rehearse, unheard
 from neuro_eqprop.traces import NOTHING, Memory
+
+OF_COMMANDS = {
+    "dataset": "it learns from what `fit` is given",
+    "validation": "it learns from all that `fit` is given, so hold samples out before",
+}
+"""Settings of a study that an estimator has no use for, and why."""
 
 
 class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A network trained by equilibrium propagation; its parameters are settings of a `Study`.
 
-    `shape` is that of one sample where a model looks at images (channels, height, width) or tokens
-    (tokens, width); `more` holds any other settings of a study.
+    What is None is as the model's own defaults or those of a `Study` have it. `shape` is that of
+    one sample where a model looks at images (channels, height, width) or tokens (tokens, width);
+    `more` holds any other settings of a study. Products are small here: `torch.set_num_threads(1)`
+    before `fit` is usually faster, by far on a busy machine.
     """
 
     def __init__(  # noqa: PLR0913
         self,
         *,
         model: str = "layered",
-        hidden: tuple[int, ...] = (128,),
-        activation: str = "hard_sigmoid",
-        output: str = "hard_sigmoid",
-        bound: float = 0.0,
-        feedback: float = 1.0,
-        nudging: str = "centered",
-        beta: float = 0.5,
-        epochs: int = 30,
-        batch: int = 32,
-        learning_rate: float = 0.002,
+        hidden: tuple[int, ...] | None = None,
+        activation: str | None = None,
+        output: str | None = None,
+        bound: float | None = None,
+        feedback: float | None = None,
+        rule: str | None = None,
+        nudging: str | None = None,
+        beta: float | None = None,
+        epochs: int | None = None,
+        batch: int | None = None,
+        learning_rate: float | None = None,
         seed: int = 0,
         shape: tuple[int, ...] | None = None,
         more: Mapping[str, Any] | None = None,
@@ -53,38 +62,50 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.model, self.hidden = model, hidden
         self.activation, self.output = activation, output
         self.bound, self.feedback = bound, feedback
-        self.nudging, self.beta = nudging, beta
+        self.rule, self.nudging, self.beta = rule, nudging, beta
         self.epochs, self.batch, self.learning_rate = epochs, batch, learning_rate
         self.seed, self.shape, self.more = seed, shape, more
 
     def study(self) -> Study:
         """The settings as a study."""
-        given = self.get_params()
-        named = {f.name: given[f.name] for f in fields(Study) if f.name in given}
-        return adapt(Study(), {**named, **(self.more or {})})
+        given, more = self.get_params(), self.more or {}
+        for key, why in OF_COMMANDS.items():
+            if key in more:
+                raise ValueError(f"an estimator has no setting {key!r}: {why}; leave it out")
+        named = {f.name: given[f.name] for f in fields(Study) if given.get(f.name) is not None}
+        return adapt(Study(), {**named, **more})
 
     def fit(self, x: Any, y: Any) -> EqPropClassifier:  # noqa: ANN401
-        """Train on samples x (samples, features) and their labels y."""
+        """Train on samples x (samples, features) and their labels y.
+
+        Warns if the free phase had not settled at the end, which makes updates unsound.
+        """
         x, y = validate_data(self, x, y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         split = Split(x, np.asarray(numbers, dtype=np.int64))
         study = self.study()
+        check_device(study.device)
         data = Dataset("given", split, split, len(self.classes_))
         data = data if self.shape is None else replace(data, shape=self.shape)
-        self.network_ = study.network(data)
-        start = initialise(self.network_, np.random.default_rng(study.seed))
-        snapshot = Snapshot(0, start)
-        view = study.view(data)
-        for progress in train(self.network_, split, study.recipe(), snapshot, view=view):
-            snapshot = progress.snapshot
-        self.params_ = {name: value.astype(np.float64) for name, value in snapshot.params.items()}
+        network = study.network(data)
+        rehearse(study, network, data)
+        at = fresh(study, network)
+        for progress in epochs(study, network, data, at, unheard):
+            at = progress.snapshot
+        warning = probed(study, network, data, at, truth=False).warning
+        if warning:
+            warnings.warn(warning, ConvergenceWarning, stacklevel=2)
+        self.study_, self.network_ = study, network
+        self.params_ = {name: value.astype(np.float64) for name, value in at.params.items()}
         return self
 
     def drive(self, x: Any) -> Array:  # noqa: ANN401
         """The drive of each output unit at equilibrium (samples, classes)."""
         x = self.checked(x)
-        return answer(NumpyOps(), self.network_, self.params_, x).drive
+        damping = self.study_.damping
+        found = equilibria(self.network_, self.params_, x, damping=damping, ops=NumpyOps())
+        return found.drive
 
     def checked(self, x: Any) -> Array:  # noqa: ANN401
         """Samples as they were learnt from; an error where they do not fit."""

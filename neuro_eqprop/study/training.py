@@ -19,7 +19,7 @@ from neuro_eqprop.files.atomic import write_text
 from neuro_eqprop.files.checkpoint import Checkpoint
 from neuro_eqprop.learn.contrastive import TrainingError
 from neuro_eqprop.learn.hybrid import stem_of
-from neuro_eqprop.learn.probe import probe
+from neuro_eqprop.learn.probe import Probe, probe
 from neuro_eqprop.learn.readout import judge
 from neuro_eqprop.learn.recipe import Lesson, Rule
 from neuro_eqprop.learn.rules import TEACHERS
@@ -32,7 +32,7 @@ from neuro_eqprop.study.lessons import learned_here
 from neuro_eqprop.study.probe import probing
 from neuro_eqprop.study.settings import Study
 from neuro_eqprop.study.simulation import Tell, silence
-from neuro_eqprop.study.unheard import refuse_unheard
+from neuro_eqprop.study.unused import refuse_unused
 
 Watch = Callable[[dict[str, Any]], None]
 """Told each epoch's line of metrics."""
@@ -108,7 +108,7 @@ def rehearse(study: Study, network: Network, data: Dataset) -> None:
     """Teach two samples for a step, so that what cannot be taught is refused before all else."""
     ops, few = TorchOps(device=study.device), data.train.take(slice(2))
     study.view(data)
-    refuse_unheard(study)
+    refuse_unused(study)
     deaf = stem_of(network)
     if deaf and Rule(study.rule) in (Rule.HEBBIAN, Rule.VECTOR_FIELD):
         raise TrainingError(
@@ -184,8 +184,7 @@ def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -
         for name, split in (("test", data.test), ("validation", data.validation))
         if split is not None
     }
-    few = data.train.take(slice(PROBED))
-    looked = probe(network, snapshot.params, few.x, one_hot(few.y, data.classes), study.recipe())
+    looked = probed(study, network, data, snapshot)
     return {
         "epoch": snapshot.epoch,
         "train_accuracy": progress.train_accuracy,
@@ -199,6 +198,15 @@ def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -
         "spectral": dict(progress.spectral),
         "seconds": progress.seconds,
     }
+
+
+def probed(
+    study: Study, network: Network, data: Dataset, at: Snapshot, *, truth: bool = True
+) -> Probe:
+    """What a probe of a few training samples finds."""
+    few = data.train.take(slice(PROBED))
+    y = one_hot(few.y, data.classes)
+    return probe(network, at.params, few.x, y, study.recipe(), truth=truth)
 
 
 def outcome(

@@ -182,6 +182,14 @@ def test_more_points_around_the_circle_come_nearer(points: int) -> None:
     assert worst < before / (3 if points == 3 else 100)
 
 
+@pytest.mark.parametrize("kind", ["layered", "looped"])
+def test_anderson_mixing_around_the_circle_keeps_the_gradient(kind: str) -> None:
+    network = NETWORKS[kind]
+    mixed = replace(PRECISE, beta=0.2, nudging=Nudging.HOLOMORPHIC, points=6, anderson=3)
+    found = cosines(asked(network, problem(network), mixed), truth(kind))
+    assert min(found.values()) > 0.9999, found
+
+
 def test_holomorphic_nudging_refuses_kinks() -> None:
     network = layered(5, (4,), 3, hidden_rate=replace(LINEAR, low=0.0), output_rate=LINEAR)
     with pytest.raises(TrainingError, match="kinks"):

@@ -18,7 +18,7 @@ from neuro_eqprop.ops.numpy_ops import NumpyOps
 from neuro_eqprop.ops.torch_ops import TorchOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import three_phase
-from neuro_eqprop.solve import Damped, GaussSeidel, Solver, Stop, solve
+from neuro_eqprop.solve import Anderson, Damped, GaussSeidel, Solver, Stop, solve
 
 SAMPLES, INPUTS, OUTPUTS = 12, 9, 4
 CASES = pytest.mark.parametrize("kind", ["layered", "soft", "deep", "looped"])
@@ -133,3 +133,19 @@ def test_answers_are_the_same(kind: str) -> None:
     assert np.array_equal(found[0].classes, found[1].classes)
     assert np.array_equal(found[0].steps, found[1].steps)
     assert np.abs(found[0].drive - found[1].drive).max() < CLOSE
+
+
+def test_anderson_mixes_tensors_that_numpy_cannot_read_by_itself() -> None:
+    # As those on another device; here they are in a graph, which NumPy refuses as well.
+    network = network_of("looped", TANH, LINEAR)
+    params, x, _ = problem(network)
+    ops, stop = TorchOps(torch.float64), Stop(None, 12)
+    watched = {name: ops.bring(value).requires_grad_() for name, value in params.items()}
+    tensors, arrays = (
+        field(ops, network, watched, ops.bring(x)),
+        field(NumpyOps(), network, params, x),
+    )
+    mixed = solve(tensors, tensors.rest(), Anderson(), stop).state
+    plain = solve(arrays, arrays.rest(), Anderson(), stop).state
+    for name in plain:
+        np.testing.assert_allclose(ops.numpy(mixed[name]), plain[name], rtol=1e-7, atol=1e-9)

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import pickle
+from argparse import ArgumentParser
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import cross_val_score
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
 
+from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.cli.train import SETTINGS, changes, options
 from neuro_eqprop.data import digits
+from neuro_eqprop.files import checkpoint
+from neuro_eqprop.learn.contrastive import TrainingError
+from neuro_eqprop.learn.probe import Probe
+from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.study import estimator, training
 from neuro_eqprop.study.estimator import EqPropClassifier
-from neuro_eqprop.study.settings import Study
+from neuro_eqprop.study.evaluation import equilibria
+from neuro_eqprop.study.folder import MODEL
+from neuro_eqprop.study.models import MODELS
+from neuro_eqprop.study.settings import Study, adapt
+from neuro_eqprop.study.training import run_training
 
 SMALL = EqPropClassifier(hidden=(32,), epochs=6)
 
@@ -41,6 +59,123 @@ def test_its_parameters_are_those_of_a_study() -> None:
     expected = Study(hidden=(7, 5), activation="relu", output="linear", feedback=0.1, seed=3)
     assert made.study() == expected
     assert EqPropClassifier().study() == Study()
+
+
+def as_the_command_has_it(*words: str) -> Study:
+    parser = ArgumentParser()
+    options(parser)
+    return adapt(Study(), changes(parser.parse_args(["--out", "anywhere", *words])))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_has_the_defaults_that_the_command_gives_it(model: str) -> None:
+    assert EqPropClassifier(model=model).study() == as_the_command_has_it("--model", model)
+
+
+def test_what_is_given_stands_against_a_models_own_defaults() -> None:
+    usual = Study()
+    given = {key: getattr(usual, key) for key in SETTINGS if key in MODELS["conv"].defaults}
+    study = EqPropClassifier(model="conv", **given).study()
+    assert {key: getattr(study, key) for key in given} == given
+    assert study.free_steps == MODELS["conv"].defaults["free_steps"]
+
+
+def test_every_option_of_training_that_an_estimator_has_a_use_for_is_a_parameter() -> None:
+    of_study = {f.name for f in fields(Study)} & set(EqPropClassifier().get_params())
+    assert of_study == set(SETTINGS) - set(estimator.OF_COMMANDS) - {"device"}
+
+
+def test_it_learns_what_the_command_learns(tmp_path: Path) -> None:
+    data = digits()
+    study = as_the_command_has_it("--model", "looped", "--epochs", "1", "--hidden", "16")
+    run_training(study, tmp_path / "run", force=False, resume=False, watch=lambda _: None)
+    fitted = EqPropClassifier(model="looped", epochs=1, hidden=(16,)).fit(
+        data.train.x, data.train.y
+    )
+    for name, value in checkpoint.load(tmp_path / "run" / MODEL).params.items():
+        assert np.array_equal(fitted.params_[name], value)
+
+
+@pytest.mark.parametrize(("key", "value"), [("dataset", "zzz"), ("validation", 0.5)])
+def test_settings_it_has_no_use_for_are_refused(key: str, value: Any) -> None:  # noqa: ANN401
+    with pytest.raises(ValueError, match=f"no setting '{key}': .*leave it out"):
+        EqPropClassifier(more={key: value}).fit(np.eye(4), [0, 1, 0, 1])
+    with pytest.raises(UnknownNameError, match="zzz"):
+        EqPropClassifier(more={"zzz": 1}).fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_a_device_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"torch cannot use device 'nonsense' here .*use cpu"):
+        EqPropClassifier(more={"device": "nonsense"}).fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_it_trains_on_the_device_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def made(*, device: str = "cpu") -> TorchOps:
+        asked.append(device)
+        return TorchOps(device="cpu")
+
+    monkeypatch.setattr(training, "TorchOps", made)
+    monkeypatch.setattr(estimator, "check_device", lambda name: None)
+    made_on = EqPropClassifier(hidden=(4,), epochs=1, more={"device": "cuda:7"})
+    made_on.fit(np.eye(4), [0, 1, 0, 1])
+    assert set(asked) == {"cuda:7"}
+
+
+def test_a_rule_that_cannot_teach_a_model_is_refused_as_the_command_does() -> None:
+    for net in (
+        EqPropClassifier(model="predictive", rule="hebbian"),
+        EqPropClassifier(model="predictive", more={"rule": "hebbian"}),
+    ):
+        with pytest.raises(TrainingError, match="use rule 'single-phase'"):
+            net.fit(np.eye(4), [0, 1, 0, 1])
+    assert EqPropClassifier(model="predictive").study().rule == "single-phase"
+    assert EqPropClassifier(rule="vector-field").study().rule == "vector-field"
+
+
+def test_a_free_phase_that_has_not_settled_is_warned_of() -> None:
+    data = digits()
+    x, y = data.train.x[:100], data.train.y[:100]
+    hasty = EqPropClassifier(
+        hidden=(16,), epochs=1, beta=0.001, more={"free_steps": 1, "nudged_steps": 1}
+    )
+    with pytest.warns(ConvergenceWarning) as heard:
+        hasty.fit(x, y)
+    drift = float(str(heard[0].message).split("it drifts ")[1].split()[0])
+    assert drift > 0.1
+    assert str(heard[0].message) == Probe(drift, None).warning
+    assert heard[0].filename == __file__
+
+
+def test_it_answers_by_settling_as_its_study_says() -> None:
+    data = digits()
+    net = clone(SMALL).set_params(epochs=1, more={"damping": 0.5})
+    net.fit(data.train.x[:100], data.train.y[:100])
+    # So strong that it does not come to rest: where it is then depends on how it went there.
+    net.params_ = {name: 60.0 * value for name, value in net.params_.items()}
+    damped, plain = (
+        equilibria(net.network_, net.params_, data.test.x[:20], damping=part, ops=NumpyOps()).drive
+        for part in (0.5, 1.0)
+    )
+    assert not np.allclose(damped, plain)
+    assert np.array_equal(net.drive(data.test.x[:20]), damped)
+
+
+def test_a_fitted_network_can_be_kept(fitted: EqPropClassifier) -> None:
+    x = digits().test.x[:5]
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.predict(x), fitted.predict(x))
+    assert again.study_ == fitted.study()
+
+
+def test_it_takes_part_in_a_search_over_a_grid() -> None:
+    data = digits()
+    grid = {"rule": [None, "vector-field"], "hidden": [None, (8,)], "beta": [0.2]}
+    search = GridSearchCV(EqPropClassifier(epochs=1), grid, cv=2)
+    search.fit(data.train.x[:200], data.train.y[:200])
+    assert len(search.cv_results_["params"]) == 4
+    assert search.best_estimator_.study_.beta == 0.2
 
 
 def test_it_takes_part_in_cross_validation() -> None:

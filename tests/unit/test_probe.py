@@ -66,6 +66,14 @@ def test_a_nudge_that_moves_nothing_is_told_unless_nothing_is_wrong() -> None:
     assert (done.drift, done.warning) == (None, None)
 
 
+def test_the_drift_alone_can_be_asked_for() -> None:
+    network, rng = network_of(), np.random.default_rng(1)
+    given = initialise(network, rng), rng.normal(0, 1, (8, 5)), np.eye(3)[rng.integers(0, 3, 8)]
+    both, alone = (probe(network, *given, RECIPE, truth=truth) for truth in (True, False))
+    assert both.cosine is not None
+    assert alone == Probe(both.drift, None)
+
+
 def test_a_wrong_rule_shows_in_the_cosine() -> None:
     plain = look(network_of(symmetric=False), RECIPE).cosine
     right = look(network_of(symmetric=False), replace(RECIPE, rule=Rule.ASYMMETRIC)).cosine

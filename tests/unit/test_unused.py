@@ -7,7 +7,7 @@ import pytest
 
 from neuro_eqprop.study.models import MODELS, SHAPING
 from neuro_eqprop.study.settings import Study, adapt
-from neuro_eqprop.study.unheard import refuse_unheard
+from neuro_eqprop.study.unused import refuse_unused
 
 
 @pytest.mark.parametrize(
@@ -27,24 +27,24 @@ from neuro_eqprop.study.unheard import refuse_unheard
 )
 def test_settings_that_change_nothing_are_refused(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match="leave it out") as caught:
-        refuse_unheard(adapt(Study(), changes))
+        refuse_unused(adapt(Study(), changes))
     assert sentence in str(caught.value)
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_models_as_they_come_and_what_they_listen_to_pass(model: str) -> None:
     study = adapt(Study(), {"model": model})
-    refuse_unheard(study)
+    refuse_unused(study)
     assert set(MODELS[model].takes) <= set(SHAPING) <= {f.name for f in fields(Study)}
     assert not set(MODELS[model].defaults) & set(SHAPING) - set(MODELS[model].takes)
-    refuse_unheard(replace(study, bound=0.5))
+    refuse_unused(replace(study, bound=0.5))
 
 
 def test_what_is_true_anyway_may_be_said() -> None:
     tokens = {"model": "transformer", "activation": "tanh", "output": "linear"}
-    refuse_unheard(adapt(Study(), tokens))
-    refuse_unheard(adapt(Study(), {"activation": "box", "height": 2.0}))
-    refuse_unheard(adapt(Study(), {"rule": "implicit", "tolerance": 0.1}))
+    refuse_unused(adapt(Study(), tokens))
+    refuse_unused(adapt(Study(), {"activation": "box", "height": 2.0}))
+    refuse_unused(adapt(Study(), {"rule": "implicit", "tolerance": 0.1}))
 
 
 def test_a_strong_nudge_is_refused_only_where_nothing_would_settle() -> None:

@@ -20,7 +20,7 @@ RULES = {
 """Settings that rules pass over."""
 
 
-def unheard(study: Study) -> Iterator[tuple[str, str]]:
+def unused(study: Study) -> Iterator[tuple[str, str]]:
     """Each setting that nothing listens to, and who does not."""
     takes = MODELS[study.model].takes
     yield from ((key, f"model {study.model!r}") for key in SHAPING if key not in takes)
@@ -33,10 +33,10 @@ def unheard(study: Study) -> Iterator[tuple[str, str]]:
         yield "attention_sharpness", f"attention {study.attention!r}"
 
 
-def refuse_unheard(study: Study) -> None:
+def refuse_unused(study: Study) -> None:
     """Refuse what was set and would change nothing."""
     usual, true = Study(), TRUE_ANYWAY.get(study.model, {})
-    for key, who in unheard(study):
+    for key, who in unused(study):
         value = getattr(study, key)
         if value not in (getattr(usual, key), true.get(key)):
             raise ValueError(
