@@ -98,10 +98,12 @@ def run(args: Namespace) -> Json:
 
     from neuro_eqprop.cli.progress import announce, bar
     from neuro_eqprop.study import settings
-    from neuro_eqprop.study.folder import STUDY, TRACES
+    from neuro_eqprop.study.folder import STUDY, TRACES, check_begun
     from neuro_eqprop.study.training import run_training
 
     torch.set_num_threads(args.threads)
+    if args.resume:
+        check_begun(args.out)
     written = args.study or (args.out / STUDY if args.resume else None)
     study = settings.read(written) if written else settings.Study()
     try:

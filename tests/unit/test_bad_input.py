@@ -308,7 +308,11 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     assert "no run folder" in refused(1, "evaluate", str(tmp_path / "none"))
     assert "no run folder" in refused(1, "evaluate", str(tmp_path / "file"))
     assert "has no model.safetensors" in refused(1, "evaluate", str(tmp_path / "empty"))
-    assert "no study file" in refused(1, "train", "--out", str(tmp_path / "none"), "--resume")
+    for verb in ("train", "learn"):
+        for place in ("none", "empty"):
+            said = refused(1, verb, "--out", str(tmp_path / place), "--resume")
+            assert f"there is no run in {tmp_path / place} to resume" in said
+            assert "leave out --resume" in said
     assert "is a file" in refused(1, "train", "--out", str(tmp_path / "file"), "--force")
     assert "no study file" in refused(1, "train", "nowhere.toml", "--out", str(tmp_path / "new"))
     assert not (tmp_path / "none").exists()
@@ -427,6 +431,12 @@ def test_training_that_explodes_later_keeps_the_last_good_model(tmp_path: Path) 
     assert said == f"neuro-eqprop train: {told['diverged']}\n"
     assert len((out / "metrics.jsonl").read_text().splitlines()) == told["epochs"]
     assert call("evaluate", str(out), "--on", "numpy", "--samples", "20")[0] == 0
+    before = files(out)
+    said = refused(1, "train", "--out", str(out), "--resume")
+    assert f"left the finite ones after epoch {told['epochs']} of 6" in said
+    assert "train anew with another --out or --force, and use a smaller learning rate" in said
+    assert "finished" not in said
+    assert files(out) == before
 
 
 @pytest.mark.parametrize(
