@@ -63,7 +63,10 @@ def options(parser: ArgumentParser) -> None:
     add("--learning-rate", type=positive_float)
     add("--seed", type=int)
     add("--beta", type=positive_float, help="strength of the nudge, per sample")
-    add("--rule", help="hebbian, vector-field, asymmetric, hybrid; backprop, bptt, implicit")
+    add(
+        "--rule",
+        help="hebbian, vector-field, asymmetric, hybrid, single-phase; backprop, bptt, implicit",
+    )
     add("--nudging", help="positive, negative, centered, random or holomorphic")
     add(
         "--validation", type=positive_float, help="part of the training samples held out to look at"
