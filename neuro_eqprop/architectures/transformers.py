@@ -36,7 +36,14 @@ class Block:
 def cut(given: Shape, patch: int) -> tuple[int, Patches | PerToken]:
     """How many tokens there are in what is given, and how they are taken from it."""
     if len(given) == 3:
-        return (given[1] // patch) * (given[2] // patch), Patches(patch)
+        patches = Patches(patch)
+        return patches.count(given), patches
+    if len(given) != 2:
+        raise ValueError(
+            f"a transformer takes pictures (channels, height, width) or sequences of tokens "
+            f"(tokens, width), not samples of shape {given}: give x as (samples, tokens, width), "
+            f"or use model 'layered'"
+        )
     return given[0], PerToken()
 
 

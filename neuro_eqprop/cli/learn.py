@@ -110,8 +110,10 @@ def options(parser: ArgumentParser) -> None:
 def chosen(args: Namespace) -> tuple[Study, Learning]:
     """The settings that the command line, and the study file if there is one, make."""
     from neuro_eqprop.study import lessons, settings
-    from neuro_eqprop.study.folder import STUDY
+    from neuro_eqprop.study.folder import STUDY, check_begun
 
+    if args.resume:
+        check_begun(args.out)
     written = args.study or (args.out / STUDY if args.resume else None)
     study, learning = (
         lessons.read(written)

@@ -63,7 +63,10 @@ def options(parser: ArgumentParser) -> None:
     add("--learning-rate", type=positive_float)
     add("--seed", type=int)
     add("--beta", type=positive_float, help="strength of the nudge, per sample")
-    add("--rule", help="hebbian, vector-field, asymmetric, hybrid; backprop, bptt, implicit")
+    add(
+        "--rule",
+        help="hebbian, vector-field, asymmetric, hybrid, single-phase; backprop, bptt, implicit",
+    )
     add("--nudging", help="positive, negative, centered, random or holomorphic")
     add(
         "--validation", type=positive_float, help="part of the training samples held out to look at"
@@ -98,10 +101,12 @@ def run(args: Namespace) -> Json:
 
     from neuro_eqprop.cli.progress import announce, bar
     from neuro_eqprop.study import settings
-    from neuro_eqprop.study.folder import STUDY, TRACES
+    from neuro_eqprop.study.folder import STUDY, TRACES, check_begun
     from neuro_eqprop.study.training import run_training
 
     torch.set_num_threads(args.threads)
+    if args.resume:
+        check_begun(args.out)
     written = args.study or (args.out / STUDY if args.resume else None)
     study = settings.read(written) if written else settings.Study()
     try:

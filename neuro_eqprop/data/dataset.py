@@ -73,7 +73,9 @@ class Dataset:
 
 def check(split: Split, where: str, classes: int) -> None:
     """Refuse samples that do not fit their labels, are not finite or of no known class."""
-    if split.x.ndim != 2 or split.y.shape != (len(split.x),) or not len(split):
+    if not len(split.x) and not len(split.y):
+        raise DataError(f"{where}: there are none, and at least one is needed")
+    if split.x.ndim != 2 or split.y.shape != (len(split.x),):
         raise DataError(f"{where}: x {split.x.shape} and y {split.y.shape} do not match")
     if not np.isfinite(split.x).all():
         rows = np.flatnonzero(~np.isfinite(split.x).all(axis=1))

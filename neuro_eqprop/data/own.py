@@ -20,6 +20,11 @@ TEST_PART, SEED = 0.2, 0
 USUAL = 10.0
 """Values beyond this are told to the user: networks here expect about -1 to 1."""
 
+LARGEST = float(np.sqrt(np.finfo(np.float32).max))
+"""Training counts in float32, where squares of larger values are not finite."""
+
+WHOLE = np.iinfo(np.int64)
+
 Given = dict[str, npt.NDArray[Any]]
 
 
@@ -58,7 +63,14 @@ def numbers(x: npt.NDArray[Any], where: str) -> Array:
         raise DataError(f"{where} has shape {x.shape}; it needs (samples, features) or more axes")
     if x.dtype.kind not in "fiub":
         raise DataError(f"{where} holds {x.dtype}, not real numbers")
-    return np.ascontiguousarray(x, dtype=np.float64).reshape(len(x), -1)
+    rows = np.ascontiguousarray(x, dtype=np.float64).reshape(len(x), -1)
+    large = np.isfinite(rows) & (np.abs(rows) > LARGEST)
+    if large.any():
+        raise DataError(
+            f"{where} holds {rows[large][0]:.3g}, too large for float32, in which networks are "
+            f"trained; scale it to about -1 to 1"
+        )
+    return rows
 
 
 def labels(y: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
@@ -66,8 +78,20 @@ def labels(y: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
     if y.ndim != 1:
         raise DataError(f"{where} has shape {y.shape}; it needs one label a sample: (samples,)")
     if y.dtype.kind not in "iubUS":
-        raise DataError(f"{where} holds {y.dtype}; labels are integers or words")
+        raise DataError(f"{where} holds {y.dtype}; labels are integers or words: {recast(y)}")
+    if y.dtype.kind == "u" and y.size and y.max() > WHOLE.max:
+        raise DataError(
+            f"{where} holds label {y.max()}, above {WHOLE.max}; number the classes from 0, as "
+            f"np.unique(y, return_inverse=True)[1] does, or save words: y.astype(str)"
+        )
     return y.astype(np.int64) if y.dtype.kind in "iub" else y.astype(np.str_)
+
+
+def recast(y: npt.NDArray[Any]) -> str:
+    """How labels of another kind become labels."""
+    if y.dtype.kind == "f" and np.array_equal(y, np.round(y)):
+        return "save it as y.astype(int)"
+    return "give each class a number, as np.unique(y, return_inverse=True)[1] does"
 
 
 def renumber(y: npt.NDArray[Any], known: npt.NDArray[Any], where: str) -> Ints:
@@ -100,16 +124,22 @@ def own(path: Path) -> Dataset:
     known = np.unique(y)
     if len(known) < 2:
         raise DataError(f"y of {name!r} holds one label alone; there is nothing to tell apart")
+    shape = given["x"].shape[1:]
     train = Split(x, renumber(y, known, f"y of {name!r}"))
     if "x_test" in given:
         there = labels(given["y_test"], f"y_test of {name!r}")
         if there.dtype.kind != y.dtype.kind:
             raise DataError(f"{name!r}: y holds {y.dtype} but y_test {there.dtype}")
+        if given["x_test"].shape[1:] != shape:
+            raise DataError(
+                f"{name!r}: a sample of x has shape {shape}, one of x_test "
+                f"{given['x_test'].shape[1:]}; both need the same axes in the same order"
+            )
         y_test = renumber(there, known, f"y_test of {name!r}")
         test = Split(numbers(given["x_test"], f"x_test of {name!r}"), y_test)
     else:
         train, test = divide(train, name)
-    return Dataset(name, train, test, len(known), given["x"].shape[1:], note=note_on(known, x))
+    return Dataset(name, train, test, len(known), shape, note=note_on(known, x))
 
 
 def divide(whole: Split, name: str) -> tuple[Split, Split]:

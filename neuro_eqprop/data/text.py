@@ -95,6 +95,11 @@ def sentences(content: bytes, part: str) -> tuple[list[list[str]], Ints]:
             raise DataError(f"{part} of {NAME!r}, line {number}: no sentence, tab and 0 or 1")
         texts.append(tokenise(text))
         labels.append(int(label))
+    if not texts:
+        raise DataError(
+            f"{part} of {NAME!r} has no samples, only its first line; fetch it again with "
+            f"`neuro-eqprop data get {NAME}`"
+        )
     return texts, np.array(labels, dtype=np.int64)
 
 

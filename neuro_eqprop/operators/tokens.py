@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 from typing import ClassVar
 
 from neuro_eqprop.arrays import Shape
@@ -20,7 +21,10 @@ class PerToken:
     def parameter(self, source: Shape, target: Shape) -> Shape:
         """The shape of W."""
         if len(source) != 2 or len(target) != 2 or source[0] != target[0]:
-            raise ValueError(f"a map per token joins as many tokens, not {source} and {target}")
+            raise ValueError(
+                f"a map per token joins layers of shape (tokens, width) with as many tokens, "
+                f"not {source} and {target}"
+            )
         return (target[1], source[1])
 
     def forward(self, ops: Ops, weight: Values, x: Values, onto: Values) -> Values:
@@ -53,12 +57,22 @@ class Patches:
 
     def parameter(self, source: Shape, target: Shape) -> Shape:
         """The shape of W."""
-        if len(source) != 3 or source[1] % self.size or source[2] % self.size:
-            raise ValueError(f"an image {source} cannot be cut into patches of {self.size}")
-        count = (source[1] // self.size) * (source[2] // self.size)
+        count = self.count(source)
         if len(target) != 2 or target[0] != count:
             raise ValueError(f"{count} patches need as many tokens, not {target}")
         return (target[1], source[0], self.size, self.size)
+
+    def count(self, image: Shape) -> int:
+        """How many patches the image has."""
+        if len(image) != 3:
+            raise ValueError(f"patches are cut from (channels, height, width), not from {image}")
+        high, wide = image[1:]
+        if high % self.size or wide % self.size:
+            raise ValueError(
+                f"an image of {high} by {wide} cannot be cut into patches of {self.size}: their "
+                f"side has to divide both; use --set patch={fitting(high, wide, self.size)}"
+            )
+        return (high // self.size) * (wide // self.size)
 
     def cut(self, x: Values) -> Values:
         """The image by channel, row of patches, row, column of patches, column."""
@@ -87,6 +101,13 @@ class Patches:
     def norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
         """By singular values: the patches do not overlap."""
         return [ops.norm(weight.reshape(weight.shape[0], -1))]
+
+
+def fitting(high: int, wide: int, size: int) -> int:
+    """The side of patches nearest to `size` that fits; all of the image only where it must be."""
+    sides = [n for n in range(1, gcd(high, wide) + 1) if high % n == 0 and wide % n == 0]
+    parts = [n for n in sides if (high, wide) != (n, n)]
+    return min(parts or sides, key=lambda n: abs(n - size))
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,15 @@ def claim(path: Path, *, force: bool) -> None:
         trace.unlink()
 
 
+def check_begun(path: Path) -> None:
+    """Refuse to go on where no run was begun."""
+    if not (path / STUDY).is_file():
+        raise RunError(
+            f"there is no run in {path} to resume; name its folder by --out, or leave out "
+            f"--resume to begin one there"
+        )
+
+
 def abandon(path: Path) -> None:
     """Take back a run of which not one epoch was done."""
     for name in (STUDY, METRICS, RESUME):

@@ -17,7 +17,7 @@ from neuro_eqprop.data import load as load_data
 from neuro_eqprop.files import checkpoint
 from neuro_eqprop.files.atomic import write_text
 from neuro_eqprop.files.checkpoint import Checkpoint
-from neuro_eqprop.learn.contrastive import TrainingError
+from neuro_eqprop.learn.contrastive import CURE, TrainingError
 from neuro_eqprop.learn.hybrid import stem_of
 from neuro_eqprop.learn.probe import Probe, probe
 from neuro_eqprop.learn.readout import judge
@@ -158,9 +158,20 @@ def left_off(study: Study, network: Network, out: Path) -> Snapshot:
             raise folder.RunError(f"{left} holds another network than the study describes")
         start = Snapshot(kept.epoch, kept.params, kept.memory)
     elif (out / folder.MODEL).exists():
-        raise folder.RunError(f"{out} has nothing to resume: its run is finished")
+        raise folder.RunError(f"{out} has nothing to resume: {ended(study, out)}")
     trim(out / folder.METRICS, start.epoch)
     return start
+
+
+def ended(study: Study, out: Path) -> str:
+    """How the run came to its end; only one that diverged keeps a model of an earlier epoch."""
+    done = checkpoint.load(out / folder.MODEL).epoch
+    if done >= study.epochs:
+        return "its run is finished; train anew with another --out, or replace it with --force"
+    return (
+        f"its numbers left the finite ones after epoch {done} of {study.epochs}, and would again; "
+        f"train anew with another --out or --force, and {CURE}"
+    )
 
 
 def trim(path: Path, epochs: int) -> None:

@@ -308,7 +308,11 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     assert "no run folder" in refused(1, "evaluate", str(tmp_path / "none"))
     assert "no run folder" in refused(1, "evaluate", str(tmp_path / "file"))
     assert "has no model.safetensors" in refused(1, "evaluate", str(tmp_path / "empty"))
-    assert "no study file" in refused(1, "train", "--out", str(tmp_path / "none"), "--resume")
+    for verb in ("train", "learn"):
+        for place in ("none", "empty"):
+            said = refused(1, verb, "--out", str(tmp_path / place), "--resume")
+            assert f"there is no run in {tmp_path / place} to resume" in said
+            assert "leave out --resume" in said
     assert "is a file" in refused(1, "train", "--out", str(tmp_path / "file"), "--force")
     assert "no study file" in refused(1, "train", "nowhere.toml", "--out", str(tmp_path / "new"))
     assert not (tmp_path / "none").exists()
@@ -402,6 +406,7 @@ def test_debug_shows_where_an_error_comes_from(run: Path) -> None:
         call("evaluate", str(run), "--debug")
 
 
+TWO = ("--model", "conv", "--hidden", "4,4")
 WILD = ("--activation", "relu", "--output", "linear", "--hidden", "6", "--batch", "512")
 
 
@@ -426,6 +431,12 @@ def test_training_that_explodes_later_keeps_the_last_good_model(tmp_path: Path) 
     assert said == f"neuro-eqprop train: {told['diverged']}\n"
     assert len((out / "metrics.jsonl").read_text().splitlines()) == told["epochs"]
     assert call("evaluate", str(out), "--on", "numpy", "--samples", "20")[0] == 0
+    before = files(out)
+    said = refused(1, "train", "--out", str(out), "--resume")
+    assert f"left the finite ones after epoch {told['epochs']} of 6" in said
+    assert "train anew with another --out or --force, and use a smaller learning rate" in said
+    assert "finished" not in said
+    assert files(out) == before
 
 
 @pytest.mark.parametrize(
@@ -450,13 +461,41 @@ def test_training_that_explodes_later_keeps_the_last_good_model(tmp_path: Path) 
         ),
         (("--model", "looped", "--feedback", "0.1"), "no use for the setting 'feedback'"),
         (("--model", "transformer", "--rule", "vector-field", "--set", "patch=4"), "use rule"),
-        (("--model", "transformer", "--set", "patch=3"), "patches of 3"),
+        (("--model", "transformer"), "8 by 8 cannot be cut into patches of 7"),
+        (("--model", "transformer"), "use --set patch=4"),
+        (("--model", "transformer", "--set", "patch=3"), "use --set patch=2"),
+        (("--model", "transformer", "--set", "patch=20"), "use --set patch=4"),
+        (("--model", "transformer", "--dataset", "flat.npz"), "samples of shape (12,): give x as"),
+        (("--model", "conv", "--dataset", "flat.npz"), "samples of shape (12,): give x as"),
         (("--model", "conv", "--set", "kernel=9"), "leave nothing"),
+        (("--model", "conv", "--set", "kernel=9"), "--set kernel=7"),
+        ((*TWO, "--set", "kernel=3"), "layer 'conv2' is 1 by 1"),
+        ((*TWO, "--set", "kernel=3"), "(--hidden 4) or another kernel (--set kernel=1)"),
     ],
     ids=lambda part: " ".join(part) if isinstance(part, tuple) else "",
 )
 def test_what_does_not_go_together_is_refused_before_anything_is_made(
-    tmp_path: Path, words: tuple[str, ...], why: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], why: str
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("flat.npz", x=np.ones((20, 12)), y=np.arange(20) % 2)
     assert why in refused(1, "train", "--out", str(tmp_path / "run"), *words)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (("--model", "transformer"), ("--set", "patch=4")),
+        ((*TWO, "--set", "kernel=3"), ("--hidden", "4")),
+        ((*TWO, "--set", "kernel=3"), ("--set", "kernel=1")),
+        (("--model", "conv", "--hidden", "4", "--set", "kernel=9"), ("--set", "kernel=7")),
+    ],
+    ids=" ".join,
+)
+def test_the_way_out_that_is_told_is_one(
+    tmp_path: Path, first: tuple[str, ...], then: tuple[str, ...]
+) -> None:
+    out = ("--out", str(tmp_path / "run"), "--epochs", "1", "--batch", "512")
+    assert " ".join(then) in refused(1, "train", *first, *out)
+    assert call("train", *first, *then, *out)[0] == 0

@@ -17,6 +17,8 @@ from neuro_eqprop import __version__
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.cli import COMMANDS, command, demo, main
 from neuro_eqprop.cli.base import facts, fraction, percent, positive_float, positive_int
+from neuro_eqprop.learn.recipe import Nudging, Rule
+from neuro_eqprop.study.models import HIDDEN_RATES, MODELS, OUTPUT_RATES
 
 TRAINED = {
     "run",
@@ -250,6 +252,27 @@ def test_every_command_has_help(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     assert (code, err) == (0, "")
     assert "--json" in out
     assert max(len(line) for line in out.splitlines()) <= 100
+
+
+@pytest.mark.parametrize(
+    ("option", "names"),
+    [
+        ("--model", tuple(MODELS)),
+        ("--rule", [rule.value for rule in Rule]),
+        ("--nudging", [nudging.value for nudging in Nudging]),
+        ("--activation", HIDDEN_RATES),
+        ("--output", OUTPUT_RATES),
+    ],
+)
+def test_the_help_of_training_names_all_that_an_option_takes(
+    option: str, names: Sequence[str]
+) -> None:
+    _, said, _ = call("train", "--help")
+    told = re.search(rf"^  {option} (.*?)^  --", said, re.MULTILINE | re.DOTALL)
+    assert told
+    # A line may be broken at the hyphen of a name.
+    words = re.split(r"[,;\s]+", re.sub(r"-\s+", "-", told.group(1)))
+    assert set(names) <= set(words)
 
 
 def test_help_lists_every_command_and_the_version_is_told() -> None:

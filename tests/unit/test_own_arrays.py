@@ -17,6 +17,8 @@ from neuro_eqprop.data import DataError, load
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random((40, 3)), np.repeat(np.arange(4), 10)
+GRID = RNG.random((40, 3, 4))
+VAST = Y.astype(np.uint64) + np.uint64(2**64 - 4)
 
 
 def save(folder: Path, **arrays: npt.NDArray[Any]) -> str:
@@ -88,11 +90,19 @@ BAD: dict[str, tuple[dict[str, npt.NDArray[Any]], str]] = {
     "words as x": ({"x": X.astype(str), "y": Y}, "not real numbers"),
     "fewer labels": ({"x": X, "y": Y[:-1]}, "x has 40 samples, y has 39 labels"),
     "targets": ({"x": X, "y": np.eye(4)[Y]}, "one label a sample"),
-    "real labels": ({"x": X, "y": Y / 2}, "labels are integers or words"),
+    "real labels": ({"x": X, "y": Y / 2}, "integers or words: give each class a number"),
+    "whole real labels": ({"x": X, "y": Y / 1}, r"integers or words: save it as y\.astype\(int\)"),
+    "vast labels": ({"x": X, "y": VAST}, "holds label 18446744073709551615, above"),
     "one class": ({"x": X, "y": 0 * Y}, "nothing to tell apart"),
     "strange label": ({"x": X, "y": Y, "x_test": X, "y_test": Y + 1}, "label 4, which no"),
     "mixed labels": ({"x": X, "y": Y, "x_test": X, "y_test": Y.astype(str)}, "but y_test"),
-    "other size": ({"x": X, "y": Y, "x_test": X[:, :2], "y_test": Y}, "differ in size"),
+    "other size": ({"x": X, "y": Y, "x_test": X[:, :2], "y_test": Y}, "of x_test \\(2,\\)"),
+    "other axes": (
+        {"x": GRID, "y": Y, "x_test": GRID.transpose(0, 2, 1), "y_test": Y},
+        r"x has shape \(3, 4\), one of x_test \(4, 3\)",
+    ),
+    "vast x": ({"x": X * 1e200, "y": Y}, r"x of .*e\+.*, too large .*; scale it"),
+    "vast x_test": ({"x": X, "y": Y, "x_test": -X * 1e30, "y_test": Y}, "x_test of .* too large"),
     "not finite": ({"x": np.where(X > 0.9, np.nan, X), "y": Y}, "not finite"),
     "one of each": ({"x": X[:4], "y": np.arange(4)}, "give x_test and y_test"),
 }

@@ -95,7 +95,7 @@ def test_by_name_it_has_the_size_that_the_list_tells(shelf: Path) -> None:
         ("good\t1\n", "does not start with"),
         ("sentence\tlabel\ngood 1\n", r"train\.tsv of 'sst2', line 2"),
         ("sentence\tlabel\ngood\t1\nbad\t2\n", r"train\.tsv of 'sst2', line 3"),
-        ("sentence\tlabel\n", "train samples of 'sst2'"),
+        ("sentence\tlabel\n", r"train\.tsv of 'sst2' has no samples, .*fetch it again"),
     ],
 )
 def test_lines_that_do_not_fit_are_refused(shelf: Path, train: str, match: str) -> None:
