@@ -82,7 +82,7 @@ def multiscale(
 ) -> Network:
     """Three states of H/4, H/2 and H units, each fed by x and with a memory, coupled in a chain.
 
-    The bound is shared out so that all that arrives at a layer together stays within it.
+    The bound is shared out so that what states and memory bring a layer stays within it.
     """
     if hidden < 4:
         raise ValueError(f"a state of {hidden} units has no quarter")
