@@ -6,7 +6,7 @@ numbers are those of `neuro_eqprop.learn.chain` and `neuro_eqprop.learn.hebbian`
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,41 @@ from neuro_eqprop.ops.base import Values
 from neuro_eqprop.rate.field import Field, shaped
 from neuro_eqprop.schedules import Schedule, contrast
 from neuro_eqprop.solve import Equilibrium, Stop, marched
+
+
+class Batch(NamedTuple):
+    """What compiled code reads of a batch, all of one kind of number."""
+
+    a: Values
+    """What the input brings, (samples, units)."""
+    weight: Values
+    bias: Values
+    gain: Values
+    """The feedback."""
+    target: Values
+    """(samples, outputs)"""
+    betas: Values
+    """Of the phases, of which the first and only the first is free."""
+    steps: Values
+    limits: Values
+    """Of the hidden rates, then of the output's."""
+
+
+class Lessons(NamedTuple):
+    """What the local rule makes of a batch, to be written to.
+
+    With high and low the phases of the highest and the lowest beta, c the part that each phase
+    counts by and k the stiffness of the hidden layer over the output's:
+    """
+
+    moved: Values
+    """c k (s_high - s_low) of each sample"""
+    slope: Values
+    """sum of c (o_high s_high^T - o_low s_low^T) over samples"""
+    slope_s: Values
+    """sum of c k (s_high - s_low)"""
+    slope_o: Values
+    """sum of c (o_high - o_low)"""
 
 
 def is_shallow(chain: Network) -> bool:
@@ -34,13 +69,13 @@ def relax_shallow(
     hidden, output = free.network.moving
     s = free.ops.room((len(schedule), free.batch, hidden.size))
     o = free.ops.room((len(schedule), free.batch, output.size))
-    given, written = at_hand(free, target, schedule), within_reach(free, s, o)
-    if given is None or written is None:
+    batch, written = at_hand(free, target, schedule), within_reach(free, s, o)
+    if batch is None or written is None:
         return None
     from neuro_eqprop.learn.shallow_kernel import settle  # numba takes its time to import
 
     change = np.empty((free.batch, len(schedule) if measured else 0))
-    settle(*[*given, *written, change])
+    settle(batch, written[0], written[1], change)
     found: dict[str, Equilibrium] = {}
     for k, phase in enumerate(schedule):
         state, last = {hidden.name: s[k], output.name: o[k]}, change[:, k] if measured else change
@@ -59,17 +94,17 @@ def teach_shallow(free: Field, lesson: Lesson, schedule: Schedule) -> Taught | N
     moved = ops.room((free.batch, hidden.size))
     slope = ops.room((output.size, hidden.size))
     slope_s, slope_o = ops.room((hidden.size,)), ops.room((output.size,))
-    given = at_hand(free, lesson.y, schedule)
+    batch = at_hand(free, lesson.y, schedule)
     written = within_reach(free, moved, slope, slope_s, slope_o)
-    if given is None or written is None:
+    if batch is None or written is None:
         return None
     from neuro_eqprop.learn.shallow_kernel import teach  # numba takes its time to import
 
-    number = given[0].dtype.type
+    number = batch.a.dtype.type
     part = -max(contrast(schedule).values()) / free.batch
-    change = np.empty((free.batch, int(lesson.measured)))
     stiffness = hidden.stiffness / output.stiffness
-    right = teach(*[*given, number(part), number(stiffness), *written, change])
+    change = np.empty((free.batch, int(lesson.measured)))
+    right = teach(batch, number(part), number(stiffness), Lessons(*written), change)
     if not np.isfinite(written[-1].sum()):
         return None
     asked = {
@@ -81,8 +116,8 @@ def teach_shallow(free: Field, lesson: Lesson, schedule: Schedule) -> Taught | N
     return Taught(asked, right, float(change.max()) if lesson.measured else 0.0)
 
 
-def at_hand(free: Field, target: Values, schedule: Schedule) -> list[Any] | None:
-    """What both compiled functions read, in their order."""
+def at_hand(free: Field, target: Values, schedule: Schedule) -> Batch | None:
+    """What compiled code reads; None where it does not reach."""
     network = free.network
     hidden, output = network.moving
     between = network.connections[1]
@@ -96,16 +131,16 @@ def at_hand(free: Field, target: Values, schedule: Schedule) -> list[Any] | None
     a, weight, bias, wanted = (np.ascontiguousarray(array) for array in held)
     kind = a.dtype
     rates = hidden.activation, output.activation
-    return [
+    return Batch(
         a,
         weight,
         bias,
         kind.type(network.feedback(between)),
         wanted,
-        np.array([phase.beta for phase in schedule], dtype=kind),
-        np.array([phase.steps for phase in schedule]),
-        np.array([limit for rate in rates for limit in (rate.low, rate.high)], dtype=kind),
-    ]
+        betas=np.array([phase.beta for phase in schedule], dtype=kind),
+        steps=np.array([phase.steps for phase in schedule]),
+        limits=np.array([limit for rate in rates for limit in (rate.low, rate.high)], dtype=kind),
+    )
 
 
 def within_reach(free: Field, *values: Values) -> list[Array] | None:

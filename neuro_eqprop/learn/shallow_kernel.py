@@ -10,10 +10,15 @@ weights from hidden to output, g the feedback:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from neuro_eqprop.compiled import inner, inner_reordered, outer
 from neuro_eqprop.ops.base import Values
+
+if TYPE_CHECKING:
+    from neuro_eqprop.learn.shallow import Batch, Lessons
 
 
 @inner_reordered
@@ -116,46 +121,46 @@ def first_largest(values: Values) -> int:
 
 
 @inner
-def through_phases(  # noqa: PLR0913, PLR0917
-    a: Values,
-    weight: Values,
-    bias: Values,
-    gain: float,
-    target: Values,
-    betas: Values,
-    steps: Values,
-    limits: Values,
+def through_phases(
+    batch: Batch,
+    i: int,
     hidden: Values,
     output: Values,
     room: tuple[Values, Values, Values, Values],
     change: Values,
 ) -> None:
-    """Let one sample settle through all phases, of which the first and only the first is free.
+    """Let sample i settle through all phases.
 
-    Of each phase beta and steps; limits of the hidden rates, then of the output's. Written to:
-    hidden (phases, units), output (phases, outputs), and change, the largest last change of as
-    many phases as it has places for.
+    Written to: hidden (phases, units), output (phases, outputs), and change, the largest last
+    change of as many phases as it has places for.
     """
+    a, target, weight, bias, limits = (
+        batch.a[i],
+        batch.target[i],
+        batch.weight,
+        batch.bias,
+        batch.limits,
+    )
     heard, free, old_s, old_o = room
-    for p in range(len(betas)):
-        s, o, last = hidden[p], output[p], steps[p] - 1
-        for t in range(steps[p]):
+    for p in range(len(batch.betas)):
+        s, o, beta, last = hidden[p], output[p], batch.betas[p], batch.steps[p] - 1
+        for t in range(last + 1):
             if p < len(change) and t == last:
                 # A phase begins at rest if it is the first, else where that one ended.
                 old_s[:] = s if t else (hidden[0] if p else 0 * a)
                 old_o[:] = o if t else (output[0] if p else 0 * bias)
             if p:  # nudged: the output first, then the hidden layer
-                pulled(heard if t else free, target, betas[p], o)
+                pulled(heard if t else free, target, beta, o)
                 clip(o, limits[2], limits[3])
             if p or t:
-                down(a, weight, o, gain, s)
+                down(a, weight, o, batch.gain, s)
             else:  # nothing comes back in the first sweep
                 s[:] = a
             clip(s, limits[0], limits[1])
             if p == 0 or t < last:
                 up(weight, bias, s, heard)
             if p == 0:  # free: the output last
-                pulled(heard, target, betas[p], o)
+                pulled(heard, target, beta, o)
                 clip(o, limits[2], limits[3])
         if p == 0:
             free[:] = heard
@@ -164,85 +169,47 @@ def through_phases(  # noqa: PLR0913, PLR0917
 
 
 @inner
-def scratch(a: Values, bias: Values) -> tuple[Values, Values, Values, Values]:
+def states(batch: Batch) -> tuple[Values, Values]:
+    """Room for the rates of a sample in all phases, hidden and output."""
+    phases, kind = len(batch.betas), batch.a.dtype
+    outputs, units = batch.weight.shape
+    return np.empty((phases, units), kind), np.empty((phases, outputs), kind)
+
+
+@inner
+def scratch(batch: Batch) -> tuple[Values, Values, Values, Values]:
     """What `through_phases` keeps notes on."""
-    few, many = len(bias), a.shape[1]
-    kind = a.dtype
+    (few, many), kind = batch.weight.shape, batch.a.dtype
     return np.empty(few, kind), np.empty(few, kind), np.empty(many, kind), np.empty(few, kind)
 
 
 @outer
-def settle(  # noqa: PLR0913, PLR0917
-    a: Values,
-    weight: Values,
-    bias: Values,
-    gain: float,
-    target: Values,
-    betas: Values,
-    steps: Values,
-    limits: Values,
-    hidden: Values,
-    output: Values,
-    change: Values,
-) -> None:
-    """Let every sample settle, as `through_phases` does, and keep all its states.
+def settle(batch: Batch, hidden: Values, output: Values, change: Values) -> None:
+    """Let every sample settle, and keep all its states.
 
-    a (samples, units), target (samples, outputs). Written to: hidden (phases, samples, units),
-    output (phases, samples, outputs), and change (samples, phases) or, where it is not asked for,
-    (samples, 0).
+    Written to: hidden (phases, samples, units), output (phases, samples, outputs), and change
+    (samples, phases) or, where it is not asked for, (samples, 0).
     """
-    phases = len(betas)
-    s, o = np.empty((phases, a.shape[1]), a.dtype), np.empty((phases, len(bias)), a.dtype)
-    room = scratch(a, bias)
-    for i in range(len(a)):
-        through_phases(
-            a[i], weight, bias, gain, target[i], betas, steps, limits, s, o, room, change[i]
-        )
+    (s, o), room = states(batch), scratch(batch)
+    for i in range(len(batch.a)):
+        through_phases(batch, i, s, o, room, change[i])
         hidden[:, i], output[:, i] = s, o
 
 
 @outer
-def teach(  # noqa: PLR0913, PLR0917
-    a: Values,
-    weight: Values,
-    bias: Values,
-    gain: float,
-    target: Values,
-    betas: Values,
-    steps: Values,
-    limits: Values,
-    part: float,
-    stiffness: float,
-    moved: Values,
-    slope: Values,
-    slope_s: Values,
-    slope_o: Values,
-    change: Values,
-) -> int:
-    """Let every sample settle and keep what the local rule makes of it alone.
+def teach(batch: Batch, part: float, stiffness: float, lessons: Lessons, change: Values) -> int:
+    """Let every sample settle, keep what the rule makes of it alone, count the right answers.
 
-    With high and low the phases of the highest and the lowest beta, k the stiffness of the hidden
-    layer over the output's and c the part, written to, summed over the samples i where it is not
-    of each of them:
-
-        moved   c k (s_high - s_low) of each sample
-        slope   sum of c (o_high s_high^T - o_low s_low^T)
-        slope_s sum of c k (s_high - s_low)
-        slope_o sum of c (o_high - o_low)
-        change  the largest last change of the free phase of each, (samples, 1) or (samples, 0)
-
-    Returns how many samples the free phase answers right.
+    Written to: lessons, and change, the last one of each free phase, (samples, 1) or (samples, 0).
     """
-    phases, high, low, right = len(betas), np.argmax(betas), np.argmin(betas), 0
-    s, o = np.empty((phases, a.shape[1]), a.dtype), np.empty((phases, len(bias)), a.dtype)
-    room, shift = scratch(a, bias), np.empty(len(bias), a.dtype)
+    high, low, right = np.argmax(batch.betas), np.argmin(batch.betas), 0
+    (s, o), room, shift = states(batch), scratch(batch), np.empty_like(batch.bias)
+    moved, slope, slope_s, slope_o = lessons
     slope[:], slope_s[:], slope_o[:] = 0, 0, 0
-    for i in range(len(a)):
-        through_phases(
-            a[i], weight, bias, gain, target[i], betas, steps, limits, s, o, room, change[i]
-        )
+    for i in range(len(batch.a)):
+        through_phases(batch, i, s, o, room, change[i])
         contrasted(s[high], s[low], part * stiffness, moved[i], slope_s)
         contrasted(o[high], o[low], part, shift, slope_o)
         add_products(o[high], s[high], o[low], s[low], part, slope)
-        right += first_largest(o[0]) == first_largest(target[i])
+        right += first_largest(o[0]) == first_largest(batch.target[i])
     return right
