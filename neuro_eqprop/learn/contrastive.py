@@ -14,7 +14,7 @@ from neuro_eqprop.learn.asymmetric import adjoint, along, vector_field
 from neuro_eqprop.learn.episode import Settling, relax, swept
 from neuro_eqprop.learn.hebbian import contrasted, hebbian
 from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Rule, Taught
-from neuro_eqprop.learn.shallow import is_shallow, teach_shallow
+from neuro_eqprop.learn.shallow import pays, teach_shallow
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.operators import Kind, Lookup
 from neuro_eqprop.ops.base import Values
@@ -67,27 +67,30 @@ class Episode:
         return {"free": free, "nudged": sum(nudged) / len(nudged)}
 
 
-def go_through(
-    ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
-) -> Episode:
+def go_through(free: Field, lesson: Lesson, recipe: Recipe) -> Episode:
     """The free phase and the nudged ones."""
-    free, schedule = field_of(ops, network, params, lesson.x), recipe.schedule(lesson.beta)
+    schedule, way = recipe.schedule(lesson.beta), settling(recipe, measured=lesson.measured)
     turn = adjoint if recipe.rule is Rule.ASYMMETRIC else None
-    way = settling(recipe, measured=lesson.measured)
     return Episode(free, schedule, relax(free, lesson.y, schedule, way, turn))
+
+
+def in_one_go(free: Field, lesson: Lesson, recipe: Recipe) -> Taught | None:
+    """What compiled code makes of a batch, where there is any for it."""
+    if recipe.rule is not Rule.HEBBIAN or not pays(free):
+        return None
+    schedule, way = recipe.schedule(lesson.beta), settling(recipe, measured=lesson.measured)
+    return teach_shallow(free, lesson, schedule) if swept(free.network, schedule, way) else None
 
 
 def by_phases(
     ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
 ) -> Taught:
     """What the rule makes of the phases of a batch."""
-    if recipe.rule is Rule.HEBBIAN and is_shallow(network):
-        free, schedule = field_of(ops, network, params, lesson.x), recipe.schedule(lesson.beta)
-        if swept(network, schedule, settling(recipe, measured=lesson.measured)):
-            taught = teach_shallow(free, lesson, schedule)
-            if taught is not None:
-                return taught
-    episode = go_through(ops, network, params, lesson, recipe)
+    free = field_of(ops, network, params, lesson.x)
+    taught = in_one_go(free, lesson, recipe)
+    if taught is not None:
+        return taught
+    episode = go_through(free, lesson, recipe)
     states, schedule = episode.states, episode.schedule
     ask = hebbian if recipe.rule is Rule.HEBBIAN else vector_field
     mean = -1.0 / len(lesson.x)

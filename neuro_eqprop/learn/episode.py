@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from neuro_eqprop.learn.chain import is_chain, relax_chain
-from neuro_eqprop.learn.shallow import is_shallow, relax_shallow
+from neuro_eqprop.learn.shallow import pays, relax_shallow
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.base import Values
 from neuro_eqprop.rate.field import Field, State
@@ -56,7 +56,7 @@ def relax(
     that lies between them, unless the rule gives nudged phases a field of their own by `turn`.
     """
     if turn is None and swept(free.network, schedule, settling):
-        if is_shallow(free.network):
+        if pays(free):
             quick = relax_shallow(free, target, schedule, measured=settling.measured)
             if quick is not None:
                 return quick

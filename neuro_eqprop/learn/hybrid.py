@@ -49,7 +49,7 @@ def hybrid(
             "rule 'hybrid' needs hidden layers to which nothing comes back, below those that "
             "settle: use model 'layered' with two hidden layers or more and --set stem=1"
         )
-    episode = go_through(ops, network, params, lesson, recipe)
+    episode = go_through(field(ops, network, params, lesson.x), lesson, recipe)
     states, schedule = episode.states, episode.schedule
     mean = -1.0 / len(lesson.x)
     slopes = hebbian(

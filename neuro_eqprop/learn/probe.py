@@ -90,7 +90,7 @@ def drift_of(
     """
     if recipe.rule not in WITH_PHASES:
         return None
-    episode = go_through(ops, network, params, lesson, recipe)
+    episode = go_through(field(ops, network, params, lesson.x), lesson, recipe)
     rest, nudged = episode.rest.state, episode.phases[episode.schedule[-1].name].state
     pulled, name = distance(nudged, rest), network.output.name
     if pulled == 0.0:

@@ -62,6 +62,11 @@ def is_shallow(chain: Network) -> bool:
     return clips and is_dense(chain)
 
 
+def pays(free: Field) -> bool:
+    """Whether to compile for a batch: in double precision only few samples are ever looked at."""
+    return is_shallow(free.network) and bool(free.fed[free.network.output.name].dtype.itemsize == 4)
+
+
 def relax_shallow(
     free: Field, target: Values, schedule: Schedule, *, measured: bool
 ) -> dict[str, Equilibrium] | None:

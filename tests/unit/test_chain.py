@@ -10,10 +10,11 @@ import torch
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
 from neuro_eqprop.architectures import convolutional, feed_forward, layered, looped
 from neuro_eqprop.learn.chain import is_chain, relax_chain
+from neuro_eqprop.learn.contrastive import by_phases, go_through, in_one_go
 from neuro_eqprop.learn.episode import SWEEPS, Settling, relax
 from neuro_eqprop.learn.hebbian import hebbian
-from neuro_eqprop.learn.recipe import Lesson
-from neuro_eqprop.learn.shallow import is_shallow, relax_shallow, teach_shallow
+from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Rule
+from neuro_eqprop.learn.shallow import is_shallow, pays, relax_shallow, teach_shallow
 from neuro_eqprop.networks import Cost, Network, initialise
 from neuro_eqprop.ops.base import Ops
 from neuro_eqprop.ops.numpy_ops import NumpyOps
@@ -24,6 +25,7 @@ from neuro_eqprop.solve import Damped, Equilibrium, Outcome, Stop, solve
 
 CLASSES = 6  # one more than the compiled sweeps take in one pass
 SIZES = pytest.mark.parametrize("hidden", [(14,), (12, 9), (7, 8, 6)], ids=str)
+RECIPE = Recipe(1, 11, "adam", 1e-3, Nudging.CENTERED, 0.25, 6, 3, 0)
 SCHEDULES = [
     three_phase(beta=0.25, free=6, nudged=3),
     two_phase(beta=-0.3, free=1, nudged=1),
@@ -137,6 +139,30 @@ def test_compiled_lessons_ask_for_what_the_rule_asks_for(
     unmeasured = teach_shallow(free, replace(lesson, measured=False), schedule)
     assert unmeasured is not None
     assert unmeasured.residual == 0.0
+
+
+@torch.no_grad()
+def test_training_takes_the_compiled_way_and_probes_the_plain_one() -> None:
+    network = chain_of((14,))
+    for ops, wanted in ((TorchOps(), True), (TorchOps(torch.float64), False)):
+        params, lesson = given(network, ops)
+        free, recipe = field(ops, network, params, lesson.x), RECIPE
+        assert pays(free) == wanted
+        assert (in_one_go(free, lesson, recipe) is not None) == wanted
+        assert in_one_go(free, lesson, replace(recipe, rule=Rule.VECTOR_FIELD)) is None
+        assert in_one_go(free, lesson, replace(recipe, damping=0.5)) is None
+        plain = go_through(free, lesson, recipe)
+        slopes = hebbian(
+            ops,
+            network,
+            lesson.x,
+            states=plain.states,
+            schedule=plain.schedule,
+            scale=-1.0 / 11,
+        )
+        taught = by_phases(ops, network, params, lesson, recipe)
+        for name, slope in slopes.items():
+            assert torch.allclose(taught.slopes[name], slope, rtol=0, atol=1e-5)
 
 
 def agree(ops: Ops, found: dict[str, Equilibrium] | None, wanted: dict[str, Equilibrium]) -> None:
