@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,6 +21,8 @@ from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import kinds, tally
 from neuro_eqprop.backends.reference import Reference
+from neuro_eqprop.claims.cells.nets import samples
+from neuro_eqprop.data import FOLDER
 from neuro_eqprop.files.tracefile import write
 from neuro_eqprop.schedules import Schedule, three_phase
 from neuro_eqprop.spiking.ir import (
@@ -66,6 +68,17 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"skipped in CI: {report.longrepr}"
     return report
+
+
+@pytest.fixture
+def empty_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder where data sets are looked for and none is found, whatever this machine holds."""
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    samples.cache_clear()
+    yield tmp_path
+    samples.cache_clear()
 
 
 FEATURES, HIDDEN, CLASSES, SAMPLES = 64, 24, 10, 6

@@ -351,7 +351,8 @@ def test_charts_are_drawn_the_same_twice(mark: Mark) -> None:
         draw((chart,), form="bmp")
 
 
-def test_claims_are_carried_out_once_and_remembered(tmp_path: Path) -> None:
+def test_claims_are_carried_out_once_and_remembered(empty_data_folder: Path) -> None:
+    tmp_path = empty_data_folder
     chosen, seen = claims(["text-sst2", "first-transformer"]), list[Outcome]()
     go = {"executor": Serial(), "deadline": 60.0, "watch": seen.append}
     done = carry_out(chosen, Budget.SMALL, tmp_path, **go)  # type: ignore[arg-type]
@@ -369,9 +370,9 @@ def test_claims_are_carried_out_once_and_remembered(tmp_path: Path) -> None:
 
 
 def test_the_command_lists_runs_and_writes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    empty_data_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    tmp_path = empty_data_folder
     assert main(["claims", "list", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["claims"]
     assert [row["id"] for row in rows] == list(IDS)

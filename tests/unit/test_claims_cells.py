@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import torch
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.claims.cells.lipschitz import jacobians
-from neuro_eqprop.claims.cells.nets import TESTED, Trained, begin, data_of, samples, study_of
+from neuro_eqprop.claims.cells.nets import TESTED, Trained, begin, data_of, study_of
 from neuro_eqprop.claims.cells.settling import leave
 from neuro_eqprop.claims.cells.stemmed import stemmed
 from neuro_eqprop.claims.cells.twin import learn, score, twin
@@ -18,7 +17,6 @@ from neuro_eqprop.claims.claim import Cell, canonical, timeless
 from neuro_eqprop.claims.design import TRANSFORMER
 from neuro_eqprop.claims.registry import perform
 from neuro_eqprop.claims.rows import claim, hierarchical_cifar, text_sst2
-from neuro_eqprop.data import FOLDER
 from neuro_eqprop.data.cifar import RECORD, TEST, TRAIN
 from neuro_eqprop.learn.hybrid import stem_of
 from neuro_eqprop.learn.readout import answer
@@ -238,43 +236,33 @@ def test_an_autoencoder_learns_to_reconstruct() -> None:
     assert found["error"] < 0.7 < found["before"]
 
 
-@pytest.fixture
-def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setenv(FOLDER, str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    samples.cache_clear()
-    yield tmp_path
-    samples.cache_clear()
-
-
-def test_the_cifar_cell_runs_where_there_are_pictures(shelf: Path) -> None:
+def test_the_cifar_cell_runs_where_there_are_pictures(empty_data_folder: Path) -> None:
     told = {"dataset": "cifar10", "images": 60, "tests": 12}
     told["study"] = {**hierarchical_cifar.STUDY, "hidden": [16], "epochs": 8, "batch": 10}
     cell = Cell("", "accuracy", told, 0)
     assert perform(cell).error == "undecided: data not present (cifar10)"
     rng = np.random.default_rng(0)
-    (shelf / "cifar10").mkdir()
+    (empty_data_folder / "cifar10").mkdir()
     for name in TRAIN + TEST:
         rows = rng.integers(0, 100, (12, RECORD))
         rows[:, 0] = np.arange(12) % 2
         rows[rows[:, 0] == 1, 1025:2049] += 150  # one of the two classes is green
-        (shelf / "cifar10" / name).write_bytes(rows.astype(np.uint8).tobytes())
+        (empty_data_folder / "cifar10" / name).write_bytes(rows.astype(np.uint8).tobytes())
     done = perform(cell)
     assert done.error is None
     assert done.values["test_accuracy"] == 1.0
     assert claim("hierarchical-cifar").cells is hierarchical_cifar.cells
 
 
-def test_the_text_cell_runs_where_there_are_sentences(shelf: Path) -> None:
+def test_the_text_cell_runs_where_there_are_sentences(empty_data_folder: Path) -> None:
     told = {"dataset": "sst2", "images": 80, "tests": 20}
     told["study"] = {**text_sst2.STUDY, "hidden": [8], "epochs": 6, "batch": 10}
     cell = Cell("", "accuracy", told, 0)
     assert perform(cell).error == "undecided: data not present (sst2)"
     lines = [f"{('a dull', 'a fine')[k % 2]} film {k % 7}\t{k % 2}\n" for k in range(80)]
-    (shelf / "sst2").mkdir()
-    (shelf / "sst2" / "train.tsv").write_text("sentence\tlabel\n" + "".join(lines))
-    (shelf / "sst2" / "dev.tsv").write_text("sentence\tlabel\n" + "".join(lines[:20]))
+    (empty_data_folder / "sst2").mkdir()
+    (empty_data_folder / "sst2" / "train.tsv").write_text("sentence\tlabel\n" + "".join(lines))
+    (empty_data_folder / "sst2" / "dev.tsv").write_text("sentence\tlabel\n" + "".join(lines[:20]))
     done = perform(cell)
     assert done.error is None
     assert done.values["test_accuracy"] > 0.9
