@@ -11,7 +11,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.synapses import HEBBIAN, Story, Synapse, Weights, check, join, named
+from neuro_eqprop.synapse_recording import HEBBIAN, Story, Synapse, Weights, check, join, named
 
 
 class Kind(Enum):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.synapses import COLUMNS, Story
+from neuro_eqprop.synapse_recording import COLUMNS, Story
 from neuro_eqprop.traces import Kind, Trace
 
 MOMENTS = 12

@@ -12,7 +12,7 @@ from neuro_eqprop.analysis.page_data import Run
 from neuro_eqprop.analysis.page_pack import pack
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.schedules import contrast
-from neuro_eqprop.synapses import COLUMNS, Story, Weights
+from neuro_eqprop.synapse_recording import COLUMNS, Story, Weights
 from neuro_eqprop.traces import Trace
 
 Json = dict[str, Any]

@@ -1,7 +1,7 @@
 """What synapses that nobody changed would have learned: told from what their two ends did.
 
 r of a unit at a step is its rate, had the phase ended there; the tag is that of
-`neuro_eqprop.synapses`. The weight stays what it is.
+`neuro_eqprop.synapse_recording`. The weight stays what it is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.schedules import Schedule, contrast
-from neuro_eqprop.synapses import Story, Synapse
+from neuro_eqprop.synapse_recording import Story, Synapse
 from neuro_eqprop.traces import Kind, Plan, Recording, Sink, Trace, so_far
 
 

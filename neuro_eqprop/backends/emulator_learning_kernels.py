@@ -17,7 +17,7 @@ import numpy.typing as npt
 from numpy import uint64
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.compiled import inner, outer
+from neuro_eqprop.jit import inner, outer
 
 Places: TypeAlias = npt.NDArray[np.uint64]
 Marks: TypeAlias = npt.NDArray[np.uint8]

@@ -148,7 +148,7 @@ def run(args: Namespace) -> Json:
     from neuro_eqprop.cli.progress import announce, bar
     from neuro_eqprop.study.folder import TRACES
     from neuro_eqprop.study.learning import Asked, Audience, prepare, run_learning
-    from neuro_eqprop.synapses import HEBBIAN
+    from neuro_eqprop.synapse_recording import HEBBIAN
 
     study, learning = chosen(args)
     task = prepare(study, learning)

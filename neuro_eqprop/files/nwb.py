@@ -21,7 +21,7 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.files.traceexport import about, refuse_existing
 from neuro_eqprop.files.tracelayout import TraceError
 from neuro_eqprop.files.tracetables import package
-from neuro_eqprop.synapses import COLUMNS, Weights
+from neuro_eqprop.synapse_recording import COLUMNS, Weights
 from neuro_eqprop.traces import Trace
 
 Part: TypeAlias = Any

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from neuro_eqprop.files.tracelayout import TraceError
-from neuro_eqprop.synapses import COLUMNS, Story, Weights
+from neuro_eqprop.synapse_recording import COLUMNS, Story, Weights
 from neuro_eqprop.traces import Trace
 
 Table: TypeAlias = tuple[Sequence[str], Iterable[Iterable[object]]]

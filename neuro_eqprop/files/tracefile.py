@@ -18,7 +18,7 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.files.tracelayout import Node, TraceError, check_names, lay_out
 from neuro_eqprop.files.tracereading import Source, opened
 from neuro_eqprop.files.tracetail import Tail
-from neuro_eqprop.synapses import COLUMNS, Story
+from neuro_eqprop.synapse_recording import COLUMNS, Story
 from neuro_eqprop.traces import Counts, Kind, Plan, Record, Recording, Trace, train
 
 __all__ = ["TraceError", "Writer", "look", "read", "write"]

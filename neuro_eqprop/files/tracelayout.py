@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.synapses import COLUMNS as STORY
+from neuro_eqprop.synapse_recording import COLUMNS as STORY
 from neuro_eqprop.traces import Counts, Plan
 
 Node: TypeAlias = Any

@@ -12,7 +12,7 @@ import numpy as np
 
 from neuro_eqprop.files.tracelayout import Node, TraceError
 from neuro_eqprop.files.tracereading import ALL
-from neuro_eqprop.synapses import COLUMNS, Story, Synapse
+from neuro_eqprop.synapse_recording import COLUMNS, Story, Synapse
 
 Index: TypeAlias = Any
 """What stands in the brackets of an array: a number, a slice, or several of these."""

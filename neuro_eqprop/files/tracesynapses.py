@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuro_eqprop.synapses import COLUMNS, Story, Synapse, Weights
+from neuro_eqprop.synapse_recording import COLUMNS, Story, Synapse, Weights
 
 if TYPE_CHECKING:
     from neuro_eqprop.files.tracereading import Source

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from neuro_eqprop.files.tracelayout import TraceError
-from neuro_eqprop.synapses import COLUMNS, HEBBIAN
+from neuro_eqprop.synapse_recording import COLUMNS, HEBBIAN
 from neuro_eqprop.traces import Trace
 
 Frame: TypeAlias = Any

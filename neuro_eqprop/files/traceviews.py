@@ -18,7 +18,7 @@ from neuro_eqprop.files.tracerows import Events, Rows, Watched, reading
 from neuro_eqprop.files.tracesynapses import synapses, weights_of
 from neuro_eqprop.files.tracetables import Frame, Labelled, frame, labelled
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.synapses import COLUMNS, HEBBIAN, Story, Weights
+from neuro_eqprop.synapse_recording import COLUMNS, HEBBIAN, Story, Weights
 from neuro_eqprop.traces import Counts, Kind, Origin, Record, SpikeTrain, Trace
 
 

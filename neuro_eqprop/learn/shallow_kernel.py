@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuro_eqprop.compiled import inner, inner_reordered, outer
+from neuro_eqprop.jit import inner, inner_reordered, outer
 from neuro_eqprop.ops.base import Values
 
 if TYPE_CHECKING:

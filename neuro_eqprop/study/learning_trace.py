@@ -1,7 +1,7 @@
 """The story of chosen synapses while they learn on a chip, as a trace file.
 
 A simulator tells both traces, tag and weight at the end of every step, in its own numbers. A trace
-file has them in those of `neuro_eqprop.synapses`: with Q the trace of a unit that always fires (one
+file has them in those of `neuro_eqprop.synapse_recording`: with Q the trace of a unit that always fires (one
 in real numbers), pre and post are divided by Q, and a tag by gap M Q^2; the engine's by what a
 window of such traces leaves in it. The commit, a step of its own here, belongs to the last step of
 a lesson there.
@@ -24,7 +24,7 @@ from neuro_eqprop.files.tracefile import Writer
 from neuro_eqprop.networks import Network
 from neuro_eqprop.spiking.plasticity import COMMIT, Engine, Lessons, PlasticNetwork
 from neuro_eqprop.study.simulation import origin_of
-from neuro_eqprop.synapses import Story, Synapse
+from neuro_eqprop.synapse_recording import Story, Synapse
 from neuro_eqprop.traces import Counts, Plan, Record, Recording, choose
 
 Look: TypeAlias = Callable[[Mapping[str, Array], Mapping[str, Any]], None]

@@ -25,7 +25,7 @@ from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.study.settings import Study
 from neuro_eqprop.study.simulation import Tell, origin_of, settle, silence, strengths
-from neuro_eqprop.synapses import HEBBIAN
+from neuro_eqprop.synapse_recording import HEBBIAN
 from neuro_eqprop.traces import Kind, Plan, choose
 
 SAMPLES, STEPS = 2, 16

@@ -29,7 +29,7 @@ from neuro_eqprop.study.counting import too_few
 from neuro_eqprop.study.evaluation import Watch, rounded, samples_of, spiking
 from neuro_eqprop.study.folder import MODEL, Run
 from neuro_eqprop.study.surroundings import versions
-from neuro_eqprop.synapses import Synapse
+from neuro_eqprop.synapse_recording import Synapse
 from neuro_eqprop.traces import Counts, Kind, Origin, Plan, Record, Recording, Sink, choose
 
 RATE_DAMPING = 0.5

@@ -18,7 +18,7 @@ from neuro_eqprop.analysis.story import of_trace
 from neuro_eqprop.cli import main
 from neuro_eqprop.cli.report import report
 from neuro_eqprop.files.tracefile import read
-from neuro_eqprop.synapses import COLUMNS
+from neuro_eqprop.synapse_recording import COLUMNS
 from neuro_eqprop.traces import Trace
 
 pytestmark = pytest.mark.browser

@@ -7,7 +7,7 @@ from typing import Any
 import numba
 import pytest
 
-from neuro_eqprop import compiled
+from neuro_eqprop import jit
 
 
 def test_what_cannot_be_kept_on_disk_is_compiled_all_the_same(
@@ -26,5 +26,5 @@ def test_what_cannot_be_kept_on_disk_is_compiled_all_the_same(
 
     with monkeypatch.context() as patch:
         patch.setattr(numba, "njit", nowhere)
-        made = compiled.outer(double)
+        made = jit.outer(double)
     assert (asked, made(1.5), made is not double) == ([True, False], 3.0, True)

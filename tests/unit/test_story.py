@@ -12,7 +12,7 @@ from neuro_eqprop.analysis.compare import update
 from neuro_eqprop.analysis.story import Telling, activity, of_trace, stories, tags
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.schedules import Phase, free_only
-from neuro_eqprop.synapses import COLUMNS, Weights
+from neuro_eqprop.synapse_recording import COLUMNS, Weights
 from neuro_eqprop.traces import Kind, Memory, Plan, Record, Trace
 
 PHASES = (Phase("free", 0.0, 2, 1), Phase("low", -0.5, 3, 2), Phase("high", 0.5, 2, 2))

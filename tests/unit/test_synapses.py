@@ -19,7 +19,7 @@ from neuro_eqprop.files.traceexport import to_csv, to_npz
 from neuro_eqprop.files.tracefile import TraceError, Writer, look, read, write
 from neuro_eqprop.files.tracelayout import Node
 from neuro_eqprop.schedules import three_phase
-from neuro_eqprop.synapses import COLUMNS, Story, pick
+from neuro_eqprop.synapse_recording import COLUMNS, Story, pick
 from neuro_eqprop.traces import FRAME, Kind, Origin, Plan, Record, Recording, Trace, choose, gather
 
 KINDS = {"hidden": Kind.SPIKES, "output": Kind.SPIKES}
