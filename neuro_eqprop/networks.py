@@ -19,7 +19,7 @@ import numpy as np
 from neuro_eqprop.activations import Activation
 from neuro_eqprop.arrays import Array, Shape
 from neuro_eqprop.operators import Attention, Dense, Operator, Patches, PerToken
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 
 A = TypeVar("A")
 DENSE = Dense()

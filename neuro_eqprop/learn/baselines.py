@@ -11,8 +11,8 @@ from neuro_eqprop.learn.implicit import implicit_gradient, symmetrise
 from neuro_eqprop.learn.loss import loss
 from neuro_eqprop.learn.recipe import Lesson, Recipe, Rule, Taught
 from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.base import Values
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.solve import Stop, solve
 

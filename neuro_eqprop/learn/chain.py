@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from neuro_eqprop.activations import Activation, Curve
 from neuro_eqprop.networks import DENSE, Connection, Cost, Network
-from neuro_eqprop.ops.base import Ops, Values
+from neuro_eqprop.ops.protocol import Ops, Values
 from neuro_eqprop.rate.field import Field, State
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.solve import Equilibrium, Stop, counted

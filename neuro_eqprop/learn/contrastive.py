@@ -17,8 +17,8 @@ from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Rule, Taught
 from neuro_eqprop.learn.shallow import pays, teach_shallow
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.operators import Kind, Lookup
-from neuro_eqprop.ops.base import Values
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import Field, State
 from neuro_eqprop.rate.field import field as field_of
 from neuro_eqprop.schedules import Schedule

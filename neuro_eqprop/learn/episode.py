@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from neuro_eqprop.learn.chain import is_chain, relax_chain
 from neuro_eqprop.learn.shallow import pays, relax_shallow
 from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.base import Values
+from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.rate.field import Field, State
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.solve import Equilibrium, GaussSeidel, Solver, Stop, solve

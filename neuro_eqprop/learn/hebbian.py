@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from neuro_eqprop.networks import Connection, Layer, Network, Role
-from neuro_eqprop.ops.base import Ops, Values
+from neuro_eqprop.ops.protocol import Ops, Values
 from neuro_eqprop.rate.field import State, shaped
 from neuro_eqprop.schedules import Schedule, contrast
 

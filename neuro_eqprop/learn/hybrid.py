@@ -14,8 +14,8 @@ from neuro_eqprop.learn.contrastive import check, go_through, learnt, refuse_cir
 from neuro_eqprop.learn.hebbian import hebbian, shifts
 from neuro_eqprop.learn.recipe import Lesson, Recipe, Taught
 from neuro_eqprop.networks import Network, Role
-from neuro_eqprop.ops.base import Values
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import contrast
 

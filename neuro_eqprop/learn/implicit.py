@@ -14,8 +14,8 @@ import torch
 
 from neuro_eqprop.learn.loss import loss
 from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.base import Values
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import Stop
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 
 from neuro_eqprop.networks import Cost
-from neuro_eqprop.ops.base import Values
+from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.rate.field import Field, State
 
 

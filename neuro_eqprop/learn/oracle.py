@@ -13,8 +13,8 @@ import torch
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.learn.implicit import implicit_gradient, symmetrise
 from neuro_eqprop.networks import Cost, Network
-from neuro_eqprop.ops.numpy_ops import NumpyOps
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import GaussSeidel, Outcome, Stop, solve
 

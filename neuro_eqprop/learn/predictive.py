@@ -21,8 +21,8 @@ from neuro_eqprop.learn.contrastive import check, refuse_circle, right
 from neuro_eqprop.learn.hebbian import gathered
 from neuro_eqprop.learn.recipe import Lesson, Recipe, Taught
 from neuro_eqprop.networks import Network, Role
-from neuro_eqprop.ops.base import Values
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import Field, State, field, shaped
 
 

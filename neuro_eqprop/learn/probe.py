@@ -20,7 +20,7 @@ from neuro_eqprop.learn.implicit import AdjointError, implicit_gradient
 from neuro_eqprop.learn.recipe import Lesson, Recipe, Rule
 from neuro_eqprop.learn.rules import TEACHERS
 from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import Outcome, Stop, solve
 

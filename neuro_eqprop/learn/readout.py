@@ -10,7 +10,7 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.data import Split
 from neuro_eqprop.networks import Cost, Network
-from neuro_eqprop.ops.base import Ops, Values
+from neuro_eqprop.ops.protocol import Ops, Values
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import GaussSeidel, Outcome, Stop, solve
 

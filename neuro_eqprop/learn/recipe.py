@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from neuro_eqprop.ops.base import Values
+from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 
 

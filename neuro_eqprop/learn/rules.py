@@ -11,8 +11,8 @@ from neuro_eqprop.learn.hybrid import hybrid
 from neuro_eqprop.learn.predictive import single_phase
 from neuro_eqprop.learn.recipe import Lesson, Recipe, Rule, Taught
 from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.base import Values
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.ops.torch import TorchOps
 
 Teacher: TypeAlias = Callable[[TorchOps, Network, Mapping[str, Values], Lesson, Recipe], Taught]
 

@@ -15,7 +15,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.learn.chain import is_dense
 from neuro_eqprop.learn.recipe import Lesson, Taught
 from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.base import Values
+from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.rate.field import Field, shaped
 from neuro_eqprop.schedules import Schedule, contrast
 from neuro_eqprop.solve import Equilibrium, Stop, marched

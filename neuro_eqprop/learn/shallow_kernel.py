@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuro_eqprop.jit import inner, inner_reordered, outer
-from neuro_eqprop.ops.base import Values
+from neuro_eqprop.ops.protocol import Values
 
 if TYPE_CHECKING:
     from neuro_eqprop.learn.shallow import Batch, Lessons

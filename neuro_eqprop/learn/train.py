@@ -18,8 +18,8 @@ from neuro_eqprop.learn.rules import TEACHERS
 from neuro_eqprop.learn.steppers import optimiser, recall, remember
 from neuro_eqprop.learn.views import View, as_it_is
 from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.base import Values
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate import spectral
 
 

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional
 
 from neuro_eqprop.arrays import Shape
-from neuro_eqprop.ops.base import Values
+from neuro_eqprop.ops.protocol import Values
 
 View: TypeAlias = Callable[[Values, np.random.Generator], Values]
 """What a network is shown of the samples x (samples, features)."""

@@ -24,7 +24,7 @@ from typing import ClassVar
 import numpy as np
 
 from neuro_eqprop.arrays import Shape
-from neuro_eqprop.ops.base import Ops, Values
+from neuro_eqprop.ops.protocol import Ops, Values
 
 
 class Kind(Enum):

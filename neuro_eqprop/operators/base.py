@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from neuro_eqprop.arrays import Shape
-from neuro_eqprop.ops.base import Ops, Values
+from neuro_eqprop.ops.protocol import Ops, Values
 
 
 class Operator(Protocol):

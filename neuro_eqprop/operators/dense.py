@@ -9,7 +9,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Shape
 from neuro_eqprop.operators.base import flat
-from neuro_eqprop.ops.base import Ops, Values
+from neuro_eqprop.ops.protocol import Ops, Values
 
 
 @dataclass(frozen=True, slots=True)

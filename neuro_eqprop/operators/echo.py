@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from neuro_eqprop.arrays import Shape
-from neuro_eqprop.ops.base import Ops, Values
+from neuro_eqprop.ops.protocol import Ops, Values
 
 
 @dataclass(frozen=True, slots=True)

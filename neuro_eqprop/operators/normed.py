@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from neuro_eqprop.arrays import Shape
-from neuro_eqprop.ops.base import Ops, Values
-from neuro_eqprop.ops.numpy_ops import STEADY
+from neuro_eqprop.ops.numpy import STEADY
+from neuro_eqprop.ops.protocol import Ops, Values
 
 
 def norm_pull(ops: Ops, x: Values, u: Values) -> Values:

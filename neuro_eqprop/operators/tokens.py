@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from neuro_eqprop.arrays import Shape
 from neuro_eqprop.operators.base import largest_singular
-from neuro_eqprop.ops.base import Ops, Values
+from neuro_eqprop.ops.protocol import Ops, Values
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from neuro_eqprop.activations import Activation, Curve
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.operators import Attention
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import shaped
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from neuro_eqprop.activations import Curve
 from neuro_eqprop.arrays import Array, Bits
 from neuro_eqprop.networks import Cost, Network, Role, Wire
-from neuro_eqprop.ops.base import Ops, Values
+from neuro_eqprop.ops.protocol import Ops, Values
 
 State: TypeAlias = dict[str, Values]
 """Rates (batch, *layer) of the layers that move."""

@@ -27,7 +27,7 @@ from neuro_eqprop.activations import (
 from neuro_eqprop.arrays import Array, Shape
 from neuro_eqprop.networks import Connection, Layer, Network, Role, check_parameters
 from neuro_eqprop.operators import Dense, Operator, Pooled
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.torch_layers import (
     NORMS,
     POOLS,

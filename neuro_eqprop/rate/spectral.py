@@ -13,7 +13,7 @@ import numpy as np
 
 from neuro_eqprop.networks import Network
 from neuro_eqprop.operators.base import stretch
-from neuro_eqprop.ops.base import Ops, Values
+from neuro_eqprop.ops.protocol import Ops, Values
 
 MARGIN = 1e-6
 """Keeps a norm below its bound after rounding."""

@@ -19,7 +19,7 @@ from neuro_eqprop.activations import HARD_SIGMOID, Curve
 from neuro_eqprop.arrays import Array, Shape
 from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role, check_parameters
 from neuro_eqprop.operators import Dense, Echo, Operator
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.schedules import TAIL
 from neuro_eqprop.spiking.ir import (
     Falling,

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import load
 from neuro_eqprop.data import Dataset, Split
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
 from neuro_eqprop.study.evaluation import DT, equilibria

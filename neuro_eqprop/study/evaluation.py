@@ -14,8 +14,8 @@ from neuro_eqprop.backends.base import BACKENDS, Feature, load, tally
 from neuro_eqprop.data import Split
 from neuro_eqprop.learn.readout import Answer, answers
 from neuro_eqprop.networks import Network, Role
-from neuro_eqprop.ops.base import Ops
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.ops.protocol import Ops
 from neuro_eqprop.schedules import Schedule, free_only, tail
 from neuro_eqprop.spiking.entry import Entry, enter, outer, with_input
 from neuro_eqprop.spiking.ir import SpikingNetwork
@@ -77,7 +77,7 @@ def equilibria(
     if ops is None:
         import torch
 
-        from neuro_eqprop.ops.torch_ops import TorchOps
+        from neuro_eqprop.ops.torch import TorchOps
 
         ops = TorchOps(torch.float64)
     exact = {name: ops.bring(value) for name, value in params.items()}
@@ -198,7 +198,7 @@ def rates_on(run: Run, on: str, x: Array) -> tuple[Mapping[str, Array], Array]:
     if on == "numpy":
         found = equilibria(network, run.model.params, x, damping=damping, ops=NumpyOps())
     else:
-        from neuro_eqprop.ops.torch_ops import TorchOps
+        from neuro_eqprop.ops.torch import TorchOps
 
         ops = TorchOps()
         params = {name: ops.bring(value) for name, value in run.model.params.items()}

@@ -20,7 +20,7 @@ from neuro_eqprop.files.tracefile import Writer
 from neuro_eqprop.learn.train import Snapshot
 from neuro_eqprop.networks import Network
 from neuro_eqprop.operators import Dense
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.study.settings import Study

@@ -18,7 +18,7 @@ from neuro_eqprop.data import one_hot
 from neuro_eqprop.files.tracefile import Writer
 from neuro_eqprop.networks import Network
 from neuro_eqprop.operators import Dense
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import Field, State, field
 from neuro_eqprop.schedules import Schedule, free_only, tail, three_phase
 from neuro_eqprop.solve import Damped

@@ -25,7 +25,7 @@ from neuro_eqprop.learn.recipe import Lesson, Rule
 from neuro_eqprop.learn.rules import TEACHERS
 from neuro_eqprop.learn.train import Progress, Snapshot, train
 from neuro_eqprop.networks import Network, initialise
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.solve import Stop
 from neuro_eqprop.study import folder, settings
 from neuro_eqprop.study.lessons import learned_here

@@ -18,8 +18,8 @@ from neuro_eqprop.architectures import layered
 from neuro_eqprop.claims.cells.graph import graph_step
 from neuro_eqprop.claims.cells.kernel import apart, interleaved, step
 from neuro_eqprop.networks import initialise
-from neuro_eqprop.ops.numpy_ops import NumpyOps
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.schedules import three_phase
 
 SIZES = (64, 128, 512)

@@ -25,7 +25,7 @@ from models_rows import ROWS
 from neuro_eqprop.data import Dataset, load, one_hot
 from neuro_eqprop.learn.recipe import Lesson
 from neuro_eqprop.learn.train import learn_batch, pupil
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.study.settings import Study
 from neuro_eqprop.study.training import fresh
 

@@ -18,7 +18,7 @@ from neuro_eqprop.learn.oracle import cosine, implicit
 from neuro_eqprop.learn.recipe import Lesson, Recipe, Rule
 from neuro_eqprop.learn.rules import TEACHERS
 from neuro_eqprop.learn.train import train
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.study.settings import Study
 from neuro_eqprop.study.training import fresh
 

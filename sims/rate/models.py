@@ -35,7 +35,7 @@ from neuro_eqprop.learn.contrastive import settling
 from neuro_eqprop.learn.recipe import Recipe
 from neuro_eqprop.learn.train import Snapshot, train
 from neuro_eqprop.networks import Cost, Network
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import Stop, solve
 from neuro_eqprop.study.settings import Study, adapt

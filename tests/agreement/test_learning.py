@@ -16,7 +16,7 @@ from neuro_eqprop.learn.episode import SWEEPS, relax
 from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.learn.oracle import cosine
 from neuro_eqprop.networks import Network, initialise
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.spiking.flaws import Flaws

@@ -34,9 +34,9 @@ from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Rule
 from neuro_eqprop.learn.rules import TEACHERS
 from neuro_eqprop.networks import Connection, Cost, Network, initialise
 from neuro_eqprop.operators import Attention, Kind
-from neuro_eqprop.ops.base import Ops
-from neuro_eqprop.ops.numpy_ops import NumpyOps
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.ops.protocol import Ops
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
 
 NUMPY = NumpyOps()

@@ -15,7 +15,7 @@ from neuro_eqprop.learn.episode import SWEEPS, relax
 from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.learn.oracle import cosine, implicit
 from neuro_eqprop.learn.readout import SETTLED, answer
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.solve import Outcome, Stop

@@ -13,9 +13,9 @@ from neuro_eqprop.learn.episode import SWEEPS, relax
 from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.learn.readout import answer
 from neuro_eqprop.networks import Network, initialise
-from neuro_eqprop.ops.base import Ops
-from neuro_eqprop.ops.numpy_ops import NumpyOps
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.ops.protocol import Ops
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.solve import Anderson, Damped, GaussSeidel, Solver, Stop, solve

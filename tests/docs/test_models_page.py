@@ -17,7 +17,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.cli.train import SETTINGS
 from neuro_eqprop.learn.recipe import Nudging, Rule
 from neuro_eqprop.networks import Network, initialise
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.solve import GaussSeidel, Stop, solve
 from neuro_eqprop.study.models import MODELS

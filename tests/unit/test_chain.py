@@ -16,9 +16,9 @@ from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Rule
 from neuro_eqprop.learn.shallow import is_shallow, pays, relax_shallow, teach_shallow
 from neuro_eqprop.networks import Cost, Network, initialise
-from neuro_eqprop.ops.base import Ops
-from neuro_eqprop.ops.numpy_ops import NumpyOps
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.ops.protocol import Ops
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import Field, field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.solve import Damped, Equilibrium, Outcome, Stop, solve

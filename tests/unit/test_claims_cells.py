@@ -20,7 +20,7 @@ from neuro_eqprop.claims.rows import claim, hierarchical_cifar, text_sst2
 from neuro_eqprop.data.cifar import RECORD, TEST, TRAIN
 from neuro_eqprop.learn.hybrid import stem_of
 from neuro_eqprop.learn.readout import answer
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 
 DIGITS: dict[str, Any] = {"dataset": "digits", "images": 300, "tests": 60}

@@ -15,7 +15,7 @@ from neuro_eqprop.cli import main
 from neuro_eqprop.files.tracefile import write
 from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.networks import Connection, Layer, Network, Role
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.synapse_recording import Weights
 from neuro_eqprop.traces import Kind, Origin, Trace

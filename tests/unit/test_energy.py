@@ -7,7 +7,7 @@ from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activatio
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Connection, Layer, Network, Role, initialise
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.energy import energy, storage
 from neuro_eqprop.rate.field import Field, field
 from neuro_eqprop.solve import GaussSeidel, Stop, solve

@@ -20,8 +20,8 @@ from neuro_eqprop.data import digits
 from neuro_eqprop.files import checkpoint
 from neuro_eqprop.learn.contrastive import TrainingError
 from neuro_eqprop.learn.probe import Probe
-from neuro_eqprop.ops.numpy_ops import NumpyOps
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.study import estimator, training
 from neuro_eqprop.study.estimator import EqPropClassifier
 from neuro_eqprop.study.evaluation import equilibria

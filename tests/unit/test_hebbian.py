@@ -10,8 +10,8 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.learn.episode import Settling, relax
 from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.networks import Connection, Network, initialise
-from neuro_eqprop.ops.numpy_ops import NumpyOps
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.schedules import free_only, three_phase, two_phase
 from neuro_eqprop.solve import Damped, GaussSeidel, Outcome

@@ -8,8 +8,8 @@ import torch
 
 from neuro_eqprop.arrays import Shape
 from neuro_eqprop.operators import Kind, Lookup, Normed, Plain, Query
-from neuro_eqprop.ops.numpy_ops import NumpyOps
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.ops.torch import TorchOps
 
 CASES: list[tuple[Lookup | Normed | Plain | Query, Shape, Shape]] = [
     (Lookup(Kind.SOFTMAX, 2), (4, 18), (4, 6)),

@@ -26,8 +26,8 @@ from neuro_eqprop.operators import (
     Pooled,
     Query,
 )
-from neuro_eqprop.ops.numpy_ops import NumpyOps
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.ops.torch import TorchOps
 
 Case = tuple[Operator, Shape, Shape]
 CASES: list[Case] = [

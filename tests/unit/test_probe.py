@@ -16,7 +16,7 @@ from neuro_eqprop.learn.probe import DRIFT_LIMIT, Probe, probe
 from neuro_eqprop.learn.readout import accuracy, answer, judge
 from neuro_eqprop.learn.recipe import Nudging, Recipe, Rule
 from neuro_eqprop.networks import Network, initialise
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.study.folder import METRICS, RunError
 from neuro_eqprop.study.settings import Study, adapt
 from neuro_eqprop.study.training import run_training

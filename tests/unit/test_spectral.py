@@ -8,9 +8,9 @@ from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Network, initialise
-from neuro_eqprop.ops.base import Ops
-from neuro_eqprop.ops.numpy_ops import NumpyOps
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.ops.protocol import Ops
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.spectral import keep_bounds, norms
 
 LOOPED = looped(5, 8, 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID, bound=0.7)

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 from torch.nn.grad import conv2d_weight
 
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.torch import TorchOps
 
 OPS = TorchOps(torch.float64)
 

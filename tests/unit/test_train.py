@@ -20,7 +20,7 @@ from neuro_eqprop.learn.contrastive import TrainingError
 from neuro_eqprop.learn.readout import accuracy
 from neuro_eqprop.learn.train import Progress, Snapshot, train
 from neuro_eqprop.networks import initialise
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.study.folder import RunError, open_run
 from neuro_eqprop.study.settings import Study, read, write
 from neuro_eqprop.study.training import run_training

@@ -12,7 +12,7 @@ from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.claims.intervals import spearman
 from neuro_eqprop.data import generate
 from neuro_eqprop.learn.readout import answer
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 
 
 def lengths(arguments: Mapping[str, Any], seed: int) -> Json:

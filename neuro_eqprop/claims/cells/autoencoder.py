@@ -18,7 +18,7 @@ from neuro_eqprop.learn.pace import Fall
 from neuro_eqprop.learn.readout import SETTLED, answer
 from neuro_eqprop.learn.recipe import Lesson
 from neuro_eqprop.networks import Network, Parameters
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.study.settings import Study
 
 

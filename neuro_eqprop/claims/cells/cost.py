@@ -15,7 +15,7 @@ from neuro_eqprop.claims.cells.twin import learn, twin
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.data import Dataset, batches, one_hot
 from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate import spectral
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import Damped, GaussSeidel, Solver, Stop, solve

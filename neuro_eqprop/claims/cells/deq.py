@@ -21,7 +21,7 @@ from neuro_eqprop.data import one_hot
 from neuro_eqprop.learn.implicit import symmetrise
 from neuro_eqprop.learn.oracle import cosine, implicit
 from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.torch import TorchOps
 
 
 def phantom(tail: int) -> cost.Grads:

@@ -21,7 +21,7 @@ from neuro_eqprop.learn.oracle import cosine, implicit
 from neuro_eqprop.learn.recipe import Rule
 from neuro_eqprop.networks import Connection, Network
 from neuro_eqprop.operators import Attention, Kind, PerToken
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.solve import GaussSeidel

@@ -18,7 +18,7 @@ import torch
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.learn.chain import is_chain
 from neuro_eqprop.networks import Network, Role
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.schedules import Schedule, contrast
 
 Tensors = dict[str, torch.Tensor]

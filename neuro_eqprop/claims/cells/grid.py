@@ -18,7 +18,7 @@ from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.data import Dataset, batches, one_hot
 from neuro_eqprop.learn.episode import Settling, relax
 from neuro_eqprop.learn.hebbian import hebbian
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate import spectral
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.solve import Damped

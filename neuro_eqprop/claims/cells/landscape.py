@@ -11,7 +11,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.claims.cells.nets import Trained, data_of, study_of, trained
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.networks import Layer
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.energy import energy
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import GaussSeidel, Stop, solve

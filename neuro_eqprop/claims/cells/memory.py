@@ -28,7 +28,7 @@ from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.learn.recipe import Lesson
 from neuro_eqprop.learn.train import learn_batch, pupil
 from neuro_eqprop.networks import Network, initialise
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.solve import GaussSeidel, Stop, solve

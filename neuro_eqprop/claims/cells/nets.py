@@ -16,7 +16,7 @@ from neuro_eqprop.data import load as load_data
 from neuro_eqprop.learn.readout import accuracy
 from neuro_eqprop.learn.train import Progress, Snapshot, train
 from neuro_eqprop.networks import Network, initialise
-from neuro_eqprop.ops.torch_ops import TorchOps
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.solve import Stop
 from neuro_eqprop.study.settings import Study, adapt
 

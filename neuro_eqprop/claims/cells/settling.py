@@ -16,7 +16,7 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.claims.cells.nets import Trained, data_of, study_of, trained
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.claims.intervals import spearman
-from neuro_eqprop.ops.numpy_ops import NumpyOps
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.solve import Damped
 

@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from neuro_eqprop.activations import Activation, Curve
 from neuro_eqprop.arrays import Array, Bits, Shape
-from neuro_eqprop.ops.base import Values
+from neuro_eqprop.ops.protocol import Values
 
 STEADY = 1e-5
 """Added to a variance before its root is divided by."""

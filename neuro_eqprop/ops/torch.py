@@ -12,8 +12,8 @@ from torch.nn.grad import conv2d_weight
 
 from neuro_eqprop.activations import Activation, Curve
 from neuro_eqprop.arrays import Array, Bits, Shape
-from neuro_eqprop.ops.base import Values
-from neuro_eqprop.ops.numpy_ops import STEADY
+from neuro_eqprop.ops.numpy import STEADY
+from neuro_eqprop.ops.protocol import Values
 
 MANY = 64
 """Columns from which a product is as soon had by rows as by columns."""
