@@ -21,7 +21,7 @@ from dataclasses import replace
 from neuro_eqprop.learn.hebbian import gathered, shifts
 from neuro_eqprop.networks import Connection, Network, Role, Wire
 from neuro_eqprop.operators import Attention
-from neuro_eqprop.operators.tangent import Bent, Tangent
+from neuro_eqprop.operators.linearise import Bent, Tangent
 from neuro_eqprop.ops.protocol import Ops, Values
 from neuro_eqprop.rate.field import Field, State, shaped
 from neuro_eqprop.schedules import Schedule, contrast

@@ -3,12 +3,12 @@
 from neuro_eqprop.operators.attention import Attention, Kind
 from neuro_eqprop.operators.base import Operator
 from neuro_eqprop.operators.convolution import Conv2d, Pooled
+from neuro_eqprop.operators.cross_attention import Lookup, Query
+from neuro_eqprop.operators.delayed_feedback import Echo
 from neuro_eqprop.operators.dense import Dense
-from neuro_eqprop.operators.echo import Echo
-from neuro_eqprop.operators.framed import Framed
-from neuro_eqprop.operators.lookup import Lookup, Query
-from neuro_eqprop.operators.normed import Normed
-from neuro_eqprop.operators.plain import Plain
+from neuro_eqprop.operators.identity import Plain
+from neuro_eqprop.operators.layer_norm import Normed
+from neuro_eqprop.operators.strided_convolution import Framed
 from neuro_eqprop.operators.tokens import AtToken, Patches, PerToken
 
 KINDS: tuple[type, ...] = (

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from neuro_eqprop.arrays import Shape
 from neuro_eqprop.operators.attention import Kind
-from neuro_eqprop.operators.normed import norm_pull
+from neuro_eqprop.operators.layer_norm import norm_pull
 from neuro_eqprop.ops.protocol import Ops, Values
 
 

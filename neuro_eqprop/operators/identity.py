@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from neuro_eqprop.arrays import Shape
-from neuro_eqprop.operators.normed import norm_pull
+from neuro_eqprop.operators.layer_norm import norm_pull
 from neuro_eqprop.ops.protocol import Ops, Values
 
 
