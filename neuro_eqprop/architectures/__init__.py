@@ -1,9 +1,9 @@
 """The named networks, each a function that returns a description."""
 
-from neuro_eqprop.architectures.images import convolutional
-from neuro_eqprop.architectures.memories import modern, modern_notes, multiscale
-from neuro_eqprop.architectures.perceptrons import feed_forward, layered, looped, toroidal
-from neuro_eqprop.architectures.transformers import Block, looped_block, transformer
+from neuro_eqprop.architectures.convolutional import convolutional
+from neuro_eqprop.architectures.hopfield import modern, modern_notes, multiscale
+from neuro_eqprop.architectures.mlp import feed_forward, layered, looped, toroidal
+from neuro_eqprop.architectures.transformer import Block, looped_block, transformer
 
 __all__ = [
     "Block",

@@ -12,7 +12,7 @@ import numpy as np
 
 from neuro_eqprop.activations import LINEAR, TANH
 from neuro_eqprop.architectures import convolutional, multiscale
-from neuro_eqprop.architectures.memories import SCALES
+from neuro_eqprop.architectures.hopfield import SCALES
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.cli.train import SETTINGS
 from neuro_eqprop.learn.recipe import Nudging, Rule
