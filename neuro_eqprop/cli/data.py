@@ -33,7 +33,7 @@ def run(args: Namespace) -> Json:
 
 def listing() -> list[Json]:
     """Every data set, without loading one."""
-    from neuro_eqprop.data.catalogue import ENTRIES, missing, place
+    from neuro_eqprop.data.registry import ENTRIES, missing, place
 
     return [
         {
@@ -54,8 +54,8 @@ def get(name: str, to: Path | None) -> Json:
     """Fetch the files of one; a data set without files needs nothing."""
     from neuro_eqprop.cli.progress import bar
     from neuro_eqprop.data import DataError, missing
-    from neuro_eqprop.data.catalogue import entry_of
-    from neuro_eqprop.data.places import home
+    from neuro_eqprop.data.paths import home
+    from neuro_eqprop.data.registry import entry_of
 
     entry = entry_of(name)
     if not entry.files:

@@ -1,16 +1,16 @@
 """Read, make, check and batch data sets."""
 
-from neuro_eqprop.data.catalogue import CATALOGUE, NAMES, Entry, find, load, missing, summary
-from neuro_eqprop.data.cifar import cifar10
-from neuro_eqprop.data.control import cloning, returns
+from neuro_eqprop.data.behaviour_cloning import cloning, returns
+from neuro_eqprop.data.cifar10 import cifar10
 from neuro_eqprop.data.dataset import DataError, Dataset, Split, batches, one_hot
-from neuro_eqprop.data.embedded import digits
+from neuro_eqprop.data.digits import digits
 from neuro_eqprop.data.holdout import hold_out
-from neuro_eqprop.data.idx_files import IDX, idx, one_file, place_of, read_idx
-from neuro_eqprop.data.own import own
-from neuro_eqprop.data.places import FOLDER, folders
+from neuro_eqprop.data.idx import IDX, idx, one_file, place_of, read_idx
+from neuro_eqprop.data.npz import own
+from neuro_eqprop.data.paths import FOLDER, folders
+from neuro_eqprop.data.registry import CATALOGUE, NAMES, Entry, find, load, missing, summary
 from neuro_eqprop.data.sequences import generate
-from neuro_eqprop.data.text import sst2
+from neuro_eqprop.data.sst2 import sst2
 
 __all__ = [
     "CATALOGUE",

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
-from neuro_eqprop.data import tokens
+from neuro_eqprop.data import sequence_encoding
 from neuro_eqprop.data.dataset import DataError, Dataset, Split
-from neuro_eqprop.data.tokens import LETTERS
+from neuro_eqprop.data.sequence_encoding import LETTERS
 
 TRAIN, TEST = 4000, 1000
 ROOM = 4
@@ -68,45 +68,45 @@ KINDS = {
     "parity": Kind(
         length=8,
         longest=512,
-        draw=tokens.draw_bits,
-        see=tokens.see_bits,
-        ask=tokens.ask_parity,
+        draw=sequence_encoding.draw_bits,
+        see=sequence_encoding.see_bits,
+        ask=sequence_encoding.ask_parity,
         classes=lambda _: 2,
         different=lambda length: 2.0**length,
     ),
     "addition": Kind(
         length=4,
         longest=7,
-        draw=tokens.draw_addends,
-        see=tokens.see_addends,
-        ask=tokens.ask_sum,
+        draw=sequence_encoding.draw_addends,
+        see=sequence_encoding.see_addends,
+        ask=sequence_encoding.ask_sum,
         classes=lambda length: 2 ** (length + 1) - 1,
         different=lambda length: 4.0**length,
     ),
     "copying": Kind(
         length=6,
         longest=128,
-        draw=tokens.draw_letters,
-        see=tokens.see_copying,
-        ask=tokens.ask_letter,
+        draw=sequence_encoding.draw_letters,
+        see=sequence_encoding.see_copying,
+        ask=sequence_encoding.ask_letter,
         classes=letters,
         different=letters_many,
     ),
     "sorting": Kind(
         length=5,
         longest=128,
-        draw=tokens.draw_letters,
-        see=tokens.see_sorting,
-        ask=tokens.ask_rank,
+        draw=sequence_encoding.draw_letters,
+        see=sequence_encoding.see_sorting,
+        ask=sequence_encoding.ask_rank,
         classes=letters,
         different=letters_many,
     ),
     "recall": Kind(
         length=4,
         longest=LETTERS,
-        draw=tokens.draw_pairs,
-        see=tokens.see_pairs,
-        ask=tokens.ask_value,
+        draw=sequence_encoding.draw_pairs,
+        see=sequence_encoding.see_pairs,
+        ask=sequence_encoding.ask_value,
         classes=letters,
         different=pairs_many,
         samples=20000,

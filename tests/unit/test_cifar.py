@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.data import FOLDER, DataError, load, summary
-from neuro_eqprop.data.cifar import ARCHIVE, RECORD, TEST, TRAIN
+from neuro_eqprop.data.cifar10 import ARCHIVE, RECORD, TEST, TRAIN
 from neuro_eqprop.files.datacheck import verify
 
 

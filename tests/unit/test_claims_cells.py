@@ -17,7 +17,7 @@ from neuro_eqprop.claims.claim import Cell, canonical, timeless
 from neuro_eqprop.claims.design import TRANSFORMER
 from neuro_eqprop.claims.registry import perform
 from neuro_eqprop.claims.rows import claim, hierarchical_cifar, text_sst2
-from neuro_eqprop.data.cifar import RECORD, TEST, TRAIN
+from neuro_eqprop.data.cifar10 import RECORD, TEST, TRAIN
 from neuro_eqprop.learn.hybrid import stem_of
 from neuro_eqprop.learn.readout import answer
 from neuro_eqprop.ops.numpy import NumpyOps

@@ -12,8 +12,8 @@ import pytest
 
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.cli import main
-from neuro_eqprop.data import DataError, catalogue, cloning, load, returns
-from neuro_eqprop.data.control import (
+from neuro_eqprop.data import DataError, cloning, load, registry, returns
+from neuro_eqprop.data.behaviour_cloning import (
     TASKS,
     balance,
     demonstrate,
@@ -90,7 +90,7 @@ def test_the_label_is_what_the_expert_does_not_what_was_done_astray() -> None:
 
 def test_by_name_it_has_the_size_that_the_list_tells() -> None:
     need()
-    found, entry = load("cartpole-bc"), catalogue.CATALOGUE["cartpole-bc"]
+    found, entry = load("cartpole-bc"), registry.CATALOGUE["cartpole-bc"]
     assert (len(found.train), len(found.test)) == (entry.train, entry.test)
     assert (found.shape, found.classes) == (entry.shape, entry.classes)
 
@@ -108,13 +108,13 @@ def test_without_gymnasium_one_sentence_says_the_way(monkeypatch: pytest.MonkeyP
     def nothing(name: str) -> ModuleSpec | None:
         return None
 
-    monkeypatch.setattr(catalogue, "find_spec", nothing)
+    monkeypatch.setattr(registry, "find_spec", nothing)
     way = r"needs gymnasium.*pip install 'neuro_eqprop\[control\]'"
     for name in TASKS:
         with pytest.raises(DataError, match=way):
             load(name)
-        assert catalogue.summary()[name] == "not here"
-        assert "gymnasium" in str(catalogue.missing(catalogue.CATALOGUE[name]))
+        assert registry.summary()[name] == "not here"
+        assert "gymnasium" in str(registry.missing(registry.CATALOGUE[name]))
     err = io.StringIO()
     with redirect_stderr(err), redirect_stdout(io.StringIO()):
         assert main(["data", "get", "acrobot-bc"]) == 1

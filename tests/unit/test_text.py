@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.data import FOLDER, DataError, load, sst2
-from neuro_eqprop.data.text import ARCHIVE, tokenise, vocabulary
+from neuro_eqprop.data.sst2 import ARCHIVE, tokenise, vocabulary
 from neuro_eqprop.files.datacheck import UNKNOWN, verify
 
 TRAIN = "sentence\tlabel\nA good film , good fun\t1\nbad , bad film\t0\nit 's bad\t0\n"

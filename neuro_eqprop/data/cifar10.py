@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from neuro_eqprop.data.dataset import DataError, Dataset, Split
-from neuro_eqprop.data.places import find_any, not_here
+from neuro_eqprop.data.paths import find_any, not_here
 
 NAME, ARCHIVE = "cifar10", "cifar-10-binary.tar.gz"
 TRAIN = tuple(f"data_batch_{n}.bin" for n in range(1, 6))

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 
 from neuro_eqprop.arrays import Shape, UnknownNameError
-from neuro_eqprop.data import cifar, control, sequences, text
-from neuro_eqprop.data.cifar import cifar10
-from neuro_eqprop.data.control import PACKAGE, TASKS, cloning
+from neuro_eqprop.data import behaviour_cloning, cifar10, sequences, sst2
+from neuro_eqprop.data.behaviour_cloning import PACKAGE, TASKS, cloning
+from neuro_eqprop.data.cifar10 import cifar10
 from neuro_eqprop.data.dataset import Dataset
-from neuro_eqprop.data.embedded import digits
-from neuro_eqprop.data.idx_files import IMAGES, idx
-from neuro_eqprop.data.own import is_own, own
-from neuro_eqprop.data.places import find_any
+from neuro_eqprop.data.digits import digits
+from neuro_eqprop.data.idx import IMAGES, idx
+from neuro_eqprop.data.npz import is_own, own
+from neuro_eqprop.data.paths import find_any
 from neuro_eqprop.data.sequences import KINDS, generate
-from neuro_eqprop.data.text import sst2
+from neuro_eqprop.data.sst2 import sst2
 
 EMBEDDED, MADE, MISSING = "embedded", "made by seed", "not here"
 
@@ -51,7 +51,7 @@ def pictures(name: str, what: str) -> Entry:
 def cloned(name: str, what: str) -> Entry:
     """What an expert does in an environment."""
     task = TASKS[name]
-    shape, sizes = (task.features,), (control.TRAIN, control.TEST)
+    shape, sizes = (task.features,), (behaviour_cloning.TRAIN, behaviour_cloning.TEST)
     return Entry(name, what, lambda: cloning(name), shape, task.actions, *sizes, package=PACKAGE)
 
 
@@ -68,10 +68,10 @@ ENTRIES = (
     pictures("mnist", "handwritten digits"),
     pictures("fashion-mnist", "clothes"),
     pictures("kmnist", "cursive Japanese"),
-    Entry("cifar10", "small photographs", cifar10, cifar.SHAPE, 10, 50000, 10000, cifar.FILES),
+    Entry("cifar10", "small photographs", cifar10, cifar10.SHAPE, 10, 50000, 10000, cifar10.FILES),
     cloned("cartpole-bc", "hold up a pole"),
     cloned("acrobot-bc", "swing up an arm"),
-    Entry("sst2", "film reviews", sst2, (text.TOKENS, text.WIDTH), 2, 67349, 872, text.FILES),
+    Entry("sst2", "film reviews", sst2, (sst2.TOKENS, sst2.WIDTH), 2, 67349, 872, sst2.FILES),
     sequence("parity", "is the count odd?"),
     sequence("addition", "sum of two numbers"),
     sequence("copying", "letter at a place"),
@@ -115,7 +115,7 @@ def missing(entry: Entry) -> str | None:
     if place(entry) != MISSING:
         return None
     if entry.package:
-        return f"needs {entry.package}: `pip install 'neuro_eqprop[{control.EXTRA}]'` brings it"
+        return f"needs {entry.package}: `pip install 'neuro_eqprop[{behaviour_cloning.EXTRA}]'` brings it"
     return f"`neuro-eqprop data get {entry.name}` fetches it"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from neuro_eqprop.data.dataset import DataError, Dataset, Split
-from neuro_eqprop.data.places import find_any, not_here
+from neuro_eqprop.data.paths import find_any, not_here
 
 IDX = {"mnist": 10, "fashion-mnist": 10, "kmnist": 10}
 """Data sets kept as IDX files, and their numbers of classes."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.data.dataset import DataError, Dataset, Split
-from neuro_eqprop.data.places import find_any, not_here
+from neuro_eqprop.data.paths import find_any, not_here
 
 NAME, ARCHIVE = "sst2", "SST-2.zip"
 PARTS = ("train.tsv", "dev.tsv")
