@@ -12,10 +12,10 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.backends.base import BACKENDS, Feature, load, tally
 from neuro_eqprop.data import Split
-from neuro_eqprop.learn.readout import Answer, answers
 from neuro_eqprop.networks import Network, Role
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
+from neuro_eqprop.rate.inference import Answer, answers
 from neuro_eqprop.schedules import Schedule, free_only, tail
 from neuro_eqprop.spiking.entry import Entry, enter, outer, with_input
 from neuro_eqprop.spiking.ir import SpikingNetwork

@@ -23,9 +23,9 @@ from neuro_eqprop.architectures import (
 )
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset
-from neuro_eqprop.learn.recipe import Rule
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.operators import Attention, Kind
+from neuro_eqprop.training.config import Rule
 
 if TYPE_CHECKING:
     from neuro_eqprop.study.settings import Study

@@ -17,7 +17,6 @@ from neuro_eqprop.analysis.story import Telling
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.data import Dataset, one_hot
 from neuro_eqprop.files.tracefile import Writer
-from neuro_eqprop.learn.train import Snapshot
 from neuro_eqprop.networks import Network
 from neuro_eqprop.operators import Dense
 from neuro_eqprop.ops.numpy import NumpyOps
@@ -27,6 +26,7 @@ from neuro_eqprop.study.settings import Study
 from neuro_eqprop.study.simulation import Tell, origin_of, settle, silence, strengths
 from neuro_eqprop.synapse_recording import HEBBIAN
 from neuro_eqprop.traces import Kind, Plan, choose
+from neuro_eqprop.training.train import Snapshot
 
 SAMPLES, STEPS = 2, 16
 """How many samples settle for how many steps in each phase."""

@@ -9,15 +9,15 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.learning import NO_SYNAPSES, Learner, Watch, nobody
-from neuro_eqprop.learn.episode import SWEEPS, relax
-from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.spiking.ir import Stimulus
 from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork
 from neuro_eqprop.spiking.sprout import ALWAYS
+from neuro_eqprop.training.rules.hebbian import hebbian
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def gradient(
     network: Network, params: Mapping[str, Array], stimulus: Stimulus
 ) -> dict[str, Array] | None:
     """The true gradient of a sample, if its rates settle."""
-    from neuro_eqprop.learn.oracle import implicit
+    from neuro_eqprop.training.gradients.exact import implicit
 
     x, target = stimulus.current[network.input.name], stimulus.pull[network.output.name]
     try:

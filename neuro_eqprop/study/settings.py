@@ -15,12 +15,12 @@ import torch
 from neuro_eqprop.architectures import feed_forward
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset
-from neuro_eqprop.learn.pace import Length, course
-from neuro_eqprop.learn.recipe import Nudging, Recipe, Rule
-from neuro_eqprop.learn.steppers import optimiser
-from neuro_eqprop.learn.views import View, moved_by
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.study.models import ATTENTIONS, HIDDEN_RATES, MODELS, OUTPUT_RATES
+from neuro_eqprop.training.augment import View, moved_by
+from neuro_eqprop.training.config import Nudging, Recipe, Rule
+from neuro_eqprop.training.lr_schedules import Length, course
+from neuro_eqprop.training.optimizers import optimiser
 
 if sys.version_info >= (3, 11):
     import tomllib

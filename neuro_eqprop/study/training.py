@@ -17,15 +17,9 @@ from neuro_eqprop.data import load as load_data
 from neuro_eqprop.files import checkpoint
 from neuro_eqprop.files.atomic import write_text
 from neuro_eqprop.files.checkpoint import Checkpoint
-from neuro_eqprop.learn.contrastive import CURE, TrainingError
-from neuro_eqprop.learn.hybrid import stem_of
-from neuro_eqprop.learn.probe import Probe, probe
-from neuro_eqprop.learn.readout import judge
-from neuro_eqprop.learn.recipe import Lesson, Rule
-from neuro_eqprop.learn.rules import TEACHERS
-from neuro_eqprop.learn.train import Progress, Snapshot, train
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.rate.inference import judge
 from neuro_eqprop.solve import Stop
 from neuro_eqprop.study import folder, settings
 from neuro_eqprop.study.lessons import learned_here
@@ -33,6 +27,12 @@ from neuro_eqprop.study.probe import probing
 from neuro_eqprop.study.settings import Study
 from neuro_eqprop.study.simulation import Tell, silence
 from neuro_eqprop.study.unused import refuse_unused
+from neuro_eqprop.training.config import Lesson, Rule
+from neuro_eqprop.training.diagnostics import Probe, probe
+from neuro_eqprop.training.rules.contrastive import CURE, TrainingError
+from neuro_eqprop.training.rules.hybrid import stem_of
+from neuro_eqprop.training.rules.registry import TEACHERS
+from neuro_eqprop.training.train import Progress, Snapshot, train
 
 Watch = Callable[[dict[str, Any]], None]
 """Told each epoch's line of metrics."""

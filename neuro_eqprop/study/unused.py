@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from neuro_eqprop.learn.recipe import Nudging, Rule
 from neuro_eqprop.study.models import MODELS, SHAPING
 from neuro_eqprop.study.settings import Study
+from neuro_eqprop.training.config import Nudging, Rule
 
 TRUE_ANYWAY = {"transformer": {"activation": "tanh", "output": "linear"}}
 """What a model is without listening to it."""

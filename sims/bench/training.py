@@ -23,11 +23,11 @@ from models import study
 from models_rows import ROWS
 
 from neuro_eqprop.data import Dataset, load, one_hot
-from neuro_eqprop.learn.recipe import Lesson
-from neuro_eqprop.learn.train import learn_batch, pupil
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.study.settings import Study
 from neuro_eqprop.study.training import fresh
+from neuro_eqprop.training.config import Lesson
+from neuro_eqprop.training.train import learn_batch, pupil
 
 ROUNDS, SECONDS = 25, 0.04
 """Turns, and about how long backprop is at it in each."""

@@ -14,13 +14,13 @@ import torch
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.data import digits, one_hot
-from neuro_eqprop.learn.oracle import cosine, implicit
-from neuro_eqprop.learn.recipe import Lesson, Recipe, Rule
-from neuro_eqprop.learn.rules import TEACHERS
-from neuro_eqprop.learn.train import train
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.study.settings import Study
 from neuro_eqprop.study.training import fresh
+from neuro_eqprop.training.config import Lesson, Recipe, Rule
+from neuro_eqprop.training.gradients.exact import cosine, implicit
+from neuro_eqprop.training.rules.registry import TEACHERS
+from neuro_eqprop.training.train import train
 
 SMOOTH = Study(
     activation="tanh", output="linear", hidden=(32,), epochs=1, beta=0.1, learning_rate=0.003

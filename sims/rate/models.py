@@ -31,15 +31,15 @@ from neuro_eqprop.data import Dataset, Split, load
 from neuro_eqprop.files import checkpoint
 from neuro_eqprop.files.atomic import write_text
 from neuro_eqprop.files.checkpoint import Checkpoint
-from neuro_eqprop.learn.contrastive import settling
-from neuro_eqprop.learn.recipe import Recipe
-from neuro_eqprop.learn.train import Snapshot, train
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import Stop, solve
 from neuro_eqprop.study.settings import Study, adapt
 from neuro_eqprop.study.training import fresh
+from neuro_eqprop.training.config import Recipe
+from neuro_eqprop.training.rules.contrastive import settling
+from neuro_eqprop.training.train import Snapshot, train
 
 KEPT = Path(__file__).parent / "measured"
 PAGE = Path(__file__).parents[2] / "docs" / "models-numbers.md"

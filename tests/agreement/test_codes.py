@@ -13,10 +13,10 @@ from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends import emulator
 from neuro_eqprop.backends.base import load
-from neuro_eqprop.learn.episode import SWEEPS, relax
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import free_only, tail, three_phase, two_phase
 from neuro_eqprop.spiking.chance import uniform
 from neuro_eqprop.spiking.ir import Falling, FixedPoint, Follow, Spiking, SpikingNetwork, Stimulus

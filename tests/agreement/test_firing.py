@@ -13,15 +13,15 @@ from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Result
 from neuro_eqprop.backends.reference import Reference
-from neuro_eqprop.learn.episode import SWEEPS, relax
-from neuro_eqprop.learn.hebbian import hebbian
-from neuro_eqprop.learn.oracle import cosine
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import State, field
+from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import Schedule, three_phase
 from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
 from neuro_eqprop.traces import NOTHING, Memory
+from neuro_eqprop.training.gradients.exact import cosine
+from neuro_eqprop.training.rules.hebbian import hebbian
 
 SAMPLES, INPUTS, OUTPUTS, BETA = 12, 10, 4, 0.25
 KINDS = pytest.mark.parametrize("kind", ["one hidden", "two hidden", "soft", "looped"])

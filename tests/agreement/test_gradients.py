@@ -12,14 +12,14 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, TANH, Activation, Curve
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.learn.episode import SWEEPS, relax
-from neuro_eqprop.learn.hebbian import hebbian
-from neuro_eqprop.learn.oracle import cosine, equilibrium, finite_difference, implicit
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.solve import Outcome
+from neuro_eqprop.training.gradients.exact import cosine, equilibrium, finite_difference, implicit
+from neuro_eqprop.training.rules.hebbian import hebbian
 
 RATES = {"tanh": TANH, "hard_sigmoid": HARD_SIGMOID, "linear": LINEAR}
 KINDS = ("one hidden", "two hidden", "soft", "looped")

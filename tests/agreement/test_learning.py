@@ -12,12 +12,10 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.learning import Learned, Synapses, load_learner, nobody
 from neuro_eqprop.backends.reference_engine import ENDS, rounded
 from neuro_eqprop.data import digits, one_hot
-from neuro_eqprop.learn.episode import SWEEPS, relax
-from neuro_eqprop.learn.hebbian import hebbian
-from neuro_eqprop.learn.oracle import cosine
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.spiking.flaws import Flaws
 from neuro_eqprop.spiking.lower import Code, Coding
@@ -31,6 +29,8 @@ from neuro_eqprop.spiking.plasticity import (
     episode,
 )
 from neuro_eqprop.spiking.sprout import Sprout, lessons_of, sprout
+from neuro_eqprop.training.gradients.exact import cosine
+from neuro_eqprop.training.rules.hebbian import hebbian
 
 CENTERED = episode(beta=0.5, centered=True, free=10, settle=6, window=4)
 ONE_SIDED = episode(beta=0.5, centered=False, free=10, settle=6, window=4)

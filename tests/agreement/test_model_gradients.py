@@ -25,19 +25,19 @@ from neuro_eqprop.architectures import (
     transformer,
 )
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.learn.asymmetric import vector_field
-from neuro_eqprop.learn.contrastive import TrainingError
-from neuro_eqprop.learn.episode import SWEEPS, relax
-from neuro_eqprop.learn.hebbian import hebbian
-from neuro_eqprop.learn.oracle import cosine, finite_difference, implicit
-from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Rule
-from neuro_eqprop.learn.rules import TEACHERS
 from neuro_eqprop.networks import Connection, Cost, Network, initialise
 from neuro_eqprop.operators import Attention, Kind
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.relax import SWEEPS, relax
+from neuro_eqprop.training.config import Lesson, Nudging, Recipe, Rule
+from neuro_eqprop.training.gradients.exact import cosine, finite_difference, implicit
+from neuro_eqprop.training.rules.asymmetric import vector_field
+from neuro_eqprop.training.rules.contrastive import TrainingError
+from neuro_eqprop.training.rules.hebbian import hebbian
+from neuro_eqprop.training.rules.registry import TEACHERS
 
 NUMPY = NumpyOps()
 IMAGE = (2, 6, 6)

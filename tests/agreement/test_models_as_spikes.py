@@ -24,10 +24,10 @@ from neuro_eqprop.backends.emulator import Emulator
 from neuro_eqprop.backends.from_nir import from_nir
 from neuro_eqprop.backends.reference import Reference
 from neuro_eqprop.backends.to_nir import to_nir
-from neuro_eqprop.learn.readout import answer
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.operators import Attention, Kind
 from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.rate.inference import answer
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, stimulate
 from neuro_eqprop.spiking.quantise import quantise

@@ -9,16 +9,16 @@ import torch
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.learn.episode import SWEEPS, relax
-from neuro_eqprop.learn.hebbian import hebbian
-from neuro_eqprop.learn.readout import answer
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.inference import answer
+from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.solve import Anderson, Damped, GaussSeidel, Solver, Stop, solve
+from neuro_eqprop.training.rules.hebbian import hebbian
 
 SAMPLES, INPUTS, OUTPUTS = 12, 9, 4
 CASES = pytest.mark.parametrize("kind", ["layered", "soft", "deep", "looped"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from neuro_eqprop.data import load
-from neuro_eqprop.learn.train import Progress, train
 from neuro_eqprop.study.settings import Study, adapt
 from neuro_eqprop.study.training import fresh
+from neuro_eqprop.training.train import Progress, train
 
 DATA = load("digits")
 

@@ -9,19 +9,19 @@ import torch
 
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
 from neuro_eqprop.architectures import convolutional, feed_forward, layered, looped
-from neuro_eqprop.learn.chain import is_chain, relax_chain
-from neuro_eqprop.learn.contrastive import by_phases, go_through, in_one_go
-from neuro_eqprop.learn.episode import SWEEPS, Settling, relax
-from neuro_eqprop.learn.hebbian import hebbian
-from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Rule
-from neuro_eqprop.learn.shallow import is_shallow, pays, relax_shallow, teach_shallow
 from neuro_eqprop.networks import Cost, Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import Field, field
+from neuro_eqprop.rate.relax import SWEEPS, Settling, relax
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.solve import Damped, Equilibrium, Outcome, Stop, solve
+from neuro_eqprop.training.config import Lesson, Nudging, Recipe, Rule
+from neuro_eqprop.training.fast.layered import is_chain, relax_chain
+from neuro_eqprop.training.fast.one_hidden import is_shallow, pays, relax_shallow, teach_shallow
+from neuro_eqprop.training.rules.contrastive import by_phases, go_through, in_one_go
+from neuro_eqprop.training.rules.hebbian import hebbian
 
 CLASSES = 6  # one more than the compiled sweeps take in one pass
 SIZES = pytest.mark.parametrize("hidden", [(14,), (12, 9), (7, 8, 6)], ids=str)

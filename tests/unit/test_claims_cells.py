@@ -18,10 +18,10 @@ from neuro_eqprop.claims.design import TRANSFORMER
 from neuro_eqprop.claims.registry import perform
 from neuro_eqprop.claims.rows import claim, hierarchical_cifar, text_sst2
 from neuro_eqprop.data.cifar10 import RECORD, TEST, TRAIN
-from neuro_eqprop.learn.hybrid import stem_of
-from neuro_eqprop.learn.readout import answer
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.inference import answer
+from neuro_eqprop.training.rules.hybrid import stem_of
 
 DIGITS: dict[str, Any] = {"dataset": "digits", "images": 300, "tests": 60}
 LOOPED = {

@@ -13,12 +13,12 @@ from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.analysis.compare import MismatchError, compare, pearson, settled_at, update
 from neuro_eqprop.cli import main
 from neuro_eqprop.files.tracefile import write
-from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.networks import Connection, Layer, Network, Role
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.synapse_recording import Weights
 from neuro_eqprop.traces import Kind, Origin, Trace
+from neuro_eqprop.training.rules.hebbian import hebbian
 
 
 def rates(values: np.ndarray[tuple[int, int, int], np.dtype[np.float64]]) -> Trace:

@@ -18,8 +18,6 @@ from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.cli.train import SETTINGS, changes, options
 from neuro_eqprop.data import digits
 from neuro_eqprop.files import checkpoint
-from neuro_eqprop.learn.contrastive import TrainingError
-from neuro_eqprop.learn.probe import Probe
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.study import estimator, training
@@ -29,6 +27,8 @@ from neuro_eqprop.study.folder import MODEL
 from neuro_eqprop.study.models import MODELS
 from neuro_eqprop.study.settings import Study, adapt
 from neuro_eqprop.study.training import run_training
+from neuro_eqprop.training.diagnostics import Probe
+from neuro_eqprop.training.rules.contrastive import TrainingError
 
 SMALL = EqPropClassifier(hidden=(32,), epochs=6)
 

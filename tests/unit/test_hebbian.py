@@ -7,14 +7,14 @@ import torch
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.learn.episode import Settling, relax
-from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.networks import Connection, Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
+from neuro_eqprop.rate.relax import Settling, relax
 from neuro_eqprop.schedules import free_only, three_phase, two_phase
 from neuro_eqprop.solve import Damped, GaussSeidel, Outcome
+from neuro_eqprop.training.rules.hebbian import hebbian
 
 LOOPED = looped(4, 9, 3, hidden_rate=HARD_SIGMOID, output_rate=LINEAR, bound=0.9)
 LAYERED = layered(4, (6, 5), 3, hidden_rate=HARD_SIGMOID, output_rate=LINEAR)

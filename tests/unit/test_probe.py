@@ -12,14 +12,14 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, TANH
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.data import Split, digits
-from neuro_eqprop.learn.probe import DRIFT_LIMIT, Probe, probe
-from neuro_eqprop.learn.readout import accuracy, answer, judge
-from neuro_eqprop.learn.recipe import Nudging, Recipe, Rule
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.rate.inference import accuracy, answer, judge
 from neuro_eqprop.study.folder import METRICS, RunError
 from neuro_eqprop.study.settings import Study, adapt
 from neuro_eqprop.study.training import run_training
+from neuro_eqprop.training.config import Nudging, Recipe, Rule
+from neuro_eqprop.training.diagnostics import DRIFT_LIMIT, Probe, probe
 
 RECIPE = Recipe(1, 8, "sgd", 0.1, Nudging.CENTERED, 0.1, 60, 40, 0)
 

@@ -11,9 +11,9 @@ from neuro_eqprop.analysis.compare import compare, update
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.files.tracefile import TraceError, read
-from neuro_eqprop.learn.episode import SWEEPS, relax
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.spiking.lower import Code
 from neuro_eqprop.study.evaluation import evaluate

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.learn.called import Called, called
-from neuro_eqprop.learn.pace import SCHEDULERS, Length, course
-from neuro_eqprop.learn.steppers import OPTIMISERS, optimiser
 from neuro_eqprop.study.settings import Study, adapt
 from neuro_eqprop.study.training import run_training
+from neuro_eqprop.training.lr_schedules import SCHEDULERS, Length, course
+from neuro_eqprop.training.optimizers import OPTIMISERS, optimiser
+from neuro_eqprop.training.option_string import Called, called
 
 
 def test_options_are_read_from_the_text() -> None:

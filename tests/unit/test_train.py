@@ -16,14 +16,14 @@ import torch
 
 from neuro_eqprop.data import load
 from neuro_eqprop.files.checkpoint import load as load_checkpoint
-from neuro_eqprop.learn.contrastive import TrainingError
-from neuro_eqprop.learn.readout import accuracy
-from neuro_eqprop.learn.train import Progress, Snapshot, train
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.rate.inference import accuracy
 from neuro_eqprop.study.folder import RunError, open_run
 from neuro_eqprop.study.settings import Study, read, write
 from neuro_eqprop.study.training import run_training
+from neuro_eqprop.training.rules.contrastive import TrainingError
+from neuro_eqprop.training.train import Progress, Snapshot, train
 
 TINY = Study(hidden=(9,), epochs=3, batch=256, free_steps=8, nudged_steps=4, seed=5)
 LOOPED = replace(TINY, model="looped", bound=0.4, learning_rate=0.02)

@@ -11,8 +11,8 @@ from neuro_eqprop.claims.cells.nets import TESTED, study_of, trained
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.claims.intervals import spearman
 from neuro_eqprop.data import generate
-from neuro_eqprop.learn.readout import answer
 from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.rate.inference import answer
 
 
 def lengths(arguments: Mapping[str, Any], seed: int) -> Json:

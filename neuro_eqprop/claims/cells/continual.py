@@ -11,9 +11,9 @@ from neuro_eqprop.claims.cells.nets import Trained, begin, data_of, epochs, stud
 from neuro_eqprop.claims.cells.twin import learn, score, twin
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.data import Dataset, Split
-from neuro_eqprop.learn.train import Snapshot
 from neuro_eqprop.networks import Cost
 from neuro_eqprop.study.settings import Study
+from neuro_eqprop.training.train import Snapshot
 
 Learner: TypeAlias = Callable[[Dataset], Callable[[Split], float]]
 """Learns from a data set, going on from what it knows, and returns how to score it."""

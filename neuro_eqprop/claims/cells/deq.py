@@ -18,10 +18,10 @@ from neuro_eqprop.claims.cells.kernel import interleaved, step
 from neuro_eqprop.claims.cells.nets import data_of, study_of, trained
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.data import one_hot
-from neuro_eqprop.learn.implicit import symmetrise
-from neuro_eqprop.learn.oracle import cosine, implicit
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.training.gradients.exact import cosine, implicit
+from neuro_eqprop.training.gradients.implicit import symmetrise
 
 
 def phantom(tail: int) -> cost.Grads:

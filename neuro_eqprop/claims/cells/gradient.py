@@ -14,17 +14,17 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.claims.cells.nets import data_of
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.data import Dataset, one_hot
-from neuro_eqprop.learn.asymmetric import adjoint, vector_field
-from neuro_eqprop.learn.episode import Settling, relax
-from neuro_eqprop.learn.hebbian import hebbian
-from neuro_eqprop.learn.oracle import cosine, implicit
-from neuro_eqprop.learn.recipe import Rule
 from neuro_eqprop.networks import Connection, Network
 from neuro_eqprop.operators import Attention, Kind, PerToken
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.relax import Settling, relax
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.solve import GaussSeidel
+from neuro_eqprop.training.config import Rule
+from neuro_eqprop.training.gradients.exact import cosine, implicit
+from neuro_eqprop.training.rules.asymmetric import adjoint, vector_field
+from neuro_eqprop.training.rules.hebbian import hebbian
 
 TIGHT = Settling(GaussSeidel(), GaussSeidel(backwards=True), tolerance=1e-13)
 STEPS = 5000

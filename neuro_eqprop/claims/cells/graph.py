@@ -6,7 +6,7 @@ For a chain of dense layers, with s_0 = x and o the output,
     s_l <- rho_l(dPhi/ds_l),   o <- rho_o((dPhi/do + beta y) / (1 + beta)),   all at once
     dtheta = sum over phases of c[phase] dPhi/dtheta
 
-It settles where the sweeps of `neuro_eqprop.learn.episode` do, and is here to be timed against.
+It settles where the sweeps of `neuro_eqprop.rate.relax` do, and is here to be timed against.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping
 import torch
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.learn.chain import is_chain
 from neuro_eqprop.networks import Network, Role
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.schedules import Schedule, contrast
+from neuro_eqprop.training.fast.layered import is_chain
 
 Tensors = dict[str, torch.Tensor]
 

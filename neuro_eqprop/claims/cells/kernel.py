@@ -16,14 +16,14 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.claims.cells.nets import data_of, study_of
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.data import one_hot
-from neuro_eqprop.learn.episode import SWEEPS, relax
-from neuro_eqprop.learn.hebbian import hebbian
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.training.rules.hebbian import hebbian
 
 
 def step(

@@ -16,10 +16,10 @@ import torch
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.claims.cells.nets import TESTED, Trained, begin, data_of, epochs, study_of
 from neuro_eqprop.claims.claim import Json
-from neuro_eqprop.learn.readout import answer
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.inference import answer
 
 HIDDEN, MEMORY = "hidden", "memory"
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from neuro_eqprop.claims.cells.nets import Trained, begin, data_of, study_of
 from neuro_eqprop.claims.claim import Json
-from neuro_eqprop.learn.train import train
 from neuro_eqprop.networks import Connection, Network
 from neuro_eqprop.operators import PerToken
+from neuro_eqprop.training.train import train
 
 
 def stemmed(network: Network) -> Network:

@@ -8,7 +8,7 @@ from typing import Any
 
 from neuro_eqprop.claims.cells.nets import Trained, begin, data_of, epochs, study_of
 from neuro_eqprop.claims.claim import Json
-from neuro_eqprop.learn.contrastive import TrainingError
+from neuro_eqprop.training.rules.contrastive import TrainingError
 
 
 def accuracies(arguments: Mapping[str, Any], seed: int) -> Json:

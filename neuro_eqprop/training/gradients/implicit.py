@@ -12,12 +12,12 @@ from math import isfinite
 
 import torch
 
-from neuro_eqprop.learn.loss import loss
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import Stop
+from neuro_eqprop.training.gradients.loss import loss
 
 
 class AdjointError(ValueError):

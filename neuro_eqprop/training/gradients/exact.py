@@ -11,12 +11,12 @@ import numpy as np
 import torch
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.learn.implicit import implicit_gradient, symmetrise
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import GaussSeidel, Outcome, Stop, solve
+from neuro_eqprop.training.gradients.implicit import implicit_gradient, symmetrise
 
 TIGHT = Stop(1e-13, 20_000)
 

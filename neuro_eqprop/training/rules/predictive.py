@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from neuro_eqprop.learn.contrastive import check, refuse_circle, right
-from neuro_eqprop.learn.hebbian import gathered
-from neuro_eqprop.learn.recipe import Lesson, Recipe, Taught
 from neuro_eqprop.networks import Network, Role
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import Field, State, field, shaped
+from neuro_eqprop.training.config import Lesson, Recipe, Taught
+from neuro_eqprop.training.rules.contrastive import check, refuse_circle, right
+from neuro_eqprop.training.rules.hebbian import gathered
 
 
 def single_phase(

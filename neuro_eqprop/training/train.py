@@ -11,16 +11,16 @@ import torch
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.data import Split, batches, one_hot
-from neuro_eqprop.learn.contrastive import CURE, TrainingError
-from neuro_eqprop.learn.pace import Length, course
-from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Taught
-from neuro_eqprop.learn.rules import TEACHERS
-from neuro_eqprop.learn.steppers import optimiser, recall, remember
-from neuro_eqprop.learn.views import View, as_it_is
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate import spectral
+from neuro_eqprop.training.augment import View, as_it_is
+from neuro_eqprop.training.config import Lesson, Nudging, Recipe, Taught
+from neuro_eqprop.training.lr_schedules import Length, course
+from neuro_eqprop.training.optimizers import optimiser, recall, remember
+from neuro_eqprop.training.rules.contrastive import CURE, TrainingError
+from neuro_eqprop.training.rules.registry import TEACHERS
 
 
 @dataclass(frozen=True, slots=True)

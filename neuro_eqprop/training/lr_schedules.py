@@ -16,7 +16,7 @@ import torch
 from torch.optim import lr_scheduler
 
 from neuro_eqprop.arrays import Array, UnknownNameError
-from neuro_eqprop.learn.called import Called, called
+from neuro_eqprop.training.option_string import Called, called
 
 
 class Fall(Enum):

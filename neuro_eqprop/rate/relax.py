@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from neuro_eqprop.learn.chain import is_chain, relax_chain
-from neuro_eqprop.learn.shallow import pays, relax_shallow
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.rate.field import Field, State
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.solve import Equilibrium, GaussSeidel, Solver, Stop, solve
+from neuro_eqprop.training.fast.layered import is_chain, relax_chain
+from neuro_eqprop.training.fast.one_hidden import pays, relax_shallow
 
 
 @dataclass(frozen=True, slots=True)

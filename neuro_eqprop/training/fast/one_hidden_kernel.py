@@ -1,7 +1,7 @@
 """The sweeps of one hidden layer and the output, compiled, one sample after the other.
 
 The weights between the two are few, so that all a sample touches while it settles stays next to
-the processor. Equations as in `neuro_eqprop.learn.chain`, with a what the input brings, W the
+the processor. Equations as in `neuro_eqprop.training.fast.layered`, with a what the input brings, W the
 weights from hidden to output, g the feedback:
 
     s = clip(a + g W^T o)
@@ -18,7 +18,7 @@ from neuro_eqprop.jit import inner, inner_reordered, outer
 from neuro_eqprop.ops.protocol import Values
 
 if TYPE_CHECKING:
-    from neuro_eqprop.learn.shallow import Batch, Lessons
+    from neuro_eqprop.training.fast.one_hidden import Batch, Lessons
 
 
 @inner_reordered

@@ -1,7 +1,7 @@
 """Chains with one hidden layer, which settle and learn in compiled sweeps.
 
 They are the networks in which the sweeps and not the weights from the input take the time. The
-numbers are those of `neuro_eqprop.learn.chain` and `neuro_eqprop.learn.hebbian`, to rounding.
+numbers are those of `neuro_eqprop.training.fast.layered` and `neuro_eqprop.training.rules.hebbian`, to rounding.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 
 from neuro_eqprop.activations import Curve
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.learn.chain import is_dense
-from neuro_eqprop.learn.recipe import Lesson, Taught
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.rate.field import Field, shaped
 from neuro_eqprop.schedules import Schedule, contrast
 from neuro_eqprop.solve import Equilibrium, Stop, marched
+from neuro_eqprop.training.config import Lesson, Taught
+from neuro_eqprop.training.fast.layered import is_dense
 
 
 class Batch(NamedTuple):
@@ -77,7 +77,7 @@ def relax_shallow(
     batch, written = at_hand(free, target, schedule), within_reach(free, s, o)
     if batch is None or written is None:
         return None
-    from neuro_eqprop.learn.shallow_kernel import settle  # numba takes its time to import
+    from neuro_eqprop.training.fast.one_hidden_kernel import settle
 
     change = np.empty((free.batch, len(schedule) if measured else 0))
     settle(batch, written[0], written[1], change)
@@ -103,7 +103,7 @@ def teach_shallow(free: Field, lesson: Lesson, schedule: Schedule) -> Taught | N
     written = within_reach(free, moved, slope, slope_s, slope_o)
     if batch is None or written is None:
         return None
-    from neuro_eqprop.learn.shallow_kernel import teach  # numba takes its time to import
+    from neuro_eqprop.training.fast.one_hidden_kernel import teach
 
     number = batch.a.dtype.type
     part = -max(contrast(schedule).values()) / free.batch

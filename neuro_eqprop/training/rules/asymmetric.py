@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from neuro_eqprop.learn.hebbian import gathered, shifts
 from neuro_eqprop.networks import Connection, Network, Role, Wire
 from neuro_eqprop.operators import Attention
 from neuro_eqprop.operators.linearise import Bent, Tangent
 from neuro_eqprop.ops.protocol import Ops, Values
 from neuro_eqprop.rate.field import Field, State, shaped
 from neuro_eqprop.schedules import Schedule, contrast
+from neuro_eqprop.training.rules.hebbian import gathered, shifts
 
 
 def one_way(network: Network) -> list[Connection]:

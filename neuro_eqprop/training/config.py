@@ -50,7 +50,7 @@ class Recipe:
     epochs: int
     batch: int
     optimiser: str
-    """See `neuro_eqprop.learn.steppers`."""
+    """See `neuro_eqprop.training.optimizers`."""
     learning_rate: float
     """At the start; it goes on by `fall`."""
     nudging: Nudging
@@ -60,7 +60,7 @@ class Recipe:
     seed: int
     rule: Rule = Rule.HEBBIAN
     fall: str = "cosine"
-    """See `neuro_eqprop.learn.pace`."""
+    """See `neuro_eqprop.training.lr_schedules`."""
     weight_decay: float = 0.0
     beta_end: float | None = None
     """Where beta goes in a straight line over the training; None keeps it."""

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 import torch
 
-from neuro_eqprop.learn.contrastive import check, residual, right, settling
-from neuro_eqprop.learn.implicit import implicit_gradient, symmetrise
-from neuro_eqprop.learn.loss import loss
-from neuro_eqprop.learn.recipe import Lesson, Recipe, Rule, Taught
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.solve import Stop, solve
+from neuro_eqprop.training.config import Lesson, Recipe, Rule, Taught
+from neuro_eqprop.training.gradients.implicit import implicit_gradient, symmetrise
+from neuro_eqprop.training.gradients.loss import loss
+from neuro_eqprop.training.rules.contrastive import check, residual, right, settling
 
 ADJOINT_STEPS = 2
 """Steps of the adjoint for each free step."""

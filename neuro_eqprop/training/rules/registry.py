@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from neuro_eqprop.learn.baselines import implicitly, through_time
-from neuro_eqprop.learn.contrastive import contrastive
-from neuro_eqprop.learn.hybrid import hybrid
-from neuro_eqprop.learn.predictive import single_phase
-from neuro_eqprop.learn.recipe import Lesson, Recipe, Rule, Taught
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.training.config import Lesson, Recipe, Rule, Taught
+from neuro_eqprop.training.rules.baselines import implicitly, through_time
+from neuro_eqprop.training.rules.contrastive import contrastive
+from neuro_eqprop.training.rules.hybrid import hybrid
+from neuro_eqprop.training.rules.predictive import single_phase
 
 Teacher: TypeAlias = Callable[[TorchOps, Network, Mapping[str, Values], Lesson, Recipe], Taught]
 

@@ -10,19 +10,19 @@ from math import isfinite
 import torch
 
 from neuro_eqprop.activations import Curve
-from neuro_eqprop.learn.asymmetric import adjoint, along, vector_field
-from neuro_eqprop.learn.episode import Settling, relax, swept
-from neuro_eqprop.learn.hebbian import contrasted, hebbian
-from neuro_eqprop.learn.recipe import Lesson, Nudging, Recipe, Rule, Taught
-from neuro_eqprop.learn.shallow import pays, teach_shallow
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.operators import Kind, Lookup
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import Field, State
 from neuro_eqprop.rate.field import field as field_of
+from neuro_eqprop.rate.relax import Settling, relax, swept
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.solve import Anderson, Damped, Equilibrium, GaussSeidel, Inner, Stop, solve
+from neuro_eqprop.training.config import Lesson, Nudging, Recipe, Rule, Taught
+from neuro_eqprop.training.fast.one_hidden import pays, teach_shallow
+from neuro_eqprop.training.rules.asymmetric import adjoint, along, vector_field
+from neuro_eqprop.training.rules.hebbian import contrasted, hebbian
 
 CURE = "use a smaller learning rate or beta, a spectral bound, or a bounded activation"
 

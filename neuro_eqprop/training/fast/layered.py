@@ -7,7 +7,7 @@ With a_l = b_l + W_l s_{l-1} what layer l hears from below, g_l the feedback, o 
 
 Nothing comes back from layers that are still at rest, a nudged phase begins with the a_l of the
 free one, and dense layers use each array again in the next sweep. The numbers are those of
-`neuro_eqprop.learn.episode.relax`, to rounding.
+`neuro_eqprop.rate.relax.relax`, to rounding.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def operator_ways(free: Field, connection: Connection) -> tuple[Way, Way]:
 def relax_chain(
     free: Field, target: Values, schedule: Schedule, *, measured: bool
 ) -> dict[str, Equilibrium]:
-    """As `neuro_eqprop.learn.episode.relax`, by sweeps and without a tolerance."""
+    """As `neuro_eqprop.rate.relax.relax`, by sweeps and without a tolerance."""
     at, dense, settled = chain(free), is_dense(free.network), dict[str, Equilibrium]()
     heard: list[Values] = [None] * len(at.rates)
     rest = list(heard)

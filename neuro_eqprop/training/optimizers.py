@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from neuro_eqprop.arrays import Array, UnknownNameError
-from neuro_eqprop.learn.called import called
+from neuro_eqprop.training.option_string import called
 
 NOT_FOR_THIS = {
     "lbfgs": "asks for the cost several times in a step",

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 
 import torch
 
-from neuro_eqprop.learn.contrastive import check, go_through, learnt, refuse_circle
-from neuro_eqprop.learn.hebbian import hebbian, shifts
-from neuro_eqprop.learn.recipe import Lesson, Recipe, Taught
 from neuro_eqprop.networks import Network, Role
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import contrast
+from neuro_eqprop.training.config import Lesson, Recipe, Taught
+from neuro_eqprop.training.rules.contrastive import check, go_through, learnt, refuse_circle
+from neuro_eqprop.training.rules.hebbian import hebbian, shifts
 
 
 def stem_of(network: Network) -> list[str]:

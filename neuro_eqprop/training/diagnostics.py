@@ -15,14 +15,14 @@ from math import inf, isfinite
 import torch
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.learn.contrastive import go_through, settling
-from neuro_eqprop.learn.implicit import AdjointError, implicit_gradient
-from neuro_eqprop.learn.recipe import Lesson, Recipe, Rule
-from neuro_eqprop.learn.rules import TEACHERS
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import Outcome, Stop, solve
+from neuro_eqprop.training.config import Lesson, Recipe, Rule
+from neuro_eqprop.training.gradients.implicit import AdjointError, implicit_gradient
+from neuro_eqprop.training.rules.contrastive import go_through, settling
+from neuro_eqprop.training.rules.registry import TEACHERS
 
 DRIFT_LIMIT = 0.1
 SETTLED = Stop(1e-10, 400)

@@ -1,1 +1,0 @@
-"""Learning rates: the local rule, the episode, the training loop, true gradients."""

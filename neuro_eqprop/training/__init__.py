@@ -1,0 +1,1 @@
+"""Training of rate networks: the loop, the update rules, optimizers and true gradients."""

@@ -1,0 +1,1 @@
+"""Compiled and fused settling for chains of layers."""

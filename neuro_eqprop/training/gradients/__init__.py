@@ -1,0 +1,1 @@
+"""True gradients of the cost at equilibrium, for baselines and tests."""
