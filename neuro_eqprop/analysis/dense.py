@@ -8,8 +8,8 @@ from enum import Enum
 
 from neuro_eqprop.analysis.draws import Draws, Spread, spread
 from neuro_eqprop.analysis.joules import Estimate, Options, side
-from neuro_eqprop.profiles import Boundary, BoundaryError, Device, Profile
-from neuro_eqprop.spiking.workloads import Workload
+from neuro_eqprop.hardware.profile import Boundary, BoundaryError, Device, Profile
+from neuro_eqprop.hardware.workload import Workload
 
 ACTIVITIES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 """Spikes per neuron and step at which a chip is priced to find where it stops winning."""

@@ -8,7 +8,7 @@ from zlib import crc32
 import numpy as np
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.profiles import Quantity
+from neuro_eqprop.hardware.profile import Quantity
 
 SIZE = 20_000
 """Draws of an estimate; the middle 95 % of a sum is then stable to below a percent."""

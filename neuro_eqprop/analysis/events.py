@@ -10,10 +10,10 @@ import numpy as np
 
 from neuro_eqprop.analysis.draws import Draws
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.profiles import Profile, Quantity, Timing
-from neuro_eqprop.spiking.fit import Placement
-from neuro_eqprop.spiking.routes import routes
-from neuro_eqprop.spiking.workloads import Workload
+from neuro_eqprop.hardware.noc_traffic import routes
+from neuro_eqprop.hardware.placement import Placement
+from neuro_eqprop.hardware.profile import Profile, Quantity, Timing
+from neuro_eqprop.hardware.workload import Workload
 from neuro_eqprop.traces import Counts
 
 

@@ -20,9 +20,9 @@ from neuro_eqprop.analysis.terms import (
     charges,
     powers,
 )
-from neuro_eqprop.profiles import Boundary, Evidence, Included, Profile
-from neuro_eqprop.spiking.fit import Placement, Verdict, place
-from neuro_eqprop.spiking.workloads import Workload
+from neuro_eqprop.hardware.placement import Placement, Verdict, place
+from neuro_eqprop.hardware.profile import Boundary, Evidence, Included, Profile
+from neuro_eqprop.hardware.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)

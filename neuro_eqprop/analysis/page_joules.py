@@ -9,7 +9,7 @@ from typing import Any
 
 from neuro_eqprop.analysis import page_text as text
 from neuro_eqprop.analysis.page_bills import Bill, Bills, Term, number, plain, term
-from neuro_eqprop.profiles import Boundary
+from neuro_eqprop.hardware.profile import Boundary
 
 USES = ("inference", "learning")
 

@@ -12,8 +12,8 @@ import numpy as np
 from neuro_eqprop.analysis.draws import Draws, Spread, spread
 from neuro_eqprop.analysis.events import Duration, Event
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.profiles import Boundary, Evidence, Included, Profile, Quantity
-from neuro_eqprop.profiles.keys import KEYS
+from neuro_eqprop.hardware.profile import Boundary, Evidence, Included, Profile, Quantity
+from neuro_eqprop.hardware.quantities import KEYS
 
 
 class AllInError(ValueError):

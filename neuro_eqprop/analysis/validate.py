@@ -10,8 +10,8 @@ from neuro_eqprop.analysis.draws import Draws, Spread
 from neuro_eqprop.analysis.events import Duration, Event
 from neuro_eqprop.analysis.joules import estimate
 from neuro_eqprop.analysis.terms import Job, Overhead
-from neuro_eqprop.profiles import Profile
-from neuro_eqprop.profiles.cases import Case, Line, Measure, Role
+from neuro_eqprop.hardware.profile import Profile
+from neuro_eqprop.hardware.published import Case, Line, Measure, Role
 
 WIDE = 10.0
 """A range whose ends lie further apart than this factor says too little to validate anything."""

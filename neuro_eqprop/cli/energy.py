@@ -15,8 +15,8 @@ from neuro_eqprop.cli.evaluate import STEPS, code_named, code_options, entry_nam
 
 if TYPE_CHECKING:
     from neuro_eqprop.analysis.joules import Bill, Options
-    from neuro_eqprop.profiles import Profile
-    from neuro_eqprop.spiking.workloads import Workload
+    from neuro_eqprop.hardware.profile import Profile
+    from neuro_eqprop.hardware.workload import Workload
 
 
 def options(parser: ArgumentParser) -> None:
@@ -109,7 +109,7 @@ def chosen(args: Namespace) -> tuple[list[Profile], list[Profile]]:
     """The chips to price, and the dense devices to hold against them."""
     from neuro_eqprop.analysis.joules import check_factors
     from neuro_eqprop.files.profilefile import load, load_all, names
-    from neuro_eqprop.profiles import Device
+    from neuro_eqprop.hardware.profile import Device
 
     everything = {name: load(name) for name in names()}
     devices = [each for each in everything.values() if each.device is not Device.SPIKING]
@@ -221,7 +221,7 @@ def against(
     """The dense pass on measured devices, and whether spikes win."""
     from neuro_eqprop.analysis.dense import judge_all, ratio, references
     from neuro_eqprop.cli.energy_json import comparison_json, reference_json
-    from neuro_eqprop.profiles import Device
+    from neuro_eqprop.hardware.profile import Device
 
     macs = workload.dense_macs
     found = references(devices, macs=macs, batch=args.batch, seed=args.seed) if macs else []

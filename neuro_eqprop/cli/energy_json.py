@@ -10,9 +10,9 @@ from neuro_eqprop.analysis.joules import Bill, Estimate, Side
 from neuro_eqprop.analysis.terms import Missing
 from neuro_eqprop.analysis.trade import Point, best, front
 from neuro_eqprop.cli.base import Json
-from neuro_eqprop.profiles import Device, Included, Profile, Quantity
-from neuro_eqprop.profiles.keys import KEYS
-from neuro_eqprop.spiking.fit import Placement, Verdict
+from neuro_eqprop.hardware.placement import Placement, Verdict
+from neuro_eqprop.hardware.profile import Device, Included, Profile, Quantity
+from neuro_eqprop.hardware.quantities import KEYS
 
 FITS = {Verdict.FITS: True, Verdict.DOES_NOT_FIT: False, Verdict.UNKNOWN: None}
 

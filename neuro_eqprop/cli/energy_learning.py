@@ -14,7 +14,7 @@ from neuro_eqprop.cli.base import Json, plain_table
 from neuro_eqprop.cli.units import si, span
 
 if TYPE_CHECKING:
-    from neuro_eqprop.spiking.workloads import Workload
+    from neuro_eqprop.hardware.workload import Workload
 
 SHOWN = ("steps", "spikes", "synops", "trace_updates", "tag_updates", "weight_updates")
 
@@ -38,7 +38,7 @@ def teach(args: Namespace, inference: Workload, *, steps: int, code: str) -> Tau
         return Taught(None, NO_LEARNING, args.presentations)
     from neuro_eqprop.cli.evaluate import code_named
     from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.spiking.learning_load import lessons_load
+    from neuro_eqprop.hardware.learning_workload import lessons_load
     from neuro_eqprop.study.episodes import count_lessons
     from neuro_eqprop.study.folder import open_run
 

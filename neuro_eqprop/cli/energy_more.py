@@ -14,8 +14,8 @@ from neuro_eqprop.cli.evaluate import code_named, entry_named, several
 if TYPE_CHECKING:
     from neuro_eqprop.analysis.joules import Options
     from neuro_eqprop.analysis.trade import Point
-    from neuro_eqprop.profiles import Profile
-    from neuro_eqprop.spiking.workloads import Workload
+    from neuro_eqprop.hardware.profile import Profile
+    from neuro_eqprop.hardware.workload import Workload
     from neuro_eqprop.study.evaluation import CountedRun
 
 SWEEP = "1,2,4,8,16,32,64"
@@ -53,7 +53,7 @@ def given(args: Namespace, defaults: Namespace) -> list[str]:
 
 def workload_of(found: CountedRun, *, bits: int | None) -> Workload:
     """What a run did, and its shapes with weights of so many bits."""
-    from neuro_eqprop.spiking.workloads import Workload, describe
+    from neuro_eqprop.hardware.workload import Workload, describe
 
     shapes = describe(found.network, bits=bits or 8, outside=found.outside)
     told = (found.samples, found.steps, found.input_coding, found.dense_macs)
@@ -129,7 +129,7 @@ def priced(
     """One point of the curve for each chip whose joules are known."""
     from neuro_eqprop.analysis.joules import bill
     from neuro_eqprop.analysis.trade import Point
-    from neuro_eqprop.spiking.fit import Verdict
+    from neuro_eqprop.hardware.placement import Verdict
 
     workload = workload_of(found, bits=bits)
     for chip in chips:

@@ -11,7 +11,7 @@ from neuro_eqprop.cli.profiles_show import show
 
 if TYPE_CHECKING:
     from neuro_eqprop.analysis.validate import Check
-    from neuro_eqprop.profiles import Profile
+    from neuro_eqprop.hardware.profile import Profile
 
 VERBS = ("list", "show", "explain", "validate")
 
@@ -56,7 +56,7 @@ def listing() -> Json:
 
 def in_short(profile: Profile) -> Json:
     """What a profile covers."""
-    from neuro_eqprop.profiles import Quantity, Unknown
+    from neuro_eqprop.hardware.profile import Quantity, Unknown
 
     entries = profile.entries.values()
     return {

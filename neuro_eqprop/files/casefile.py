@@ -14,9 +14,9 @@ from neuro_eqprop.files.fields import (
     word,
 )
 from neuro_eqprop.files.profilefile import folder, read_toml
-from neuro_eqprop.profiles import Boundary
-from neuro_eqprop.profiles.cases import Case, Line, Measure, Role
-from neuro_eqprop.profiles.keys import KEYS
+from neuro_eqprop.hardware.profile import Boundary
+from neuro_eqprop.hardware.published import Case, Line, Measure, Role
+from neuro_eqprop.hardware.quantities import KEYS
 
 SCHEMA = "neuro_eqprop.cases/1"
 FIELDS = (

@@ -16,7 +16,7 @@ from neuro_eqprop.files.fields import (
     text,
     word,
 )
-from neuro_eqprop.profiles import (
+from neuro_eqprop.hardware.profile import (
     Basis,
     BatchPoint,
     Boundary,
@@ -31,7 +31,7 @@ from neuro_eqprop.profiles import (
     Timing,
     Unknown,
 )
-from neuro_eqprop.profiles.keys import DIMENSIONS, KEYS, REQUIRED
+from neuro_eqprop.hardware.quantities import DIMENSIONS, KEYS, REQUIRED
 
 SCHEMA = "neuro_eqprop.profile/1"
 SECTIONS = ("energy", "power", "time", "capacity", "support")

@@ -13,7 +13,7 @@ from neuro_eqprop.arrays import UnknownNameError, closest_first
 from neuro_eqprop.files.fields import ProfileError, complain, known_words, number, part
 from neuro_eqprop.files.profilecheck import SECTIONS, to_profile
 from neuro_eqprop.files.shipped import shipped
-from neuro_eqprop.profiles import (
+from neuro_eqprop.hardware.profile import (
     Basis,
     Evidence,
     Included,
@@ -23,7 +23,7 @@ from neuro_eqprop.profiles import (
     Source,
     Unknown,
 )
-from neuro_eqprop.profiles.keys import DIMENSIONS, KEYS
+from neuro_eqprop.hardware.quantities import DIMENSIONS, KEYS
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -14,10 +14,14 @@ from hypothesis import strategies as st
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import convolutional
 from neuro_eqprop.files.profilefile import load, load_all
+from neuro_eqprop.hardware.core_allocation import Seat
+from neuro_eqprop.hardware.noc_traffic import Mesh, routes, travel
+from neuro_eqprop.hardware.placement import Verdict, place
+from neuro_eqprop.hardware.profile import Profile
+from neuro_eqprop.hardware.synapse_memory import Format
+from neuro_eqprop.hardware.workload import Group, Link, Shapes, describe, full
 from neuro_eqprop.networks import initialise
-from neuro_eqprop.profiles import Profile
 from neuro_eqprop.spiking.entry import Entry, outer, with_input
-from neuro_eqprop.spiking.fit import Verdict, place
 from neuro_eqprop.spiking.ir import (
     Graded,
     Population,
@@ -27,10 +31,6 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
 )
 from neuro_eqprop.spiking.lower import Code, Coding, lower
-from neuro_eqprop.spiking.memory import Format
-from neuro_eqprop.spiking.routes import Mesh, routes, travel
-from neuro_eqprop.spiking.seats import Seat
-from neuro_eqprop.spiking.workloads import Group, Link, Shapes, describe, full
 
 
 def layered(inputs: int, hidden: int, outputs: int, *, looped: bool = False) -> Shapes:

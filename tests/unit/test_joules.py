@@ -25,9 +25,10 @@ from neuro_eqprop.analysis.trade import Point, best, front
 from neuro_eqprop.backends.base import tally
 from neuro_eqprop.backends.reference import Reference
 from neuro_eqprop.files.profilefile import load, load_all
-from neuro_eqprop.profiles import Boundary, BoundaryError, Evidence, Profile
+from neuro_eqprop.hardware.placement import place
+from neuro_eqprop.hardware.profile import Boundary, BoundaryError, Evidence, Profile
+from neuro_eqprop.hardware.workload import Group, Shapes, Workload, full
 from neuro_eqprop.schedules import Phase
-from neuro_eqprop.spiking.fit import place
 from neuro_eqprop.spiking.ir import (
     Population,
     Projection,
@@ -36,7 +37,6 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.spiking.workloads import Group, Shapes, Workload, full
 from neuro_eqprop.traces import Counts, Memory, Record
 
 SAMPLES, STEPS = 4, 10

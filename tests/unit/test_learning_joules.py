@@ -20,13 +20,13 @@ from neuro_eqprop.cli import main
 from neuro_eqprop.cli.energy_learning import teach
 from neuro_eqprop.files.checkpoint import Checkpoint, save
 from neuro_eqprop.files.profilefile import load, load_all
+from neuro_eqprop.hardware.learning_workload import lessons_load
+from neuro_eqprop.hardware.placement import place
+from neuro_eqprop.hardware.workload import Workload
 from neuro_eqprop.networks import Network, initialise
-from neuro_eqprop.spiking.fit import place
-from neuro_eqprop.spiking.learning_load import lessons_load
 from neuro_eqprop.spiking.lower import Code
 from neuro_eqprop.spiking.plasticity import PlasticityError
 from neuro_eqprop.spiking.sprout import ALWAYS
-from neuro_eqprop.spiking.workloads import Workload
 from neuro_eqprop.study.episodes import CountedLessons, count_lessons
 from neuro_eqprop.study.folder import Run, open_run
 from neuro_eqprop.study.settings import Study, write

@@ -9,7 +9,7 @@ import pytest
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.files.fields import ProfileError
 from neuro_eqprop.files.profilefile import folder, load, load_all, names
-from neuro_eqprop.profiles import (
+from neuro_eqprop.hardware.profile import (
     Basis,
     Boundary,
     Device,
@@ -20,7 +20,7 @@ from neuro_eqprop.profiles import (
     Timing,
     Unknown,
 )
-from neuro_eqprop.profiles.keys import KEYS
+from neuro_eqprop.hardware.quantities import KEYS
 
 QUANTITY = (
     '{ value = 20, low = 10, high = 40, unit = "pJ", kind = "marginal", basis = "measured", '

@@ -11,7 +11,7 @@ from neuro_eqprop.analysis.validate import Check, check, on_line
 from neuro_eqprop.files.casefile import read_cases, shipped
 from neuro_eqprop.files.fields import ProfileError
 from neuro_eqprop.files.profilefile import load
-from neuro_eqprop.profiles.cases import Case, Line, Role
+from neuro_eqprop.hardware.published import Case, Line, Role
 
 
 def published() -> dict[str, Case]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, inf
 
-from neuro_eqprop.profiles import Profile
-from neuro_eqprop.spiking.memory import Store
-from neuro_eqprop.spiking.walls import Violation
-from neuro_eqprop.spiking.workloads import Group, Shapes
+from neuro_eqprop.hardware.limits import Violation
+from neuro_eqprop.hardware.profile import Profile
+from neuro_eqprop.hardware.synapse_memory import Store
+from neuro_eqprop.hardware.workload import Group, Shapes
 
 ROUNDS = 60
 """Core counts and the axons between them depend on each other; so often they are balanced."""

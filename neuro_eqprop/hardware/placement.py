@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from math import ceil
 
-from neuro_eqprop.profiles import Profile
-from neuro_eqprop.spiking.memory import Store, store
-from neuro_eqprop.spiking.seats import Seat, fullest, occupied, settle, share
-from neuro_eqprop.spiking.walls import Unchecked, Violation, walls
-from neuro_eqprop.spiking.workloads import Shapes
+from neuro_eqprop.hardware.core_allocation import Seat, fullest, occupied, settle, share
+from neuro_eqprop.hardware.limits import Unchecked, Violation, walls
+from neuro_eqprop.hardware.profile import Profile
+from neuro_eqprop.hardware.synapse_memory import Store, store
+from neuro_eqprop.hardware.workload import Shapes
 
 
 class Verdict(Enum):

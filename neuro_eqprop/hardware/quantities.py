@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from neuro_eqprop.profiles import Boundary
+from neuro_eqprop.hardware.profile import Boundary
 
 DIMENSIONS: Mapping[str, Mapping[str, float]] = {
     "J": {"J": 1.0, "mJ": 1e-3, "uJ": 1e-6, "nJ": 1e-9, "pJ": 1e-12, "fJ": 1e-15},

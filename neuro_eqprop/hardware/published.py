@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from neuro_eqprop.profiles import Boundary
+from neuro_eqprop.hardware.profile import Boundary
 
 
 class Role(Enum):

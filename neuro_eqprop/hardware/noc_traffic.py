@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuro_eqprop.arrays import Ints
-from neuro_eqprop.profiles import Profile
-from neuro_eqprop.spiking.fit import Placement
-from neuro_eqprop.spiking.seats import Seat
-from neuro_eqprop.spiking.workloads import Link, Shapes
+from neuro_eqprop.hardware.core_allocation import Seat
+from neuro_eqprop.hardware.placement import Placement
+from neuro_eqprop.hardware.profile import Profile
+from neuro_eqprop.hardware.workload import Link, Shapes
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from neuro_eqprop.profiles import Profile
-from neuro_eqprop.spiking.walls import Unchecked
-from neuro_eqprop.spiking.workloads import Link, Shapes
+from neuro_eqprop.hardware.limits import Unchecked
+from neuro_eqprop.hardware.profile import Profile
+from neuro_eqprop.hardware.workload import Link, Shapes
 
 
 @dataclass(frozen=True, slots=True)

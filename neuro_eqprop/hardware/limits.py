@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from neuro_eqprop.profiles import Profile
-from neuro_eqprop.spiking.workloads import Shapes
+from neuro_eqprop.hardware.profile import Profile
+from neuro_eqprop.hardware.workload import Shapes
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Chips: their profiles, and the placement of a network on their cores."""
