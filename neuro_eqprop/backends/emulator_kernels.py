@@ -177,7 +177,7 @@ def decode(
 
 @inner
 def mixed(z: np.uint64) -> np.uint64:
-    """`neuro_eqprop.spiking.chance.mix` of one number."""
+    """`neuro_eqprop.spiking.counter_rng.mix` of one number."""
     z = (z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> uint64(27))) * uint64(0x94D049BB133111EB)
     return z ^ (z >> uint64(31))
@@ -185,7 +185,7 @@ def mixed(z: np.uint64) -> np.uint64:
 
 @inner
 def draw(a: int, z: int, start: np.uint64, sample: int, t: int, drawn: Array) -> None:
-    """`neuro_eqprop.spiking.chance.uniform` of one sample, its seed being mixed already."""
+    """`neuro_eqprop.spiking.counter_rng.uniform` of one sample, its seed being mixed already."""
     row = mixed(mixed(start + STRIDE * (uint64(sample) + NEXT)) + STRIDE * uint64(t))
     for i in range(uint64(z - a)):
         drawn[uint64(a) + i] = (mixed(row + STRIDE * i) >> uint64(11)) * 2.0**-53

@@ -18,9 +18,9 @@ from neuro_eqprop.backends.learning import (
     Watch,
     tally_learning,
 )
-from neuro_eqprop.spiking.chance import mix
-from neuro_eqprop.spiking.integers import ONE, integers, nearest, twelve
-from neuro_eqprop.spiking.integers import weights as whole_weights
+from neuro_eqprop.spiking.counter_rng import mix
+from neuro_eqprop.spiking.fixed_point import ONE, integers, nearest, twelve
+from neuro_eqprop.spiking.fixed_point import weights as whole_weights
 from neuro_eqprop.spiking.ir import Gain, Graded, Population
 from neuro_eqprop.spiking.plasticity import (
     Engine,
@@ -32,7 +32,7 @@ from neuro_eqprop.spiking.plasticity import (
 )
 
 if TYPE_CHECKING:
-    from neuro_eqprop.spiking.integers import GradedIntegers, SpikingIntegers
+    from neuro_eqprop.spiking.fixed_point import GradedIntegers, SpikingIntegers
 
 AT_ONCE = 2**25
 """Synapse-steps done in one go, a fraction of a second: so often a run can be interrupted."""

@@ -58,7 +58,7 @@ STRIDE = uint64(0x9E3779B97F4A7C15)
 
 @inner
 def mixed(z: np.uint64) -> np.uint64:
-    """`neuro_eqprop.spiking.chance.mix` of one number."""
+    """`neuro_eqprop.spiking.counter_rng.mix` of one number."""
     z = (z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> uint64(27))) * uint64(0x94D049BB133111EB)
     return z ^ (z >> uint64(31))

@@ -24,8 +24,8 @@ from neuro_eqprop.backends.emulator_kernels import (
     START,
     STOP,
 )
-from neuro_eqprop.spiking.chance import mix
-from neuro_eqprop.spiking.integers import (
+from neuro_eqprop.spiking.counter_rng import mix
+from neuro_eqprop.spiking.fixed_point import (
     ONE,
     GradedIntegers,
     SpikingIntegers,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from neuro_eqprop.activations import activate
 from neuro_eqprop.arrays import Array, Bits, Ints, Shape
-from neuro_eqprop.spiking.integers import (
+from neuro_eqprop.spiking.fixed_point import (
     FRACTION_BITS,
     GradedIntegers,
     SpikingIntegers,

@@ -12,7 +12,7 @@ import numpy as np
 
 from neuro_eqprop.backends.child import guard, progress, report
 from neuro_eqprop.backends.lava_job import Form, Job, Part, load
-from neuro_eqprop.spiking.integers import weights
+from neuro_eqprop.spiking.fixed_point import weights
 from neuro_eqprop.spiking.ir import Gain, Graded, Projection, SpikingNetwork
 
 DONE = "done.json"

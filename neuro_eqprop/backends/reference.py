@@ -13,7 +13,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import EVERYTHING, Result, Support
 from neuro_eqprop.backends.reference_integers import Machine
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.spiking.chance import uniform
+from neuro_eqprop.spiking.counter_rng import uniform
 from neuro_eqprop.spiking.ir import (
     Follow,
     Gain,

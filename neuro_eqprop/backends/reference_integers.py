@@ -11,7 +11,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import Overflow
-from neuro_eqprop.spiking.integers import (
+from neuro_eqprop.spiking.fixed_point import (
     FRACTION_BITS,
     GradedIntegers,
     SpikingIntegers,

@@ -19,14 +19,8 @@ from neuro_eqprop.backends.learning import (
 )
 from neuro_eqprop.backends.reference_engine import rule_of
 from neuro_eqprop.backends.reference_rules import Tags
-from neuro_eqprop.spiking.integers import (
-    SpikingIntegers,
-    integers,
-    nearest,
-    scale,
-    twelve,
-)
-from neuro_eqprop.spiking.integers import weights as whole_weights
+from neuro_eqprop.spiking.fixed_point import SpikingIntegers, integers, nearest, scale, twelve
+from neuro_eqprop.spiking.fixed_point import weights as whole_weights
 from neuro_eqprop.spiking.ir import Gain, Graded, Projection, Stimulus
 from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Bits, Ints
 from neuro_eqprop.backends.learning import Events
-from neuro_eqprop.spiking.chance import chances
+from neuro_eqprop.spiking.counter_rng import chances
 from neuro_eqprop.spiking.ir import Graded, Projection
 from neuro_eqprop.spiking.plasticity import (
     LEAST,

@@ -104,7 +104,7 @@ def able(args: Namespace, code: str, done: Callable[[], None]) -> tuple[list[Cou
 
 def runs(args: Namespace, code: str) -> Iterator[CountedRun]:
     """The run on the emulator for each number of steps, in a code."""
-    from neuro_eqprop.spiking.entry import Entry
+    from neuro_eqprop.spiking.input_coding import Entry
     from neuro_eqprop.study.evaluation import count_events
     from neuro_eqprop.study.folder import open_run
 

@@ -19,7 +19,7 @@ from neuro_eqprop.cli.base import (
     percent,
     positive_int,
 )
-from neuro_eqprop.spiking.entry import Entry
+from neuro_eqprop.spiking.input_coding import Entry
 from neuro_eqprop.spiking.lower import Code
 
 if TYPE_CHECKING:

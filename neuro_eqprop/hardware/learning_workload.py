@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from neuro_eqprop.hardware.workload import Group, Link, Shapes, Workload, full, measure
-from neuro_eqprop.spiking.integers import state_bits
+from neuro_eqprop.spiking.fixed_point import state_bits
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, Reset
+from neuro_eqprop.spiking.make_plastic import ALWAYS
 from neuro_eqprop.spiking.plasticity import PlasticNetwork
-from neuro_eqprop.spiking.sprout import ALWAYS
 from neuro_eqprop.traces import Counts
 
 

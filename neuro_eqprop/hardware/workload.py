@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuro_eqprop.spiking.integers import state_bits
+from neuro_eqprop.spiking.fixed_point import state_bits
 from neuro_eqprop.spiking.ir import Graded, Projection, Reset, SpikingNetwork
 from neuro_eqprop.traces import Counts
 

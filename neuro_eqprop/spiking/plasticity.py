@@ -32,7 +32,7 @@ In whole numbers (`Whole`), the network being in fixed point, with Q = 2^trace_b
     weight    W = w / scale, a whole number of so many bits:
               W = min(max(W + floor(eta m / (scale Q^2) + p'), -2^(bits-1)), 2^(bits-1) - 1)
 
-    p, p'     numbers from 0 up to 1 (`neuro_eqprop.spiking.chance.chances`, by the seed):
+    p, p'     numbers from 0 up to 1 (`neuro_eqprop.spiking.counter_rng.chances`, by the seed):
               p = chances(0, step)[unit], steps since the first lesson with commits counted, units
               of all populations in their order; p' = chances(1 + j, lesson)[source, target],
               j the projection's place, lessons since the first one: a pair has one draw

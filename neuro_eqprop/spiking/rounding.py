@@ -9,7 +9,7 @@ from math import frexp
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.spiking.integers import nearest
+from neuro_eqprop.spiking.fixed_point import nearest
 
 MANTISSA = 2.0**-7
 """Scales by neuron are multiples of this part of the projection's largest."""

@@ -12,7 +12,7 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.files.checkpoint import Checkpoint, save
 from neuro_eqprop.rate.from_torch import Brought
-from neuro_eqprop.spiking.entry import Entry
+from neuro_eqprop.spiking.input_coding import Entry
 from neuro_eqprop.spiking.lower import Code, Coding
 from neuro_eqprop.study import settings
 from neuro_eqprop.study.counting import events, too_few

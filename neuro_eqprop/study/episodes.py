@@ -11,6 +11,7 @@ from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, load_learner
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.networks import Network
 from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.make_plastic import Sprout, lessons_of, sprout
 from neuro_eqprop.spiking.plasticity import (
     Lessons,
     PlasticityError,
@@ -18,7 +19,6 @@ from neuro_eqprop.spiking.plasticity import (
     Rule,
     episode,
 )
-from neuro_eqprop.spiking.sprout import Sprout, lessons_of, sprout
 from neuro_eqprop.study import lessons
 from neuro_eqprop.study.folder import STUDY, Run
 

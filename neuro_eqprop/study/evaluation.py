@@ -17,10 +17,10 @@ from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
 from neuro_eqprop.rate.inference import Answer, answers
 from neuro_eqprop.schedules import Schedule, free_only, tail
-from neuro_eqprop.spiking.entry import Entry, enter, outer, with_input
+from neuro_eqprop.spiking.input_coding import Entry, enter, outer, with_input
 from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lower import Code, Coding, lower, rates_of
-from neuro_eqprop.spiking.quantise import quantise
+from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding, round_weight
 from neuro_eqprop.study.counting import EVENTS, dense_macs, events, too_few
 from neuro_eqprop.study.folder import Run

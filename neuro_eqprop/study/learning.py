@@ -22,14 +22,14 @@ from neuro_eqprop.files.atomic import write_text
 from neuro_eqprop.files.checkpoint import Checkpoint
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import free_only, tail
-from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork
-from neuro_eqprop.spiking.sprout import (
+from neuro_eqprop.spiking.make_plastic import (
     for_inference,
     lessons_of,
     parameters,
     sprout,
     with_weights,
 )
+from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork
 from neuro_eqprop.study import folder, lessons
 from neuro_eqprop.study.evaluation import equilibria
 from neuro_eqprop.study.learning_trace import Look, Watched, plan_watching, watching

@@ -11,8 +11,9 @@ from typing import Any
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.backends.learning import CANNOT, LEARNERS
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.spiking.flaws import Flaws
 from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.make_plastic import LEARNING_CODES, Sprout
+from neuro_eqprop.spiking.nonidealities import Flaws
 from neuro_eqprop.spiking.plasticity import (
     Arithmetic,
     Rule,
@@ -21,7 +22,6 @@ from neuro_eqprop.spiking.plasticity import (
     episode,
 )
 from neuro_eqprop.spiking.rounding import power_above
-from neuro_eqprop.spiking.sprout import LEARNING_CODES, Sprout
 from neuro_eqprop.study import settings
 from neuro_eqprop.study.folder import STUDY
 from neuro_eqprop.study.settings import Study

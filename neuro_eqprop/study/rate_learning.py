@@ -15,8 +15,8 @@ from neuro_eqprop.rate.field import field
 from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.spiking.ir import Stimulus
+from neuro_eqprop.spiking.make_plastic import ALWAYS
 from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork
-from neuro_eqprop.spiking.sprout import ALWAYS
 from neuro_eqprop.training.rules.hebbian import hebbian
 
 

@@ -22,7 +22,7 @@ from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import Field, State, field
 from neuro_eqprop.schedules import Schedule, free_only, tail, three_phase
 from neuro_eqprop.solve import Damped
-from neuro_eqprop.spiking.entry import Entry, enter, outer
+from neuro_eqprop.spiking.input_coding import Entry, enter, outer
 from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lower import Code, Coding
 from neuro_eqprop.study.counting import too_few

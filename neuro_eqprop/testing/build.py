@@ -22,7 +22,7 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.spiking.quantise import quantise
+from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
 from neuro_eqprop.traces import Memory, Record, Recording
 

@@ -27,8 +27,14 @@ from neuro_eqprop.files.atomic import write_text
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.make_plastic import (
+    Sprout,
+    for_inference,
+    lessons_of,
+    sprout,
+    with_weights,
+)
 from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork, Rule, engine_for, episode
-from neuro_eqprop.spiking.sprout import Sprout, for_inference, lessons_of, sprout, with_weights
 from neuro_eqprop.traces import NOTHING, Memory
 
 CLASSES, BETA, RATE, LIMIT, BIAS, TAU = 3, 0.5, 0.05, 2.0, 0.3, 8.0

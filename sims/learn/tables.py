@@ -30,8 +30,8 @@ from neuro_eqprop.files.atomic import write_text
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.make_plastic import Sprout, lessons_of, parameters, sprout, with_weights
 from neuro_eqprop.spiking.plasticity import Lessons, Rule, Whole, episode
-from neuro_eqprop.spiking.sprout import Sprout, lessons_of, parameters, sprout, with_weights
 from neuro_eqprop.study.folder import MODEL, STUDY
 from neuro_eqprop.study.learning import Audience, run_learning
 from neuro_eqprop.study.rate_learning import Direction, directions

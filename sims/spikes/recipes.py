@@ -9,7 +9,7 @@ from typing import Any
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.rate.inference import Answer
-from neuro_eqprop.spiking.entry import Entry
+from neuro_eqprop.spiking.input_coding import Entry
 from neuro_eqprop.spiking.lower import Code
 from neuro_eqprop.study.counting import events
 from neuro_eqprop.study.evaluation import agreement, equilibria, right, samples_of, spike

@@ -17,7 +17,7 @@ import torch
 from recipes import RECIPES, Bench
 
 from neuro_eqprop.files.atomic import write_text
-from neuro_eqprop.spiking.entry import Entry
+from neuro_eqprop.spiking.input_coding import Entry
 from neuro_eqprop.spiking.lower import Code
 
 CURRENT, GRADED, RATE = Entry.CURRENT, Entry.GRADED, Entry.RATE

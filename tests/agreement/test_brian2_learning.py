@@ -19,11 +19,11 @@ from neuro_eqprop.backends.learning import Learned, Synapses, able, load_learner
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import digits, one_hot
 from neuro_eqprop.networks import Network, initialise
-from neuro_eqprop.spiking.flaws import Flaws
 from neuro_eqprop.spiking.ir import Gain
 from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.make_plastic import Sprout, lessons_of, sprout
+from neuro_eqprop.spiking.nonidealities import Flaws
 from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork, Rule, Whole, episode
-from neuro_eqprop.spiking.sprout import Sprout, lessons_of, sprout
 
 pytestmark = pytest.mark.brian2
 

@@ -18,7 +18,7 @@ from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import free_only, tail, three_phase, two_phase
-from neuro_eqprop.spiking.chance import uniform
+from neuro_eqprop.spiking.counter_rng import uniform
 from neuro_eqprop.spiking.ir import Falling, FixedPoint, Follow, Spiking, SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.lower import (
     Code,
@@ -28,7 +28,7 @@ from neuro_eqprop.spiking.lower import (
     rates_of,
     stimulate,
 )
-from neuro_eqprop.spiking.quantise import quantise
+from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
 from neuro_eqprop.testing.build import Case, Run, everything, run_case
 from neuro_eqprop.testing.draw import attempt_case, draw_spiking

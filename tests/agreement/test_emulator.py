@@ -25,7 +25,7 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.spiking.quantise import quantise
+from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
 from neuro_eqprop.testing import CASES, check_backend
 from neuro_eqprop.testing.build import Case, Run, everything, run_case

@@ -13,7 +13,7 @@ from neuro_eqprop.activations import HARD_SIGMOID, RELU, TANH, Activation
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import Backend, load
 from neuro_eqprop.schedules import three_phase
-from neuro_eqprop.spiking.integers import TOP
+from neuro_eqprop.spiking.fixed_point import TOP
 from neuro_eqprop.spiking.ir import (
     FixedPoint,
     Gain,
@@ -26,7 +26,7 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.spiking.quantise import quantise
+from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding, Scaling
 from neuro_eqprop.testing.build import Case, Run, everything, run_case
 from neuro_eqprop.testing.draw import attempt_case

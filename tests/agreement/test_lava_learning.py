@@ -16,6 +16,7 @@ from neuro_eqprop.data import digits, one_hot
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.make_plastic import Sprout, lessons_of, sprout
 from neuro_eqprop.spiking.plasticity import (
     Lessons,
     PlasticNetwork,
@@ -23,7 +24,6 @@ from neuro_eqprop.spiking.plasticity import (
     engine_for,
     episode,
 )
-from neuro_eqprop.spiking.sprout import Sprout, lessons_of, sprout
 
 pytestmark = pytest.mark.lava
 

@@ -17,8 +17,9 @@ from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
-from neuro_eqprop.spiking.flaws import Flaws
 from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.make_plastic import Sprout, lessons_of, sprout
+from neuro_eqprop.spiking.nonidealities import Flaws
 from neuro_eqprop.spiking.plasticity import (
     Engine,
     Lessons,
@@ -28,7 +29,6 @@ from neuro_eqprop.spiking.plasticity import (
     engine_for,
     episode,
 )
-from neuro_eqprop.spiking.sprout import Sprout, lessons_of, sprout
 from neuro_eqprop.training.gradients.exact import cosine
 from neuro_eqprop.training.rules.hebbian import hebbian
 

@@ -30,7 +30,7 @@ from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.inference import answer
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, stimulate
-from neuro_eqprop.spiking.quantise import quantise
+from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
 from neuro_eqprop.traces import NOTHING, Memory
 

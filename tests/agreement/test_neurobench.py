@@ -14,7 +14,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import load, tally
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.schedules import free_only
-from neuro_eqprop.spiking.entry import Entry, enter, with_input
+from neuro_eqprop.spiking.input_coding import Entry, enter, with_input
 from neuro_eqprop.spiking.ir import (
     Population,
     Projection,

@@ -17,7 +17,7 @@ from neuro_eqprop.data import load as load_data
 from neuro_eqprop.files.checkpoint import Checkpoint, save
 from neuro_eqprop.networks import Connection, Layer, Network, Role, initialise
 from neuro_eqprop.schedules import free_only, tail
-from neuro_eqprop.spiking.entry import (
+from neuro_eqprop.spiking.input_coding import (
     ON,
     THETA,
     Entry,

@@ -21,7 +21,7 @@ from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.synapse_memory import Format
 from neuro_eqprop.hardware.workload import Group, Link, Shapes, describe, full
 from neuro_eqprop.networks import initialise
-from neuro_eqprop.spiking.entry import Entry, outer, with_input
+from neuro_eqprop.spiking.input_coding import Entry, outer, with_input
 from neuro_eqprop.spiking.ir import (
     Graded,
     Population,

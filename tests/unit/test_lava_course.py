@@ -25,9 +25,10 @@ from neuro_eqprop.backends.lava_course import (
 from neuro_eqprop.backends.lava_learning import LavaLearner, Progress
 from neuro_eqprop.backends.learning import NO_SYNAPSES, able, nobody
 from neuro_eqprop.networks import Network, initialise
-from neuro_eqprop.spiking.flaws import Flaws
 from neuro_eqprop.spiking.ir import Gain
 from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.make_plastic import Sprout, lessons_of, sprout
+from neuro_eqprop.spiking.nonidealities import Flaws
 from neuro_eqprop.spiking.plasticity import (
     Engine,
     Lessons,
@@ -36,7 +37,6 @@ from neuro_eqprop.spiking.plasticity import (
     Whole,
     episode,
 )
-from neuro_eqprop.spiking.sprout import Sprout, lessons_of, sprout
 
 PHASES = episode(beta=0.5, centered=True, free=3, settle=2, window=2)
 ENGINE = Engine(3, 100, -4, 0.1)

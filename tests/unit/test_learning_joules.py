@@ -25,8 +25,8 @@ from neuro_eqprop.hardware.placement import place
 from neuro_eqprop.hardware.workload import Workload
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.spiking.lower import Code
+from neuro_eqprop.spiking.make_plastic import ALWAYS
 from neuro_eqprop.spiking.plasticity import PlasticityError
-from neuro_eqprop.spiking.sprout import ALWAYS
 from neuro_eqprop.study.episodes import CountedLessons, count_lessons
 from neuro_eqprop.study.folder import Run, open_run
 from neuro_eqprop.study.settings import Study, write

@@ -31,7 +31,7 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
 )
 from neuro_eqprop.spiking.lower import Code, Coding, lower
-from neuro_eqprop.spiking.quantise import quantise
+from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
 
 nir: Any = import_module("nir")

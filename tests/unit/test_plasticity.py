@@ -10,10 +10,19 @@ from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import Phase
-from neuro_eqprop.spiking.chance import chances, uniform
-from neuro_eqprop.spiking.flaws import DEAD, Flaws
+from neuro_eqprop.spiking.counter_rng import chances, uniform
 from neuro_eqprop.spiking.ir import Stimulus
 from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.make_plastic import (
+    ALWAYS,
+    Sprout,
+    for_inference,
+    lessons_of,
+    parameters,
+    sprout,
+    with_weights,
+)
+from neuro_eqprop.spiking.nonidealities import DEAD, Flaws
 from neuro_eqprop.spiking.plasticity import (
     Engine,
     Lessons,
@@ -24,15 +33,6 @@ from neuro_eqprop.spiking.plasticity import (
     engine_for,
     episode,
     third_factors,
-)
-from neuro_eqprop.spiking.sprout import (
-    ALWAYS,
-    Sprout,
-    for_inference,
-    lessons_of,
-    parameters,
-    sprout,
-    with_weights,
 )
 
 SCHEDULE = episode(beta=0.5, centered=True, free=8, settle=6, window=4)

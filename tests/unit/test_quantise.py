@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from neuro_eqprop.activations import HARD_SIGMOID, TANH, box
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.spiking.integers import (
+from neuro_eqprop.spiking.fixed_point import (
     ONE,
     STATE_BITS,
     TOP,
@@ -40,7 +40,7 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.spiking.quantise import quantise
+from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import (
     QuantisationError,
     Rounding,

@@ -20,10 +20,10 @@ from neuro_eqprop.backends.learning import (
 )
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.schedules import Phase
-from neuro_eqprop.spiking.flaws import Flaws
 from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.make_plastic import Sprout, lessons_of, sprout, with_weights
+from neuro_eqprop.spiking.nonidealities import Flaws
 from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork, Rule, Whole, episode
-from neuro_eqprop.spiking.sprout import Sprout, lessons_of, sprout, with_weights
 
 NETWORK = layered(6, (5,), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
 X = np.random.default_rng(2).uniform(0, 1, (6, 6))

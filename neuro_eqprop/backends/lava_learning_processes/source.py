@@ -18,7 +18,7 @@ from neuro_eqprop.backends.lava_cells import Numbers
 from neuro_eqprop.backends.lava_course import Beat, Pupil, places, told
 from neuro_eqprop.backends.lava_job import tick
 from neuro_eqprop.backends.lava_processes.population import Reporting
-from neuro_eqprop.spiking.integers import nearest, twelve
+from neuro_eqprop.spiking.fixed_point import nearest, twelve
 from neuro_eqprop.spiking.plasticity import third_factors
 
 PULSE = 32

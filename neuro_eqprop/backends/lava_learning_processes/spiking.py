@@ -18,7 +18,7 @@ from neuro_eqprop.backends.lava_learning_processes.population import (
     LearningProcess,
     RealLearningModel,
 )
-from neuro_eqprop.spiking.integers import ONE
+from neuro_eqprop.spiking.fixed_point import ONE
 from neuro_eqprop.spiking.plasticity import LEAST
 
 

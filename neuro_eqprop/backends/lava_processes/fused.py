@@ -18,7 +18,7 @@ from neuro_eqprop.backends.lava_cells import Numbers, cell_of
 from neuro_eqprop.backends.lava_job import Job, Part, tick
 from neuro_eqprop.backends.lava_processes.population import Reporting
 from neuro_eqprop.backends.lava_tables import Ledger
-from neuro_eqprop.spiking.integers import weights
+from neuro_eqprop.spiking.fixed_point import weights
 from neuro_eqprop.spiking.ir import Gain, Projection, SpikingNetwork
 
 

@@ -8,7 +8,7 @@ from math import ceil, frexp, inf
 
 import numpy as np
 
-from neuro_eqprop.spiking.integers import FRACTION, ONE, TOP, integers, nearest, twelve, weights
+from neuro_eqprop.spiking.fixed_point import FRACTION, ONE, TOP, integers, nearest, twelve, weights
 from neuro_eqprop.spiking.ir import (
     FixedPoint,
     Graded,

@@ -15,7 +15,6 @@ from neuro_eqprop.activations import HARD_SIGMOID, LINEAR
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Cost, Layer, Network, Role, check_parameters
 from neuro_eqprop.operators import Dense
-from neuro_eqprop.spiking.flaws import DEAD, PERFECT, Flaws, gains
 from neuro_eqprop.spiking.ir import (
     FixedPoint,
     Gain,
@@ -26,6 +25,7 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
 )
 from neuro_eqprop.spiking.lower import Code, Coding, neuron, snap
+from neuro_eqprop.spiking.nonidealities import DEAD, PERFECT, Flaws, gains
 from neuro_eqprop.spiking.plasticity import (
     Engine,
     Plastic,
@@ -33,7 +33,7 @@ from neuro_eqprop.spiking.plasticity import (
     PlasticNetwork,
     Rule,
 )
-from neuro_eqprop.spiking.quantise import check_single, fit, unit
+from neuro_eqprop.spiking.quantize import check_single, fit, unit
 from neuro_eqprop.spiking.rounding import Rounded, power_above
 
 ALWAYS = "always"
