@@ -20,7 +20,7 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import kinds, tally
-from neuro_eqprop.backends.reference import Reference
+from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.claims.cells.nets import samples
 from neuro_eqprop.data import FOLDER
 from neuro_eqprop.files.tracefile import write

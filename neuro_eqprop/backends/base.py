@@ -107,14 +107,14 @@ class Backend(Protocol):
 
 
 BACKENDS: Mapping[str, tuple[str, str]] = {
-    "reference": ("neuro_eqprop.backends.reference", "Reference"),
-    "emulator": ("neuro_eqprop.backends.emulator", "Emulator"),
-    "lava": ("neuro_eqprop.backends.to_lava", "Lava"),
-    "lava-fused": ("neuro_eqprop.backends.lava_variants", "LavaFused"),
-    "lava-stock": ("neuro_eqprop.backends.lava_variants", "LavaStock"),
-    "brian2": ("neuro_eqprop.backends.to_brian2", "Brian2"),
-    "brian2-biology": ("neuro_eqprop.backends.brian2_biology", "Brian2Biology"),
-    "snntorch": ("neuro_eqprop.backends.to_snntorch", "SnnTorch"),
+    "reference": ("neuro_eqprop.backends.reference.simulator", "Reference"),
+    "emulator": ("neuro_eqprop.backends.emulator.simulator", "Emulator"),
+    "lava": ("neuro_eqprop.backends.lava.simulator", "Lava"),
+    "lava-fused": ("neuro_eqprop.backends.lava.variants", "LavaFused"),
+    "lava-stock": ("neuro_eqprop.backends.lava.variants", "LavaStock"),
+    "brian2": ("neuro_eqprop.backends.brian2.simulator", "Brian2"),
+    "brian2-biology": ("neuro_eqprop.backends.brian2.continuous", "Brian2Biology"),
+    "snntorch": ("neuro_eqprop.backends.snntorch.simulator", "SnnTorch"),
 }
 
 

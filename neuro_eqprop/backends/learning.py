@@ -83,10 +83,10 @@ class Learner(Protocol):
 
 
 LEARNERS: Mapping[str, tuple[str, str]] = {
-    "reference": ("neuro_eqprop.backends.reference_learning", "ReferenceLearner"),
-    "emulator": ("neuro_eqprop.backends.emulator_learning", "EmulatorLearner"),
-    "lava": ("neuro_eqprop.backends.lava_learning", "LavaLearner"),
-    "brian2": ("neuro_eqprop.backends.brian2_learning", "Brian2Learner"),
+    "reference": ("neuro_eqprop.backends.reference.learning", "ReferenceLearner"),
+    "emulator": ("neuro_eqprop.backends.emulator.learning", "EmulatorLearner"),
+    "lava": ("neuro_eqprop.backends.lava.learning.learner", "LavaLearner"),
+    "brian2": ("neuro_eqprop.backends.brian2.learning", "Brian2Learner"),
 }
 """A learner is there as soon as its module is."""
 

@@ -22,7 +22,7 @@ from neuro_eqprop.cli.base import (
 )
 
 if TYPE_CHECKING:
-    from neuro_eqprop.backends.nir_assume import Assumptions
+    from neuro_eqprop.backends.nir.assume import Assumptions
 
 RESETS = ("zero", "subtract")
 
@@ -45,7 +45,7 @@ def options(parser: ArgumentParser) -> None:
 
 def assumptions(args: Namespace) -> Assumptions | None:
     """What was said to be assumed, if anything."""
-    from neuro_eqprop.backends.nir_assume import Assumptions
+    from neuro_eqprop.backends.nir.assume import Assumptions
     from neuro_eqprop.spiking.ir import Reset
 
     if args.assume_dt is not None:
@@ -58,7 +58,7 @@ def assumptions(args: Namespace) -> Assumptions | None:
 
 def asked(only: list[str] | None) -> list[tuple[str, bool]]:
     """The frameworks to run, and whether they are simulators of ours."""
-    from neuro_eqprop.backends.nir_trial import IMPORTERS, OURS
+    from neuro_eqprop.backends.nir.framework_check import IMPORTERS, OURS
 
     for name in only or ():
         if name not in (*OURS, *IMPORTERS):
@@ -69,8 +69,8 @@ def asked(only: list[str] | None) -> list[tuple[str, bool]]:
 
 def run(args: Namespace) -> Json:
     """Run the reference, then every framework in a child process of its own."""
-    from neuro_eqprop.backends.from_nir import read
-    from neuro_eqprop.backends.nir_trial import examine, prepare
+    from neuro_eqprop.backends.nir.framework_check import examine, prepare
+    from neuro_eqprop.backends.nir.read import read
     from neuro_eqprop.cli.progress import bar
 
     assume, chosen = assumptions(args), asked(args.only)

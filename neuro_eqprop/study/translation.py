@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.from_nir import read, whole
-from neuro_eqprop.backends.nir_document import Document, Feed, NirError
-from neuro_eqprop.backends.to_nir import beyond, plain, write
+from neuro_eqprop.backends.nir.document import Document, Feed, NirError
+from neuro_eqprop.backends.nir.read import read, whole
+from neuro_eqprop.backends.nir.write import beyond, plain, write
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.files.checkpoint import Checkpoint, describe, rebuild
 from neuro_eqprop.networks import Network, Role, check_parameters

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from neuro_eqprop.backends.brian2_biology import BASE, NOISY, Biology, Refractory, settle
+from neuro_eqprop.backends.brian2.continuous import BASE, NOISY, Biology, Refractory, settle
 from neuro_eqprop.spiking.lower import Code, Coding, stimulate
 from neuro_eqprop.study.evaluation import agreement, equilibria, right, spiking
 from neuro_eqprop.study.folder import Run, open_run

@@ -13,9 +13,14 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.arrays import Array, Bits
-from neuro_eqprop.backends import reference, reference_integers
 from neuro_eqprop.backends.base import EVERYTHING, Feature, Result, Support, load
-from neuro_eqprop.backends.reference import State, step_following, step_graded, step_spiking
+from neuro_eqprop.backends.reference import fixed_point, simulator
+from neuro_eqprop.backends.reference.simulator import (
+    State,
+    step_following,
+    step_graded,
+    step_spiking,
+)
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -91,10 +96,10 @@ class Faulty:
         changed = Changed(sink, self.recording)
         with ExitStack() as stack:
             for name, part in self.parts.items():
-                stack.enter_context(patch.object(reference, name, part))
+                stack.enter_context(patch.object(simulator, name, part))
             for name, part in self.whole.items():
-                stack.enter_context(patch.object(reference_integers, name, part))
-            result = reference.Reference().run(
+                stack.enter_context(patch.object(fixed_point, name, part))
+            result = simulator.Reference().run(
                 self.network(network),
                 stimulus,
                 self.schedule(schedule),
@@ -161,7 +166,7 @@ def rest_elsewhere(population: Population, samples: int) -> State:
     return state
 
 
-rest = reference.rest
+rest = simulator.rest
 
 
 def advance_by(

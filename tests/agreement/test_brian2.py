@@ -13,10 +13,10 @@ from typing import cast
 import numpy as np
 import pytest
 
-from neuro_eqprop.backends import to_brian2
 from neuro_eqprop.backends.base import Backend, BackendError, load
-from neuro_eqprop.backends.brian2_door import SETTINGS, settings, simulator
-from neuro_eqprop.backends.to_brian2 import Brian2, values_per_sample
+from neuro_eqprop.backends.brian2 import simulator
+from neuro_eqprop.backends.brian2.setup import SETTINGS, settings, simulator
+from neuro_eqprop.backends.brian2.simulator import Brian2, values_per_sample
 from neuro_eqprop.testing import CASES, check_case
 from neuro_eqprop.testing.build import run_case
 from neuro_eqprop.traces import NOTHING
@@ -94,7 +94,7 @@ def test_settings_are_restored_after_a_failure(monkeypatch: pytest.MonkeyPatch) 
         assert {key: brian2.prefs[key] for key in SETTINGS} == SETTINGS
         raise RuntimeError("on purpose")
 
-    monkeypatch.setattr(to_brian2, "synapses", fail)
+    monkeypatch.setattr(simulator, "synapses", fail)
     with pytest.raises(RuntimeError, match="on purpose"):
         run_case(load("brian2"), NAMED["self-projection"])
     assert {key: brian2.prefs[key] for key in SETTINGS} == before
@@ -164,6 +164,6 @@ def test_a_numpy_that_brian2_does_not_know_says_what_to_install(
         raise AttributeError("type object 'numpy.ndarray' has no attribute 'ptp'")
 
     monkeypatch.delitem(sys.modules, "brian2", raising=False)
-    monkeypatch.setattr("neuro_eqprop.backends.brian2_door.import_module", fail)
+    monkeypatch.setattr("neuro_eqprop.backends.brian2.setup.import_module", fail)
     with pytest.raises(BackendError, match=r"'ptp'.*numpy<2\.4"):
         run_case(load("brian2"), CASES[0])

@@ -17,7 +17,7 @@ import torch
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Backend, BackendError, Feature, Result, tally
-from neuro_eqprop.backends.brian2_biology import (
+from neuro_eqprop.backends.brian2.continuous import (
     BASE,
     NOISY,
     Biology,
@@ -26,9 +26,9 @@ from neuro_eqprop.backends.brian2_biology import (
     settle,
     values_per_sample,
 )
-from neuro_eqprop.backends.brian2_dale import paired, paired_stimulus, unpaired
-from neuro_eqprop.backends.brian2_door import SETTINGS, simulator
-from neuro_eqprop.backends.reference import Reference
+from neuro_eqprop.backends.brian2.dale import paired, paired_stimulus, unpaired
+from neuro_eqprop.backends.brian2.setup import SETTINGS, simulator
+from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.schedules import Schedule, free_only, three_phase
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -281,7 +281,7 @@ def test_nothing_global_is_changed_and_objects_are_freed() -> None:
 
 FRESH = """
 import numpy as np, sys
-from neuro_eqprop.backends.brian2_biology import NOISY, settle
+from neuro_eqprop.backends.brian2.continuous import NOISY, settle
 assert "brian2" not in sys.modules, "imported before it is run"
 from neuro_eqprop.spiking.ir import Population, Reset, Spiking, SpikingNetwork, Stimulus
 cells = Population("cells", Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, -1.0, 2.0), np.full(3, 0.5))

@@ -14,7 +14,7 @@ from neuro_eqprop.activations import HARD_SIGMOID, TANH
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import BackendError
-from neuro_eqprop.backends.brian2_rule import time_constant
+from neuro_eqprop.backends.brian2.learning_equations import time_constant
 from neuro_eqprop.backends.learning import Learned, Synapses, able, load_learner, nobody
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import digits, one_hot

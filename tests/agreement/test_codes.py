@@ -11,8 +11,8 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID, HARD_TANH, LINEAR, TANH, Activation
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends import emulator
 from neuro_eqprop.backends.base import load
+from neuro_eqprop.backends.emulator import simulator
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
@@ -20,14 +20,7 @@ from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import free_only, tail, three_phase, two_phase
 from neuro_eqprop.spiking.counter_rng import uniform
 from neuro_eqprop.spiking.ir import Falling, FixedPoint, Follow, Spiking, SpikingNetwork, Stimulus
-from neuro_eqprop.spiking.lower import (
-    Code,
-    Coding,
-    LoweringError,
-    lower,
-    rates_of,
-    stimulate,
-)
+from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, rates_of, stimulate
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
 from neuro_eqprop.testing.build import Case, Run, everything, run_case
@@ -116,7 +109,7 @@ def test_samples_keep_their_random_numbers_when_a_run_is_done_in_parts() -> None
     case = following_case(1)
     assert any(f.seed is not None for f in follows(case.network))
     whole = run_case(load("emulator"), case)
-    with patch.object(emulator, "WORK", 1):
+    with patch.object(simulator, "WORK", 1):
         same(run_case(load("emulator"), case), whole)
 
 

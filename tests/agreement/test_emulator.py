@@ -12,9 +12,9 @@ import pytest
 
 from neuro_eqprop.activations import LINEAR, TANH, tanh
 from neuro_eqprop.arrays import Array, UnknownNameError
-from neuro_eqprop.backends import emulator, emulator_tables
 from neuro_eqprop.backends.base import load
-from neuro_eqprop.backends.emulator import Emulator
+from neuro_eqprop.backends.emulator import packed, simulator
+from neuro_eqprop.backends.emulator.simulator import Emulator
 from neuro_eqprop.schedules import free_only, three_phase
 from neuro_eqprop.spiking.ir import (
     Graded,
@@ -143,16 +143,16 @@ def test_weights_of_which_few_or_many_are_there(part: float) -> None:
 def test_sparse_weights_take_the_room_of_what_is_there() -> None:
     weight = np.zeros((5, 12))
     weight[2, 7] = 0.5
-    tables = emulator_tables.tabulate(pair(np.random.default_rng(0), weight))
+    tables = packed.tabulate(pair(np.random.default_rng(0), weight))
     assert tables.weights.size == tables.rows.size == 2
 
 
 def test_populations_alike_are_done_in_one_go() -> None:
     network = pair(np.random.default_rng(0))
-    assert len(emulator_tables.tabulate(network).blocks) == 1
+    assert len(packed.tabulate(network).blocks) == 1
     other = replace(network.populations[1], neuron=replace(INTEGRATOR, threshold=0.5))
     apart = replace(network, populations=(network.populations[0], other))
-    assert len(emulator_tables.tabulate(apart).blocks) == 2
+    assert len(packed.tabulate(apart).blocks) == 2
 
 
 def test_the_tables_of_a_network_are_kept_until_it_changes() -> None:
@@ -172,13 +172,13 @@ def test_large_runs_are_done_in_parts() -> None:
     network = pair(np.random.default_rng(0))
     whole = ran(Emulator(), network, record=LOGGED, samples=7)
     for word, size in (("ROOM", 40 * 20 * 2), ("WORK", 17 * 20 * 3), ("ROOM", 1)):
-        with patch.object(emulator, word, size):
+        with patch.object(simulator, word, size):
             same(ran(Emulator(), network, record=LOGGED, samples=7), whole)
 
 
 def test_recordings_are_not_written_over() -> None:
     network = pair(np.random.default_rng(0))
-    with patch.object(emulator, "ROOM", 1):
+    with patch.object(simulator, "ROOM", 1):
         first = ran(Emulator(), network, record=LOGGED).recordings
     assert all(array.base is None for array in first[0].spikes.values())
 
@@ -212,7 +212,7 @@ def test_a_stimulus_that_does_not_fit_is_refused() -> None:
 
 def test_all_networks_share_few_compiled_functions() -> None:
     """For floating point, for fixed point, for following a rate: compiling is what takes long."""
-    from neuro_eqprop.backends.emulator_kernels import emulate
+    from neuro_eqprop.backends.emulator.kernels import emulate
 
     for number in range(4):
         case = draw_case(4, number)
@@ -228,7 +228,7 @@ from neuro_eqprop.backends.base import load
 from neuro_eqprop.testing import CASES
 from neuro_eqprop.testing.build import run_case
 run_case(load("emulator"), CASES[0])
-from neuro_eqprop.backends.emulator_kernels import emulate
+from neuro_eqprop.backends.emulator.kernels import emulate
 print(sum(emulate.stats.cache_hits.values()), sum(emulate.stats.cache_misses.values()))
 """
 

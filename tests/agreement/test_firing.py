@@ -12,7 +12,7 @@ from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activatio
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Result
-from neuro_eqprop.backends.reference import Reference
+from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import State, field

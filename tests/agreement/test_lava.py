@@ -22,11 +22,11 @@ import pytest
 import neuro_eqprop
 from neuro_eqprop.activations import HARD_SIGMOID, RELU, TANH
 from neuro_eqprop.arrays import Array, UnknownNameError
-from neuro_eqprop.backends import child
+from neuro_eqprop.backends import subprocess
 from neuro_eqprop.backends.base import BackendError, load
-from neuro_eqprop.backends.lava_job import Job
-from neuro_eqprop.backends.reference import Reference
-from neuro_eqprop.backends.to_lava import VARIABLE, Lava, interpreter, measure
+from neuro_eqprop.backends.lava.job import Job
+from neuro_eqprop.backends.lava.simulator import VARIABLE, Lava, interpreter, measure
+from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.schedules import Phase, Schedule, free_only, three_phase
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -81,7 +81,7 @@ class Room:
 
     def steps(self) -> int:
         """The steps that every population of the current run has done."""
-        for path in self.path.glob(f"lava-*/{child.PROGRESS}"):
+        for path in self.path.glob(f"lava-*/{subprocess.PROGRESS}"):
             with suppress(FileNotFoundError):
                 return int(min(np.fromfile(path, dtype=np.int64)[1:], default=0))
         return 0
@@ -373,7 +373,7 @@ SCRIPT = """
 import sys
 import numpy as np
 import neuro_eqprop
-from neuro_eqprop.backends.to_lava import Lava
+from neuro_eqprop.backends.lava.simulator import Lava
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.ir import Population, Projection, Reset, Spiking, SpikingNetwork, Stimulus
 from neuro_eqprop.traces import NOTHING, Memory

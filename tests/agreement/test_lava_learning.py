@@ -10,7 +10,7 @@ import pytest
 
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered, looped
-from neuro_eqprop.backends.lava_course import Course, Pupil
+from neuro_eqprop.backends.lava.learning.job import Course, Pupil
 from neuro_eqprop.backends.learning import Learned, Synapses, load_learner, nobody
 from neuro_eqprop.data import digits, one_hot
 from neuro_eqprop.networks import Network, initialise
@@ -142,7 +142,7 @@ def test_the_engine_is_lavas_own() -> None:
     from lava.proc.dense import models
     from lava.proc.dense.process import LearningDense
 
-    from neuro_eqprop.backends.lava_learning_processes import synapses
+    from neuro_eqprop.backends.lava.learning.processes import synapses
 
     assert issubclass(synapses.PlasticSynapses, LearningDense)
     plastic, lessons = task(HUNDRED["rate"])

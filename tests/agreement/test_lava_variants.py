@@ -9,7 +9,7 @@ import pytest
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import BackendError, Feature, load
-from neuro_eqprop.backends.lava_variants import LavaFused, LavaStock
+from neuro_eqprop.backends.lava.variants import LavaFused, LavaStock
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.ir import (
     Gain,

@@ -10,7 +10,7 @@ from neuro_eqprop.activations import HARD_SIGMOID, TANH
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.learning import Learned, Synapses, load_learner, nobody
-from neuro_eqprop.backends.reference_engine import ENDS, rounded
+from neuro_eqprop.backends.reference.loihi_engine import ENDS, rounded
 from neuro_eqprop.data import digits, one_hot
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
@@ -169,11 +169,11 @@ def test_they_are_equal_on_other_networks(which: str) -> None:
 
 
 def test_the_emulator_may_be_stopped_between_lessons(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neuro_eqprop.backends import emulator_learning
+    from neuro_eqprop.backends.emulator import learning
 
     plastic, lessons = task(CASES["rate, run on"])
     whole = learn("emulator", plastic, lessons)
-    monkeypatch.setattr(emulator_learning, "AT_ONCE", 1)
+    monkeypatch.setattr(learning, "AT_ONCE", 1)
     seen: list[int] = []
     parts = load_learner("emulator").learn(plastic, lessons, synapses=SYNAPSES, watch=seen.append)
     assert seen == [1] * 8

@@ -20,10 +20,10 @@ from neuro_eqprop.architectures import (
 )
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import load
-from neuro_eqprop.backends.emulator import Emulator
-from neuro_eqprop.backends.from_nir import from_nir
-from neuro_eqprop.backends.reference import Reference
-from neuro_eqprop.backends.to_nir import to_nir
+from neuro_eqprop.backends.emulator.simulator import Emulator
+from neuro_eqprop.backends.nir.read import from_nir
+from neuro_eqprop.backends.nir.write import to_nir
+from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.operators import Attention, Kind
 from neuro_eqprop.ops.numpy import NumpyOps

@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 
 from neuro_eqprop.activations import HARD_SIGMOID, HARD_TANH, LINEAR, RELU, TANH, box
 from neuro_eqprop.architectures import convolutional, layered, looped, toroidal
-from neuro_eqprop.backends.from_nir import from_nir, read
-from neuro_eqprop.backends.nir_document import Document, Feed, NirError
-from neuro_eqprop.backends.nir_trial import RUNNERS, Verdict, examine, prepare
-from neuro_eqprop.backends.to_nir import to_nir, write
+from neuro_eqprop.backends.nir.document import Document, Feed, NirError
+from neuro_eqprop.backends.nir.framework_check import RUNNERS, Verdict, examine, prepare
+from neuro_eqprop.backends.nir.read import from_nir, read
+from neuro_eqprop.backends.nir.write import to_nir, write
 from neuro_eqprop.cli import main
 from neuro_eqprop.files.checkpoint import Checkpoint, save
 from neuro_eqprop.networks import Network, initialise
@@ -106,7 +106,7 @@ def test_there_and_back_everything_is_equal(document: Document) -> None:
 
 @pytest.mark.parametrize("number", range(4))
 def test_what_was_read_runs_as_what_was_written(number: int, tmp_path: Path) -> None:
-    from neuro_eqprop.backends.emulator import Emulator
+    from neuro_eqprop.backends.emulator.simulator import Emulator
 
     case = draw_case(3, number)
     to_nir(case.network, tmp_path / "net.nir")

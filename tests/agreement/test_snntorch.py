@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.backends.base import Backend, BackendError, load
-from neuro_eqprop.backends.to_snntorch import SnnTorch
+from neuro_eqprop.backends.snntorch.simulator import SnnTorch
 from neuro_eqprop.testing import CASES, check_case, draw_case
 from neuro_eqprop.testing.build import Case, run_case
 
@@ -65,7 +65,7 @@ def test_nothing_is_left_behind() -> None:
 def test_neurons_are_those_of_snntorch() -> None:
     import snntorch
 
-    from neuro_eqprop.backends.snntorch_net import Net, SpikingLayer
+    from neuro_eqprop.backends.snntorch.modules import Net, SpikingLayer
 
     case = NAMED["nudge"]
     net = Net(case.network, case.stimulus)

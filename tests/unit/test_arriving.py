@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuro_eqprop.backends.reference_learning import arrive
+from neuro_eqprop.backends.reference.learning import arrive
 
 
 @pytest.mark.parametrize("targets", [1, 2])

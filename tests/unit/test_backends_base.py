@@ -18,7 +18,7 @@ from neuro_eqprop.backends.base import (
     load,
     tally,
 )
-from neuro_eqprop.backends.brian2_dale import paired, paired_stimulus, unpaired
+from neuro_eqprop.backends.brian2.dale import paired, paired_stimulus, unpaired
 from neuro_eqprop.testing import draw_case
 from neuro_eqprop.testing.build import Case, Run, run_case
 from neuro_eqprop.traces import NOTHING, Counts, Kind

@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from neuro_eqprop.arrays import closest_first
-from neuro_eqprop.backends import to_lava
+from neuro_eqprop.backends.lava import simulator
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import DataError, load
 from neuro_eqprop.study.settings import Study
@@ -350,12 +350,12 @@ def test_a_lava_that_is_not_here_says_the_way_out(
 ) -> None:
     asked = ("evaluate", str(run), "--on", "lava", "--samples", "1", "--steps", "2")
     before = files(run)
-    monkeypatch.setenv(to_lava.VARIABLE, "/no/such/python")
+    monkeypatch.setenv(simulator.VARIABLE, "/no/such/python")
     said = refused(1, *asked)
     assert "/no/such/python" in said
     assert "Python 3.10" in said
-    monkeypatch.delenv(to_lava.VARIABLE)
-    monkeypatch.setattr(to_lava, "find_spec", lambda _: None)
+    monkeypatch.delenv(simulator.VARIABLE)
+    monkeypatch.setattr(simulator, "find_spec", lambda _: None)
     assert "lava-nc" in refused(1, *asked)
     assert files(run) == before
 
@@ -363,7 +363,7 @@ def test_a_lava_that_is_not_here_says_the_way_out(
 def test_a_simulator_that_fails_leaves_no_trace_file(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(to_lava.VARIABLE, "/no/such/python")
+    monkeypatch.setenv(simulator.VARIABLE, "/no/such/python")
     refused(1, "simulate", str(run), "--on", "lava", "--samples", "1")
     assert sorted(files(run)) == ["metrics.jsonl", "model.safetensors", "study.toml"]
 

@@ -14,7 +14,7 @@ from time import monotonic, sleep
 import numpy as np
 import pytest
 
-from neuro_eqprop.backends import child
+from neuro_eqprop.backends import subprocess
 
 START = """
 import os, signal, subprocess, sys, time
@@ -32,7 +32,7 @@ def command(folder: Path, code: str) -> list[str]:
 
 
 def run(folder: Path, code: str, *, deadline: float = 30.0) -> None:
-    child.run(command(folder, code), folder, deadline=deadline, environment={})
+    subprocess.run(command(folder, code), folder, deadline=deadline, environment={})
 
 
 def until(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
@@ -45,7 +45,7 @@ def until(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
 def running(folder: Path) -> dict[int, str]:
     """What still runs of the child; that it started at all is for the test to see."""
     assert (folder / "pid").exists()
-    found = child.members(int((folder / "pid").read_text()))
+    found = subprocess.members(int((folder / "pid").read_text()))
     return {pid: process.state for pid, process in found.items() if process.state not in "ZX"}
 
 
@@ -54,13 +54,13 @@ def test_a_child_that_ends_well_prints_into_its_log_alone(
 ) -> None:
     run(tmp_path, "print('spoken', flush=True); say('result', os.environ['TMPDIR'])")
     assert (tmp_path / "result").read_text() == str(tmp_path)
-    assert (tmp_path / child.LOG).read_text() == "spoken\n"
+    assert (tmp_path / subprocess.LOG).read_text() == "spoken\n"
     assert capfd.readouterr() == ("", "")
 
 
 def test_an_error_is_told_at_once_though_the_child_hangs(tmp_path: Path) -> None:
     started = monotonic()
-    with pytest.raises(child.ChildError) as caught:
+    with pytest.raises(subprocess.ChildError) as caught:
         run(tmp_path, "say('error.txt', 'Traceback:\\nValueError: no'); time.sleep(60)")
     assert str(caught.value) == "ValueError: no\nTraceback:\nValueError: no"
     assert monotonic() - started < 20
@@ -68,18 +68,18 @@ def test_an_error_is_told_at_once_though_the_child_hangs(tmp_path: Path) -> None
 
 
 def test_the_last_line_of_a_child_that_ended_badly_is_the_reason(tmp_path: Path) -> None:
-    with pytest.raises(child.ChildError, match=r"^there is no such thing\n"):
+    with pytest.raises(subprocess.ChildError, match=r"^there is no such thing\n"):
         run(tmp_path, "sys.exit('there is no such thing')")
 
 
 def test_a_child_that_was_killed_is_reported_with_its_code(tmp_path: Path) -> None:
-    with pytest.raises(child.ChildError, match="ended with code -9"):
+    with pytest.raises(subprocess.ChildError, match="ended with code -9"):
         run(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)")
 
 
 def test_silence_ends_at_the_deadline(tmp_path: Path) -> None:
     started = monotonic()
-    with pytest.raises(child.SilenceError, match=r"no sign of life for 2\.5 s"):
+    with pytest.raises(subprocess.SilenceError, match=r"no sign of life for 2\.5 s"):
         run(tmp_path, "time.sleep(60)", deadline=2.5)
     assert 2.5 < monotonic() - started < 20
     assert not running(tmp_path)
@@ -92,22 +92,22 @@ for step in range(30):
     time.sleep(0.1)
 """
     run(tmp_path, steps, deadline=2.5)
-    assert (tmp_path / child.PROGRESS).read_bytes() == bytes([29])
+    assert (tmp_path / subprocess.PROGRESS).read_bytes() == bytes([29])
 
 
 def test_progress_is_seen_from_outside_at_once(tmp_path: Path) -> None:
-    np.zeros(2, dtype=np.int64).tofile(tmp_path / child.PROGRESS)
-    before = child.look(tmp_path)
-    child.progress(tmp_path)[1] = 30
-    assert child.look(tmp_path) != before
-    assert np.fromfile(tmp_path / child.PROGRESS, dtype=np.int64).tolist() == [0, 30]
+    np.zeros(2, dtype=np.int64).tofile(tmp_path / subprocess.PROGRESS)
+    before = subprocess.look(tmp_path)
+    subprocess.progress(tmp_path)[1] = 30
+    assert subprocess.look(tmp_path) != before
+    assert np.fromfile(tmp_path / subprocess.PROGRESS, dtype=np.int64).tolist() == [0, 30]
 
 
 def test_a_process_of_the_group_that_died_is_noticed_long_before_the_deadline(
     tmp_path: Path,
 ) -> None:
     started = monotonic()
-    with pytest.raises(child.ChildError, match="one of its processes died"):
+    with pytest.raises(subprocess.ChildError, match="one of its processes died"):
         run(tmp_path, "subprocess.Popen([sys.executable, '-c', '1/0']); time.sleep(60)")
     assert monotonic() - started < 20
     assert not running(tmp_path)
@@ -117,8 +117,8 @@ def test_a_process_of_the_group_that_died_is_noticed_long_before_the_deadline(
 def test_only_a_bad_end_counts_as_a_death(tmp_path: Path, code: str, bad: bool) -> None:
     outer = f"subprocess.Popen([sys.executable, '-c', {code!r}]); time.sleep(60)"
     with subprocess.Popen(command(tmp_path, outer), start_new_session=True) as leader:
-        ended = until(lambda: any(p.state == "Z" for p in child.members(leader.pid).values()))
-        found = child.dead(leader.pid)
+        ended = until(lambda: any(p.state == "Z" for p in subprocess.members(leader.pid).values()))
+        found = subprocess.dead(leader.pid)
         leader.kill()
     assert ended
     assert found == bad
@@ -141,7 +141,7 @@ other.stdout.readline()
 say("error.txt", "enough")
 time.sleep(60)
 """
-    with pytest.raises(child.ChildError, match="enough"):
+    with pytest.raises(subprocess.ChildError, match="enough"):
         run(tmp_path, code)
     assert not running(tmp_path)
 
@@ -159,7 +159,7 @@ say("segment", memory.name)
 say("error.txt", "enough")
 time.sleep(60)
 """
-    with pytest.raises(child.ChildError, match="enough"):
+    with pytest.raises(subprocess.ChildError, match="enough"):
         run(tmp_path, code)
     assert not (Path("/dev/shm") / (tmp_path / "segment").read_text()).exists()
 
@@ -180,7 +180,7 @@ def test_an_interrupt_ends_the_child(tmp_path: Path) -> None:
 def test_a_child_does_not_outlive_a_parent_that_was_killed(tmp_path: Path) -> None:
     folder = tmp_path / "shared"
     folder.mkdir()
-    inner = "from neuro_eqprop.backends.child import guard; guard(folder); say('ready', '')"
+    inner = "from neuro_eqprop.backends.subprocess import guard; guard(folder); say('ready', '')"
     outer = f"""
 import sys
 from pathlib import Path
@@ -193,12 +193,12 @@ child.run({command(folder, inner + "; time.sleep(60)")!r}, folder, deadline=60, 
         group = int((folder / "pid").read_text()) if started else 0
         parent.kill()
     assert started
-    assert until(lambda: not child.alive(group))
+    assert until(lambda: not subprocess.alive(group))
     assert not folder.exists()
 
 
 def test_the_first_error_is_reported_whole(tmp_path: Path) -> None:
-    child.report(tmp_path, "Traceback\nValueError: no")
-    child.report(tmp_path, "Traceback\nRuntimeError: an error occurred")
-    assert [path.name for path in tmp_path.iterdir()] == [child.ERROR]
-    assert (tmp_path / child.ERROR).read_text() == "Traceback\nValueError: no"
+    subprocess.report(tmp_path, "Traceback\nValueError: no")
+    subprocess.report(tmp_path, "Traceback\nRuntimeError: an error occurred")
+    assert [path.name for path in tmp_path.iterdir()] == [subprocess.ERROR]
+    assert (tmp_path / subprocess.ERROR).read_text() == "Traceback\nValueError: no"

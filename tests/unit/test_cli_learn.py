@@ -275,7 +275,7 @@ def test_a_refusal_leaves_the_run_that_was_there(
     words: tuple[str, ...],
     sentence: str,
 ) -> None:
-    monkeypatch.setattr("neuro_eqprop.backends.lava_learning.interpreter", lambda *_: "")
+    monkeypatch.setattr("neuro_eqprop.backends.lava.learning.learner.interpreter", lambda *_: "")
     monkeypatch.chdir(graded[0])
     before = {path.name: path.read_bytes() for path in graded[0].iterdir()}
     forced = () if "exists" in sentence else ("--force",)

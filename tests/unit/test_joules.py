@@ -23,7 +23,7 @@ from neuro_eqprop.analysis.joules import NO_LEARNING, Options, bill, estimate
 from neuro_eqprop.analysis.terms import AllInError, Job, Overhead
 from neuro_eqprop.analysis.trade import Point, best, front
 from neuro_eqprop.backends.base import tally
-from neuro_eqprop.backends.reference import Reference
+from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.files.profilefile import load, load_all
 from neuro_eqprop.hardware.placement import place
 from neuro_eqprop.hardware.profile import Boundary, BoundaryError, Evidence, Profile

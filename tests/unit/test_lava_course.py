@@ -10,9 +10,9 @@ import pytest
 
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered
-from neuro_eqprop.backends import child
+from neuro_eqprop.backends import subprocess
 from neuro_eqprop.backends.base import BackendError
-from neuro_eqprop.backends.lava_course import (
+from neuro_eqprop.backends.lava.learning.job import (
     Course,
     Pupil,
     formulas,
@@ -22,21 +22,14 @@ from neuro_eqprop.backends.lava_course import (
     save,
     told,
 )
-from neuro_eqprop.backends.lava_learning import LavaLearner, Progress
+from neuro_eqprop.backends.lava.learning.learner import LavaLearner, Progress
 from neuro_eqprop.backends.learning import NO_SYNAPSES, able, nobody
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.spiking.ir import Gain
 from neuro_eqprop.spiking.lower import Code, Coding
 from neuro_eqprop.spiking.make_plastic import Sprout, lessons_of, sprout
 from neuro_eqprop.spiking.nonidealities import Flaws
-from neuro_eqprop.spiking.plasticity import (
-    Engine,
-    Lessons,
-    PlasticityError,
-    Rule,
-    Whole,
-    episode,
-)
+from neuro_eqprop.spiking.plasticity import Engine, Lessons, PlasticityError, Rule, Whole, episode
 
 PHASES = episode(beta=0.5, centered=True, free=3, settle=2, window=2)
 ENGINE = Engine(3, 100, -4, 0.1)
@@ -154,7 +147,7 @@ def test_progress_is_told_in_lessons_that_every_population_has_done(tmp_path: Pa
     made, seen = course(Rule(PHASES, 5.0)), list[int]()
     progress, steps = Progress(made, tmp_path, seen.append), made.plastic.rule.steps
     for done in ([0, 0, 0], [9, 2 * steps, steps - 1], [9, 2 * steps, steps], [9, 3 * steps, 99]):
-        np.array(done, dtype=np.int64).tofile(tmp_path / child.PROGRESS)
+        np.array(done, dtype=np.int64).tofile(tmp_path / subprocess.PROGRESS)
         progress.look()
     progress.finish()
     assert seen == [1, 2]

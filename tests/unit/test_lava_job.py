@@ -9,9 +9,9 @@ import pytest
 
 from neuro_eqprop.activations import TANH
 from neuro_eqprop.backends.base import BackendError
-from neuro_eqprop.backends.lava_graph import islands
-from neuro_eqprop.backends.lava_job import Job, Part, Tick, load, save, tick
-from neuro_eqprop.backends.lava_tables import Ledger, layouts
+from neuro_eqprop.backends.lava.job import Job, Part, Tick, load, save, tick
+from neuro_eqprop.backends.lava.recording import Ledger, layouts
+from neuro_eqprop.backends.lava.worker import islands
 from neuro_eqprop.schedules import Phase, three_phase
 from neuro_eqprop.spiking.ir import (
     Gain,

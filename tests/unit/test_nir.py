@@ -15,11 +15,11 @@ import pytest
 
 from neuro_eqprop.activations import HARD_SIGMOID, TANH
 from neuro_eqprop.architectures import layered
-from neuro_eqprop.backends import from_nir as reading
-from neuro_eqprop.backends.from_nir import from_nir, read
-from neuro_eqprop.backends.nir_assume import Assumptions
-from neuro_eqprop.backends.nir_document import Document, Feed, NirError
-from neuro_eqprop.backends.to_nir import KEY, beyond, to_nir, write
+from neuro_eqprop.backends.nir import read as reading
+from neuro_eqprop.backends.nir.assume import Assumptions
+from neuro_eqprop.backends.nir.document import Document, Feed, NirError
+from neuro_eqprop.backends.nir.read import from_nir, read
+from neuro_eqprop.backends.nir.write import KEY, beyond, to_nir, write
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.spiking.ir import (
     Gain,

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuro_eqprop.backends import from_nir, nir_probe
-from neuro_eqprop.backends.from_nir import read
-from neuro_eqprop.backends.nir_assume import Assumptions
-from neuro_eqprop.backends.nir_document import NirError
-from neuro_eqprop.backends.nir_probe import probe
-from neuro_eqprop.backends.to_nir import write
+from neuro_eqprop.backends.nir import read, sandbox
+from neuro_eqprop.backends.nir.assume import Assumptions
+from neuro_eqprop.backends.nir.document import NirError
+from neuro_eqprop.backends.nir.read import read
+from neuro_eqprop.backends.nir.sandbox import probe
+from neuro_eqprop.backends.nir.write import write
 
 nir: Any = import_module("nir")
 GOLDEN = Path(__file__).parent / "golden"
@@ -43,7 +43,7 @@ def test_a_whole_file_of_others_passes(foreign: Path) -> None:
 def test_a_file_that_reading_never_ends_on_is_refused_at_the_deadline(
     foreign: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nir_probe, "START", "import time; time.sleep(60)")
+    monkeypatch.setattr(sandbox, "START", "import time; time.sleep(60)")
     began = monotonic()
     with pytest.raises(NirError, match=r"does not come to an end \(0\.5 s were waited\)"):
         probe(foreign, 0.5)
@@ -53,7 +53,7 @@ def test_a_file_that_reading_never_ends_on_is_refused_at_the_deadline(
 def test_a_file_that_kills_its_reader_is_refused(
     foreign: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nir_probe, "START", "import os; os.abort()")
+    monkeypatch.setattr(sandbox, "START", "import os; os.abort()")
     with pytest.raises(NirError, match=r"reading it fails \(it ended with code -6\)"):
         read(foreign, Assumptions(dt=1.0))
 
@@ -62,7 +62,7 @@ def test_a_file_of_ours_is_not_tried_first(monkeypatch: pytest.MonkeyPatch) -> N
     def never(path: Path) -> None:
         raise AssertionError(path)
 
-    monkeypatch.setattr(from_nir, "probe", never)
+    monkeypatch.setattr(read, "probe", never)
     read(GOLDEN / "mixed.nir")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, TANH
 from neuro_eqprop.backends.base import Result
-from neuro_eqprop.backends.reference import Reference
+from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.schedules import Phase, Schedule
 from neuro_eqprop.spiking.ir import (
     Gain,

@@ -1,0 +1,1 @@
+"""Brian2 simulations, in discrete steps and in continuous time."""

@@ -1,0 +1,232 @@
+"""The spiking network in Brian2 as a biologist would write it: in continuous time, with units.
+
+A step of a schedule takes 1 / rmax seconds, the shortest interval between two spikes. The network's
+own dt is not used. What comes out is compared with rates by statistics, never spike by spike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import ModuleType
+
+import numpy as np
+
+from neuro_eqprop.backends.base import BackendError, Feature, Result, Support
+from neuro_eqprop.backends.brian2.dale import paired, paired_stimulus, unpaired
+from neuro_eqprop.backends.brian2.membrane import (
+    Biology,
+    Handle,
+    Refractory,
+    constants,
+    membrane,
+    reset,
+)
+from neuro_eqprop.backends.brian2.setup import settings, simulator
+from neuro_eqprop.backends.brian2.step_callbacks import Watch, noise
+from neuro_eqprop.schedules import Schedule, free_only, tail
+from neuro_eqprop.spiking.ir import Gain, Population, Projection, Spiking, SpikingNetwork, Stimulus
+from neuro_eqprop.traces import NOTHING, Memory, Record, Sink
+
+__all__ = ["BASE", "NOISY", "Biology", "Brian2Biology", "Refractory", "settle"]
+
+BASE = Biology(dt=1e-3, seed=0)
+"""Membranes without leak, synapses of 5 ms, no noise."""
+NOISY = replace(BASE, tau_m=20e-3, noise=0.2, delay=2e-3)
+"""A leak of 20 ms, noise, and 2 ms from spike to arrival."""
+
+VALUES = 4_000_000
+"""Synapses plus recorded values that one Brian2 run may hold."""
+
+UNSUPPORTED = "membranes of the biological rendering send binary spikes; use the backend brian2"
+STATISTICAL = "membranes in continuous time follow the rates, not the reference spike for spike"
+SUPPORT = Support(
+    {Feature.GRADED: UNSUPPORTED, Feature.TANH: UNSUPPORTED, Feature.EXACT: STATISTICAL}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Brian2Biology:
+    """All samples as copies side by side, as many at a time as `values` allows."""
+
+    biology: Biology = BASE
+    name: str = "brian2-biology"
+    support: Support = SUPPORT
+    values: int = VALUES
+
+    def run(
+        self,
+        network: SpikingNetwork,
+        stimulus: Stimulus,
+        schedule: Schedule,
+        *,
+        record: Record,
+        sink: Sink,
+    ) -> Result:
+        """Run all samples through the schedule, a step of which takes 1 / rmax seconds."""
+        stimulus.check(network)
+        sizes = {p.name: p.size for p in network.populations}
+        if self.biology.dale:
+            network, stimulus = paired(network), paired_stimulus(stimulus)
+        result = empty(network, stimulus.samples, len(schedule))
+        room = max(1, self.values // values_per_sample(network, schedule, record))
+        for start in range(0, stimulus.samples, room):
+            part = stimulus.take(start, start + room)
+            here = within(result, start, start + room)
+            watch = simulate(
+                self.biology,
+                network,
+                part,
+                schedule=schedule,
+                record=record,
+                result=here,
+                first=start,
+            )
+            for k, recording in enumerate(watch.recordings(sizes)):
+                sink.sample(start + k, recording)
+        return unpaired(result) if self.biology.dale else result
+
+
+def settle(biology: Biology, network: SpikingNetwork, stimulus: Stimulus) -> Result:
+    """Run freely for the duration of the biology; firing is read in its last three quarters."""
+    steps = max(1, round(biology.duration / biology.step))
+    schedule = free_only(steps=steps, window=tail(steps))
+    backend = Brian2Biology(biology)
+    return backend.run(network, stimulus, schedule, record=NOTHING, sink=Memory())
+
+
+def values_per_sample(network: SpikingNetwork, schedule: Schedule, record: Record) -> int:
+    """Synapses plus recorded values of one sample."""
+    recorded = [*record.spikes, *(name for name, _ in record.signals)]
+    steps = sum(phase.steps for phase in schedule)
+    synapses = sum(int(projection.fan_out.sum()) for projection in network.projections)
+    return 1 + synapses + steps * sum(network[name].size for name in recorded)
+
+
+def empty(network: SpikingNetwork, samples: int, phases: int) -> Result:
+    """A result of zeros, to be added to."""
+    shapes = {p.name: (samples, phases, p.size) for p in network.populations}
+    return Result(
+        {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()},
+        {name: np.zeros(shape) for name, shape in shapes.items()},
+        {name: np.zeros(shape) for name, shape in shapes.items()},
+    )
+
+
+def within(result: Result, start: int, stop: int) -> Result:
+    """The part of a result that belongs to these samples; adding to it adds to the whole."""
+    return Result(
+        {name: array[start:stop] for name, array in result.messages.items()},
+        {name: array[start:stop] for name, array in result.firing.items()},
+        {name: array[start:stop] for name, array in result.drive.items()},
+    )
+
+
+def simulate(
+    biology: Biology,
+    network: SpikingNetwork,
+    stimulus: Stimulus,
+    *,
+    schedule: Schedule,
+    record: Record,
+    result: Result,
+    first: int,
+) -> Watch:
+    """Run samples in one Brian2 run and add to the result; `first` is the first one's number."""
+    brian2 = simulator()
+    with settings(brian2):
+        clock = brian2.Clock(dt=biology.dt * brian2.second)
+        groups = {
+            p.name: neurons(brian2, biology, network, population=p, stimulus=stimulus, clock=clock)
+            for p in network.populations
+        }
+        paths = [
+            synapses(brian2, biology, p, groups=groups, samples=stimulus.samples, clock=clock)
+            for p in network.projections
+            if p.weight.any()
+        ]
+        sizes = {p.name: p.size for p in network.populations}
+        drawn = noise(biology, sizes, range(first, first + stimulus.samples))
+        watch = Watch(biology, groups, schedule, result, record, drawn)
+        each = brian2.NetworkOperation(watch.tick, clock=clock, when="start")
+        whole = brian2.Network(*groups.values(), *paths, each)
+        steps = sum(phase.steps for phase in schedule)
+        whole.run(steps * biology.ticks * clock.dt, namespace={})
+        watch.turn(steps)
+    return watch
+
+
+def neurons(
+    brian2: ModuleType,
+    biology: Biology,
+    network: SpikingNetwork,
+    *,
+    population: Population,
+    stimulus: Stimulus,
+    clock: Handle,
+) -> Handle:
+    """A population at rest, its neurons once for each sample, with what the sample brings."""
+    neuron = integrator(population)
+    group = brian2.NeuronGroup(
+        stimulus.samples * population.size,
+        membrane(biology, gated=bool(network.into(population.name, Gain.BETA))),
+        threshold="v >= theta",
+        reset=reset(neuron),
+        refractory=biology.period * brian2.second if biology.period else False,
+        method="euler",
+        namespace=constants(brian2, biology, neuron),
+        clock=clock,
+    )
+    group.run_regularly("v = clip(v, lowest, highest)", when="after_resets", clock=clock)
+    nothing = np.zeros((stimulus.samples, population.size))
+    group.outside = (population.bias + stimulus.current.get(population.name, nothing)).ravel()
+    group.pull = stimulus.pull.get(population.name, nothing).ravel()
+    group.v = neuron.threshold / 2
+    return group
+
+
+def integrator(population: Population) -> Spiking:
+    """The neuron of a population whose time constants are left to the biology."""
+    neuron = population.neuron
+    if not isinstance(neuron, Spiking):
+        raise BackendError(f"population {population.name!r} is graded; {UNSUPPORTED}")
+    if (neuron.current_decay, neuron.voltage_decay) != (1.0, 0.0):
+        raise BackendError(
+            f"population {population.name!r} decays by {neuron.current_decay} and "
+            f"{neuron.voltage_decay} a step, but here tau_s and tau_m say how it decays; "
+            f"lower the network with code 'rate', or use the backend brian2"
+        )
+    return neuron
+
+
+def synapses(
+    brian2: ModuleType,
+    biology: Biology,
+    projection: Projection,
+    *,
+    groups: dict[str, Handle],
+    samples: int,
+    clock: Handle,
+) -> Handle:
+    """The synapses of a projection, once for each sample and never between samples.
+
+    A step beyond the first that a projection takes is 1 / rmax seconds of further delay.
+    """
+    current = "g" if projection.gain is Gain.ONE else "g_beta"
+    ticks = round(biology.delay / biology.dt) + (projection.delay - 1) * biology.ticks
+    paths = brian2.Synapses(
+        groups[projection.source],
+        groups[projection.target],
+        "w : 1 (constant)",
+        on_pre=f"{current}_post += w / (rmax * tau_s)",
+        delay=ticks * clock.dt,
+        namespace={"rmax": biology.rmax * brian2.Hz, "tau_s": biology.tau_s * brian2.second},
+        clock=clock,
+    )
+    rows, columns = np.nonzero(projection.weight)
+    copies = np.arange(samples)[:, None]
+    paths.connect(
+        i=(copies * projection.weight.shape[1] + columns).ravel(),
+        j=(copies * projection.weight.shape[0] + rows).ravel(),
+    )
+    paths.w = np.tile(projection.weight[rows, columns], samples)
+    return paths

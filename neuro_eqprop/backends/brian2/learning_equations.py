@@ -1,0 +1,158 @@
+"""The rule of `neuro_eqprop.spiking.plasticity` in the words of Brian2.
+
+A spiking unit has a trace with a time constant, dr/dt = -r / tau_trace, that a spike lifts; that of
+a graded unit is what it has sent. Events gate the rest: `tick` in every step of a phase, `window`
+where tags gather. Pauses have a clock of their own, once in a lesson: neurons are silent, weights
+commit, and the next lesson is taken up. So the first pause comes before the first lesson.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.brian2.equations import Handle, step, tables
+from neuro_eqprop.schedules import Phase
+from neuro_eqprop.spiking.ir import Neuron, Spiking
+from neuro_eqprop.spiking.plasticity import COMMIT, LEAST, Rule
+
+PAUSE = Phase(COMMIT, 0.0, 1, 1)
+EVENTS = {
+    "tick": "phase_of(t) >= 0",
+    "window": "factor(t) != 0",
+    "answer": "answering(t) > 0.5",
+}
+
+# Brian2 may regroup the terms of a sum, so a statement holds no more than one addition.
+LIFT = """
+r = r + impulse * fired
+r = r * int(r >= least)
+"""
+SILENCE = """
+outside = brought(t, i)
+pull = pulled(t, i)
+a_one = 0
+a_beta = 0
+{message} = 0
+"""
+REST_SPIKING = """
+u = 0
+v = threshold / 2
+"""
+REST_GRADED = """
+g_one = 0
+g_beta = 0
+x = 0
+sent = 0
+"""
+GATHER = """
+before_it = factor(t) * r_pre
+grown = before_it * r_post
+m = m + grown
+"""
+COMMITTED = """
+change = eta(t) * m
+wanted = w + change
+old = w
+w = clip(wanted, -limit, limit)
+cut = cut + int(w != wanted)
+changed = changed + int(w != old)
+passed = w * gain
+back = w * mirrored
+passed_back = back * gain_back
+held = kept * waiting(t)
+kept = held + m * (1 - waiting(t))
+m = m * waiting(t)
+"""
+SYNAPSE = """
+w : 1
+m : 1
+kept : 1
+gain : 1 (constant)
+gain_back : 1 (constant)
+passed : 1
+passed_back : 1
+cut : 1
+changed : 1
+"""
+
+
+def population(neuron: Neuron, rule: Rule) -> tuple[str, str, str]:
+    """The variables of a population, the statements of a tick and those of a pause."""
+    model, code = step(neuron, 1)
+    phases = range(len(rule.schedule))
+    model += "".join(f"sent_{k} : 1\ntraced_{k} : 1\n" for k in phases)
+    model += "traced_pause : 1\nwas : 1\n"
+    message = "fired" if isinstance(neuron, Spiking) else "q"
+    pause = SILENCE.format(message=message)
+    if isinstance(neuron, Spiking):
+        model += "dr/dt = -r / tau_trace : 1\n"
+        code += LIFT
+        pause += REST_SPIKING if rule.fresh else ""
+        pause += "r = r * int(r >= least)\ntraced_pause = traced_pause + int(r != was)\n"
+    else:
+        model += "r : 1\n"
+        code += "r = sent\n"
+        pause += REST_GRADED + "r = 0\n"
+    code += f"now = phase_of(t)\nis_sent = int({message} != 0)\nis_traced = int(r != was)\n"
+    for k in phases:
+        code += f"sent_{k} = sent_{k} + int(now == {k}) * is_sent\n"
+        code += f"traced_{k} = traced_{k} + int(now == {k}) * is_traced\n"
+    return model, code + "was = r\n", pause + "was = r\n"
+
+
+def gathering(rule: Rule) -> tuple[str, str]:
+    """What synapses count, and the statements of a step in a window."""
+    open_in = [k for k, gate in enumerate(rule.gates) if gate]
+    model = "".join(f"grown_{k} : 1\n" for k in open_in)
+    counts = (
+        f"grown_{k} = grown_{k} + int(phase_of(t) == {k}) * int(grown != 0)\n" for k in open_in
+    )
+    return model, GATHER + "".join(counts)
+
+
+def of_the_rule(rule: Rule, dt: Handle) -> dict[str, Handle]:
+    """What the statements of traces call by name."""
+    return {
+        "tau_trace": time_constant(rule, dt),
+        "impulse": 1.0 - rule.keep,
+        "least": LEAST,
+    }
+
+
+def time_constant(rule: Rule, dt: Handle) -> Handle:
+    """The time in which a trace falls to 1/e; of its neighbours, that which decays to the bit."""
+    near, step_size = float(rule.tau * dt), float(dt)
+    tried = [near]
+    for end in (0.0, np.inf):
+        tau = near
+        for _ in range(8):
+            tau = float(np.nextafter(tau, end))
+            tried.append(tau)
+    exact = [tau for tau in tried if float(np.exp(-step_size / tau)) == rule.keep]
+    return (exact or [near])[0] * (dt / step_size)
+
+
+def clock_tables(brian2: ModuleType, rule: Rule, lessons: int, dt: Handle) -> dict[str, Handle]:
+    """The pause before the lessons and all of them step by step: phases, and when the events are.
+
+    `phase_of` is -1 in a pause, and `waiting` one in those that do not commit.
+    """
+    columns: dict[str, list[Array]] = {"phase_of": [], "factor": [], "answering": []}
+    gates = zip((PAUSE, *rule.schedule), (0.0, *rule.gates), strict=True)
+    for row, (phase, gate) in enumerate(gates):
+        ticks = np.arange(phase.steps)
+        columns["phase_of"].append(np.full(phase.steps, row - 1.0))
+        columns["factor"].append(gate * (ticks >= phase.steps - phase.window))
+        columns["answering"].append(1.0 * (ticks == phase.steps - 1) * (row == 1))
+    found = {
+        name: brian2.TimedArray(np.append(np.tile(np.concatenate(column), lessons), end), dt=dt)
+        for (name, column), end in zip(columns.items(), (-1.0, 0.0, 0.0), strict=True)
+    }
+    waiting = np.ones(lessons + 1)
+    waiting[rule.batch :: rule.batch] = waiting[-1] = 0.0
+    found["waiting"] = brian2.TimedArray(waiting, dt=rule.steps * dt)
+    schedule = (PAUSE, *rule.schedule) * lessons
+    return found | tables(brian2, (*schedule, PAUSE), dt)

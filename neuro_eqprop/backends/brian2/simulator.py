@@ -1,0 +1,240 @@
+"""The step of `neuro_eqprop.spiking.ir` in Brian2: a discrete update of a group once per step.
+
+A population is a `NeuronGroup` with a copy of its neurons for each sample, a projection a
+`Synapses` object that adds to what is arriving. Brian2 updates groups, then tests thresholds, then
+delivers spikes; what is delivered in a step is read in the next, so d steps are (d - 1) dt there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.backends.base import FLOAT_ONLY, Result, Support, nothing
+from neuro_eqprop.backends.brian2.equations import Handle, constants, step, tables
+from neuro_eqprop.backends.brian2.setup import settings, simulator
+from neuro_eqprop.backends.brian2.spike_recorder import Ear
+from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.spiking.ir import (
+    Gain,
+    Graded,
+    Population,
+    Projection,
+    Spiking,
+    SpikingNetwork,
+    Stimulus,
+)
+from neuro_eqprop.traces import Record, Recording, Sink
+
+VALUES = 4_000_000
+"""Synapses plus recorded values that one Brian2 run may hold."""
+
+NAMES = {"voltage": "v", "state": "x", "drive": "drive"}
+
+
+@dataclass(frozen=True, slots=True)
+class Brian2:
+    """All samples as copies side by side, as many at a time as `values` allows."""
+
+    name: str = "brian2"
+    support: Support = FLOAT_ONLY
+    values: int = VALUES
+
+    def run(
+        self,
+        network: SpikingNetwork,
+        stimulus: Stimulus,
+        schedule: Schedule,
+        *,
+        record: Record,
+        sink: Sink,
+    ) -> Result:
+        """Run all samples through the schedule."""
+        stimulus.check(network)
+        brian2 = simulator()
+        room = max(1, self.values // values_per_sample(network, schedule, record))
+        parts: list[Result] = []
+        for start in range(0, stimulus.samples, room):
+            part = stimulus.take(start, start + room)
+            with settings(brian2):
+                rendering = render(brian2, network, part, schedule=schedule, record=record)
+                rendering.whole.run(rendering.seconds, namespace={})
+            parts.append(measured(rendering, part.samples, schedule))
+            for k, recording in enumerate(recorded(rendering, part.samples)):
+                sink.sample(start + k, recording)
+        return joined(parts) if parts else nothing(network, schedule)
+
+
+def values_per_sample(network: SpikingNetwork, schedule: Schedule, record: Record) -> int:
+    """Synapses plus recorded values of one sample; of spikes a byte counts as an eighth."""
+    steps = sum(phase.steps for phase in schedule)
+    synapses = sum(int(projection.fan_out.sum()) for projection in network.projections)
+    values = steps * sum(network[name].size for name, _ in record.signals)
+    heard = [network[name] for name in record.spikes]
+    spikes = sum(steps * p.size // (1 if isinstance(p.neuron, Graded) else 8) for p in heard)
+    return 1 + synapses + values + spikes
+
+
+def joined(parts: list[Result]) -> Result:
+    """The results of all chunks of samples as one."""
+    names = parts[0].messages
+    return Result(
+        {name: np.concatenate([part.messages[name] for part in parts]) for name in names},
+        {name: np.concatenate([part.firing[name] for part in parts]) for name in names},
+        {name: np.concatenate([part.drive[name] for part in parts]) for name in names},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """The objects of one run that are needed from outside, by population."""
+
+    whole: Handle
+    seconds: Handle
+    ends: dict[str, Handle]
+    """Monitors of the sums at the last step of each phase."""
+    ear: Ear
+    signals: dict[tuple[str, str], Handle]
+
+
+def render(
+    brian2: ModuleType,
+    network: SpikingNetwork,
+    stimulus: Stimulus,
+    *,
+    schedule: Schedule,
+    record: Record,
+) -> Rendering:
+    """The network in Brian2, with a clock of its own, ready to run."""
+    dt = network.dt * brian2.second
+    clock = brian2.Clock(dt=dt)
+    named = tables(brian2, schedule, dt)
+    groups = {
+        p.name: neurons(brian2, network, p, stimulus=stimulus, named=named, clock=clock)
+        for p in network.populations
+    }
+    paths = [
+        synapses(brian2, projection, groups, samples=stimulus.samples, clock=clock)
+        for projection in network.projections
+        if projection.weight.any()
+    ]
+    ends = {
+        name: brian2.EventMonitor(
+            group, "phase_end", variables=["messages", "sum_firing", "sum_drive"]
+        )
+        for name, group in groups.items()
+    }
+    steps = sum(phase.steps for phase in schedule)
+    ear = Ear({name: groups[name] for name in record.spikes}, steps)
+    heard = (
+        [brian2.NetworkOperation(ear.hear, clock=clock, when="after_thresholds")]
+        if record.spikes
+        else []
+    )
+    signals = {
+        (name, variable): brian2.StateMonitor(
+            groups[name], NAMES[variable], record=True, when="end", clock=clock
+        )
+        for name, variable in record.signals
+    }
+    whole = brian2.Network(*groups.values(), *paths)
+    whole.add(*ends.values(), *heard, *signals.values())
+    return Rendering(whole, steps * dt, ends, ear, signals)
+
+
+def message(population: Population) -> str:
+    """The variable that holds what a population sends."""
+    return "q" if isinstance(population.neuron, Graded) else "fired"
+
+
+def neurons(
+    brian2: ModuleType,
+    network: SpikingNetwork,
+    population: Population,
+    *,
+    stimulus: Stimulus,
+    named: dict[str, Handle],
+    clock: Handle,
+) -> Handle:
+    """A population at rest, its neurons once for each sample, with what the sample brings."""
+    delays = [p.delay for p in network.projections if p.source == population.name]
+    model, code = step(population.neuron, max(delays, default=1))
+    group = brian2.NeuronGroup(
+        stimulus.samples * population.size,
+        model,
+        threshold=f"{message(population)} != 0",
+        reset="",
+        events={"phase_end": "last_of_phase(t) > 0.5"},
+        namespace={**named, **constants(brian2, population.neuron)},
+        clock=clock,
+    )
+    group.run_regularly(code, when="groups", clock=clock)
+    nothing = np.zeros((stimulus.samples, population.size))
+    group.outside = (population.bias + stimulus.current.get(population.name, nothing)).ravel()
+    group.pull = stimulus.pull.get(population.name, nothing).ravel()
+    if isinstance(population.neuron, Spiking):
+        group.v = population.neuron.threshold / 2
+    return group
+
+
+def synapses(
+    brian2: ModuleType,
+    projection: Projection,
+    groups: dict[str, Handle],
+    *,
+    samples: int,
+    clock: Handle,
+) -> Handle:
+    """The synapses of a projection, once for each sample and never between samples."""
+    source, target = groups[projection.source], groups[projection.target]
+    arriving = "a_one" if projection.gain is Gain.ONE else "a_beta"
+    late = projection.delay - 1
+    sent = "" if "fired" in source.variables else f" * q{f'_{late}' if late else ''}_pre"
+    paths = brian2.Synapses(
+        source,
+        target,
+        "w : 1 (constant)",
+        on_pre=f"{arriving}_post += w{sent}",
+        delay=late * clock.dt,
+        clock=clock,
+    )
+    rows, columns = np.nonzero(projection.weight)
+    copies = np.arange(samples)[:, None]
+    paths.connect(
+        i=(copies * projection.weight.shape[1] + columns).ravel(),
+        j=(copies * projection.weight.shape[0] + rows).ravel(),
+    )
+    paths.w = np.tile(projection.weight[rows, columns], samples)
+    return paths
+
+
+def measured(rendering: Rendering, samples: int, schedule: Schedule) -> Result:
+    """The sums that stood at the end of each phase, as counts and means."""
+    result: tuple[dict[str, Ints], dict[str, Array], dict[str, Array]] = ({}, {}, {})
+    windows = np.array([float(phase.window) for phase in schedule])[:, None]
+
+    def phases(values: Handle) -> Array:
+        shaped = np.asarray(values[:]).reshape(len(schedule), samples, -1)
+        return np.ascontiguousarray(shaped.transpose(1, 0, 2))
+
+    for name, monitor in rendering.ends.items():
+        result[0][name] = phases(monitor.messages).astype(np.int64)
+        result[1][name] = phases(monitor.sum_firing) / windows
+        result[2][name] = phases(monitor.sum_drive) / windows
+    return Result(*result)
+
+
+def recorded(rendering: Rendering, samples: int) -> Iterator[Recording]:
+    """The recordings, sample by sample."""
+    ear = rendering.ear
+    signals = {
+        key: np.asarray(getattr(monitor, NAMES[key[1]])).reshape(samples, -1, ear.steps)
+        for key, monitor in rendering.signals.items()
+    }
+    for k in range(samples):
+        values = {key: array[k].T.copy() for key, array in signals.items()}
+        yield Recording(ear.sample(k, samples), values)

@@ -1,0 +1,121 @@
+"""What is done from outside while Brian2 runs: noise is brought, the nudge switched, steps read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.base import Result
+from neuro_eqprop.backends.brian2.membrane import Biology, Handle
+from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.traces import Record, Recording
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Standard normal numbers, of each sample and population a stream of its own.
+
+    So the noise of a sample does not depend on which others it runs beside.
+    """
+
+    streams: Mapping[str, tuple[np.random.Generator, ...]]
+    sizes: Mapping[str, int]
+    pairs: bool
+    """Whether the two halves of a population get the same noise."""
+
+    def draw(self, name: str, ticks: int) -> Array:
+        """Numbers (ticks, neurons over all samples)."""
+        size = self.sizes[name] // 2 if self.pairs else self.sizes[name]
+        drawn = np.stack([s.standard_normal((ticks, size)) for s in self.streams[name]], axis=1)
+        return np.tile(drawn, (1, 1, 2) if self.pairs else (1, 1, 1)).reshape(ticks, -1)
+
+
+def noise(biology: Biology, sizes: Mapping[str, int], samples: range) -> Noise:
+    """The noise of these samples."""
+    streams = {
+        name: tuple(np.random.default_rng((biology.seed, k, sample)) for sample in samples)
+        for k, name in enumerate(sizes)
+    }
+    return Noise(streams, sizes, biology.dale)
+
+
+@dataclass(slots=True)
+class Watch:
+    """Called once every dt, and once more at the end; adds up a step when it is over."""
+
+    biology: Biology
+    groups: Mapping[str, Handle]
+    schedule: Schedule
+    result: Result
+    """Of the samples that run; zeros at first."""
+    record: Record
+    noise: Noise
+    ticks: int = 0
+    drawn: dict[str, Array] = field(default_factory=dict)
+    spikes: dict[str, list[Array]] = field(default_factory=dict)
+    signals: dict[tuple[str, str], list[Array]] = field(default_factory=dict)
+
+    places: list[tuple[int, bool]] = field(init=False)
+    """Of each step its phase, and whether it lies in the window."""
+
+    def __post_init__(self) -> None:
+        self.places = [
+            (k, step >= phase.steps - phase.window)
+            for k, phase in enumerate(self.schedule)
+            for step in range(phase.steps)
+        ]
+
+    def tick(self) -> None:
+        """What happens before a step of integration."""
+        step, within = divmod(self.ticks, self.biology.ticks)
+        if within == 0:
+            self.turn(step)
+        for name, values in self.drawn.items():
+            self.groups[name].variables["eta"].set_value(values[within])
+        self.ticks += 1
+
+    def turn(self, step: int) -> None:
+        """Read the step that is over and make the next one ready."""
+        if step > 0:
+            self.read(*self.places[step - 1])
+        if step < len(self.places):
+            for name, group in self.groups.items():
+                group.variables["beta"].set_value(self.schedule[self.places[step][0]].beta)
+                if self.biology.noise:
+                    self.drawn[name] = self.noise.draw(name, self.biology.ticks)
+
+    def read(self, phase: int, in_window: bool) -> None:
+        """Add the step to the sums and the recordings, and start both counters anew."""
+        window = self.schedule[phase].window
+        for name, group in self.groups.items():
+            shape = self.result.messages[name][:, phase].shape
+            seen = {
+                variable: np.array(group.variables[of].get_value()).reshape(shape)
+                for variable, of in (("spikes", "sent"), ("drive", "received"), ("voltage", "v"))
+            }
+            group.variables["sent"].set_value(0)
+            group.variables["received"].set_value(0)
+            self.result.messages[name][:, phase] += np.rint(seen["spikes"]).astype(np.int64)
+            if in_window:
+                self.result.firing[name][:, phase] += seen["spikes"] / window
+                self.result.drive[name][:, phase] += seen["drive"] / window
+            if name in self.record.spikes:
+                self.spikes.setdefault(name, []).append(seen["spikes"])
+            for key in self.record.signals:
+                if key[0] == name:
+                    self.signals.setdefault(key, []).append(seen[key[1]])
+
+    def recordings(self, sizes: Mapping[str, int]) -> Iterator[Recording]:
+        """What was recorded, sample by sample: of each population the first `sizes` neurons."""
+        samples = next(iter(self.result.messages.values())).shape[0]
+        for k in range(samples):
+            yield Recording(
+                {n: np.stack([a[k, : sizes[n]] for a in s]) for n, s in self.spikes.items()},
+                {
+                    key: np.stack([a[k, : sizes[key[0]]] for a in s])
+                    for key, s in self.signals.items()
+                },
+            )

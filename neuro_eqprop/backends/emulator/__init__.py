@@ -1,0 +1,1 @@
+"""Event-driven, compiled simulator for whole data sets."""

@@ -1,0 +1,350 @@
+"""The rule of `neuro_eqprop.spiking.plasticity`, compiled: for whole training sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import frexp
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.backends.learning import (
+    STORY,
+    Events,
+    Learned,
+    Synapses,
+    Watch,
+    tally_learning,
+)
+from neuro_eqprop.spiking.counter_rng import mix
+from neuro_eqprop.spiking.fixed_point import ONE, integers, nearest, twelve
+from neuro_eqprop.spiking.fixed_point import weights as whole_weights
+from neuro_eqprop.spiking.ir import Gain, Graded, Population
+from neuro_eqprop.spiking.plasticity import (
+    Engine,
+    Lessons,
+    Plastic,
+    PlasticNetwork,
+    Whole,
+    third_factors,
+)
+
+if TYPE_CHECKING:
+    from neuro_eqprop.spiking.fixed_point import GradedIntegers, SpikingIntegers
+
+AT_ONCE = 2**25
+"""Synapse-steps done in one go, a fraction of a second: so often a run can be interrupted."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmulatorLearner:
+    """One lesson after the other in compiled code, in float64 or in whole numbers.
+
+    The first run on a machine compiles for some seconds; the code is then kept on disk.
+    """
+
+    name: str = "emulator"
+
+    def check(self, plastic: PlasticNetwork, lessons: Lessons) -> None:
+        """Refuse lessons that do not fit the network."""
+        lessons.stimulus.check(plastic.network, all_steps=True)
+
+    def learn(
+        self, plastic: PlasticNetwork, lessons: Lessons, *, synapses: Synapses, watch: Watch
+    ) -> Learned:
+        """Learn from all lessons."""
+        self.check(plastic, lessons)
+        course = Course(plastic, lessons, synapses)
+        batch = plastic.rule.batch
+        work = plastic.rule.steps * (sum(p.size for p in plastic.network.populations) + 1)
+        stride = max(1, AT_ONCE // (work * 100 * batch)) * batch
+        for start in range(0, lessons.stimulus.samples, stride):
+            stop = min(start + stride, lessons.stimulus.samples)
+            course.perform(start, stop)
+            watch(stop - start)
+        return course.learned()
+
+
+class Course:
+    """Lessons under way: the flat arrays that the compiled loops work on."""
+
+    def __init__(self, plastic: PlasticNetwork, lessons: Lessons, synapses: Synapses) -> None:
+        try:
+            from neuro_eqprop.backends.emulator import learning_kernels, packed
+        except ImportError as error:
+            raise BackendError(
+                f"numba cannot be imported ({error}); install it with: pip install numba"
+            ) from error
+        self.kernels, self.constants = learning_kernels, packed.constants
+        self.plastic, self.lessons, self.synapses = plastic, lessons, synapses
+        self.network, self.rule = plastic.network, plastic.rule
+        self.names = [p.name for p in self.network.populations]
+        ends = np.cumsum([0, *(p.size for p in self.network.populations)])
+        self.starts = dict(zip(self.names, ends[:-1].tolist(), strict=True))
+        self.units = int(ends[-1])
+        self.numbers: dict[str, SpikingIntegers | GradedIntegers] = (
+            {p.name: integers(self.network, p) for p in self.network.populations}
+            if self.network.fixed is not None
+            else {}
+        )
+        self._pack_populations()
+        self._pack_weights()
+        self._pack_parts()
+        self._pack_results()
+        self.chosen, self.sizes = self._pack_synapses()
+
+    def _pack_populations(self) -> None:
+        rows, constants = [], []
+        for population in self.network.populations:
+            start = self.starts[population.name]
+            rows.append([start, start + population.size, *self.kind(population)])
+            constants.append(self.constants(self.numbers.get(population.name, population.neuron)))
+        self.populations = np.array(rows, dtype=np.int64)
+        self.rows = np.array(constants)
+
+    def kind(self, population: Population) -> tuple[int, int, int]:
+        """Whether it is graded, whether it only speaks in a lesson's first step, is reached."""
+        neuron, name = population.neuron, population.name
+        reached = any(projection.target == name for projection in self.network.projections)
+        if not isinstance(neuron, Graded):
+            return 0, 0, int(reached)
+        pulled = name in self.lessons.stimulus.pull
+        # With another theta what is left may be a half of it that rounds either way in turn.
+        exact = frexp(neuron.theta)[0] == 0.5
+        still = exact and neuron.damping == 1.0 and not reached and not pulled
+        return 1, int(still), int(reached)
+
+    def _pack_weights(self) -> None:
+        rows, weights, gains, offset = [], [], [], 0
+        scales = {n: p.scale for p in self.plastic.plastic for n in (p.name, p.mirror) if n}
+        self.places: dict[str, int] = {}
+        for j, projection in enumerate(self.network.projections):
+            by_beta = projection.gain is Gain.BETA
+            weight, gain = projection.weight, np.ones_like(projection.weight)
+            if self.network.fixed is not None and (by_beta or projection.name not in scales):
+                weight = whole_weights(self.network, projection).astype(float)
+            elif self.network.fixed is not None:
+                source = self.network[projection.source].neuron
+                theta = source.theta if isinstance(source, Graded) else 1.0
+                step = scales[projection.name]
+                weight = projection.weight / step
+                gain = gain * (step * theta / self.network.fixed.units[projection.target])
+            elif not by_beta:
+                gain = self.plastic.gains.get(projection.name, gain)
+            ends = (self.names.index(projection.source), self.names.index(projection.target))
+            rows.append([*ends, int(by_beta), offset])
+            if not by_beta:
+                self.places[projection.name] = j
+            weights.append(np.ascontiguousarray(weight.T).ravel())
+            gains.append(np.ascontiguousarray(gain.T).ravel())
+            offset += weight.size
+        self.projections = np.array(rows, dtype=np.int64).reshape(-1, 4)
+        self.weights, self.gains = np.concatenate(weights), np.concatenate(gains)
+        if isinstance(self.rule.numbers, Engine) and not self.lessons.first:
+            for name in self.plastic.learns:
+                part = self.span(name)
+                self.weights[part] = 2.0 * np.floor(self.weights[part] / 2.0)
+        self.passed = self.weights * self.gains
+
+    def span(self, name: str) -> slice:
+        """Where the weights of a projection lie."""
+        j = self.places[name]
+        offset = int(self.projections[j, 3])
+        return slice(offset, offset + self.network.projections[j].weight.size)
+
+    def _pack_parts(self) -> None:
+        rows, ends, offset = [], [], 0
+        numbers = self.rule.numbers
+        for part in self.plastic.plastic:
+            mirror = -1 if part.mirror is None else self.places[part.mirror]
+            rows.append([self.places[part.name], mirror, offset])
+            low, high = (-part.limit, part.limit) if numbers is None else numbers.range
+            ends.append([float(low), float(high), part.mirrored])
+            offset += self.plastic.projection(part.name).weight.size
+        self.parts = np.array(rows, dtype=np.int64).reshape(-1, 3)
+        self.ends = np.array(ends).reshape(-1, 3)
+        self.tags, self.kept = np.zeros(offset), np.zeros(offset)
+        self.touched = np.zeros((len(rows), self.units), dtype=np.uint8)
+
+    def _pack_results(self) -> None:
+        phases, samples = len(self.rule.schedule) + 1, self.lessons.stimulus.samples
+        self.state, self.traces = np.zeros((9, self.units)), np.zeros(self.units)
+        self.drives = np.zeros((samples, self.network[self.network.output].size))
+        self.sent = np.zeros((phases, self.units), dtype=np.int64)
+        self.counted = np.zeros((3, phases, len(self.names)), dtype=np.int64)
+        self.totals = np.zeros(2, dtype=np.int64)
+        chosen = len(self.synapses.chosen)
+        shape = (samples, self.rule.steps, chosen) if chosen else (0, 0, 0)
+        self.story = np.zeros((*shape, len(STORY)))
+
+    def _pack_synapses(self) -> tuple[Ints, Array]:
+        rows, sizes = [], []
+        for name, target, source in self.synapses.chosen:
+            owner = next(p for p in self.plastic.plastic if name in (p.name, p.mirror))
+            k = self.plastic.plastic.index(owner)
+            projection = self.plastic.projection(name)
+            targets, sources = projection.weight.shape
+            weight = self.span(name).start + source * targets + target
+            tag = int(self.parts[k, 2])
+            tag += source * targets + target if name == owner.name else target * sources + source
+            pre = self.starts[projection.source] + source
+            rows.append([pre, self.starts[projection.target] + target, tag, weight])
+            sizes.append(1.0 if self.rule.numbers is None else owner.scale)
+        return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(sizes)
+
+    def taken(self, name: str, values: Array | None, samples: int) -> Array:
+        """What comes from outside in the numbers of a population."""
+        size = self.network[name].size
+        if values is None:
+            return np.zeros((samples, size))
+        if name not in self.numbers:
+            return values
+        return np.asarray(nearest(values, self.numbers[name].unit).astype(float))
+
+    def perform(self, start: int, stop: int) -> None:
+        """Learn from these lessons."""
+        stimulus, samples = self.lessons.stimulus.take(start, stop), stop - start
+        given, pull = np.zeros((samples, self.units)), np.zeros((samples, self.units))
+        for population in self.network.populations:
+            name, a = population.name, self.starts[population.name]
+            here = slice(a, a + population.size)
+            bias = self.numbers[name].bias if self.numbers else population.bias
+            given[:, here] = bias + self.taken(name, stimulus.current.get(name), samples)
+            pull[:, here] = self.taken(name, stimulus.pull.get(name), samples)
+        rule, rates = self.rule, self.lessons.rates[start:stop]
+        lengths = np.array([(p.steps, p.window) for p in rule.schedule], dtype=np.int64)
+        betas = np.array([self.beta(p.beta) for p in rule.schedule])
+        first = self.lessons.first + start
+        final = int(stop == self.lessons.stimulus.samples)
+        flags = (rule.batch, int(rule.fresh), self.mode, first, int(start > 0), final)
+        settings = np.array(flags, dtype=np.int64)
+        self.kernels.learn_all(
+            self.populations,
+            self.rows,
+            self.projections,
+            self.parts,
+            self.ends,
+            lengths,
+            betas,
+            np.array([*rule.gates, 0.0]),
+            self.constants_of_rule(),
+            settings,
+            mix(np.array([self.seed], dtype=np.uint64))[0],
+            given,
+            pull,
+            self.etas(start, stop),
+            self.thirds(rates),
+            self.draws(first, samples),
+            self.names.index(self.network.output),
+            self.weights,
+            self.gains,
+            self.passed,
+            self.state,
+            self.traces,
+            self.tags,
+            self.kept,
+            self.touched,
+            self.drives[start:stop],
+            self.sent,
+            self.counted,
+            self.totals,
+            self.chosen,
+            self.sizes,
+            self.story[start:stop],
+        )
+
+    def beta(self, beta: float) -> float:
+        """The beta of a phase; in whole numbers it has 12 bits."""
+        return twelve(beta) / ONE if self.numbers else beta
+
+    @property
+    def mode(self) -> int:
+        """The kind of numbers."""
+        if self.rule.numbers is None:
+            return self.kernels.REAL
+        return self.kernels.WHOLE if isinstance(self.rule.numbers, Whole) else self.kernels.ENGINE
+
+    @property
+    def seed(self) -> int:
+        """Of random draws."""
+        return 0 if self.rule.numbers is None else self.rule.numbers.seed
+
+    def constants_of_rule(self) -> Array:
+        """What is left of a trace, what a spike adds, the largest, and the engine's commit."""
+        rule, numbers = self.rule, self.rule.numbers
+        if numbers is None:
+            return np.array([rule.keep, 1.0 - rule.keep, np.inf, 0.0])
+        scaled = 2.0 ** (7 + numbers.exponent) if isinstance(numbers, Engine) else 0.0
+        return np.array([rule.keep, float(rule.impulse), float(numbers.top), scaled])
+
+    def etas(self, start: int, stop: int) -> Array:
+        """What tags count in the commit after each lesson (lessons, parts)."""
+        found = np.zeros((stop - start, len(self.plastic.plastic)))
+        for lesson in range(start, stop):
+            rate, done = float(self.lessons.rates[lesson]), lesson % self.rule.batch + 1
+            for k, part in enumerate(self.plastic.plastic):
+                found[lesson - start, k] = self.counts_as(part, self.plastic.eta(part, rate, done))
+        return found
+
+    def counts_as(self, part: Plastic, eta: float) -> float:
+        """What a tag counts, in whole weights if they are."""
+        numbers = self.rule.numbers
+        return eta / (part.scale * numbers.top**2) if isinstance(numbers, Whole) else eta
+
+    def thirds(self, rates: Array) -> Array:
+        """The engine's third factor of each lesson."""
+        if not isinstance(self.rule.numbers, Engine):
+            return np.zeros(len(rates))
+        return np.asarray(third_factors(self.rule.numbers, rates).astype(float))
+
+    def draws(self, first: int, samples: int) -> Array:
+        """The engine's random numbers of these lessons."""
+        engine = self.rule.numbers
+        if not isinstance(engine, Engine):
+            return np.zeros((3, 1))
+        stop = (first + samples) * self.rule.steps
+        pre = np.random.default_rng(engine.seed).random(2 * stop + 1)[2::2]
+        post = np.random.default_rng(engine.seed + 2).random(2 * stop + 1)[2::2]
+        own = np.random.default_rng(2).random(stop + 1)[1:]
+        return np.ascontiguousarray(np.stack([pre, post, own])[:, first * self.rule.steps :])
+
+    def learned(self) -> Learned:
+        """What there is in the end."""
+        weights, saturated = self.final()
+        tags = {}
+        for part, (_, _, offset) in zip(self.plastic.plastic, self.parts.tolist(), strict=True):
+            targets, sources = self.plastic.projection(part.name).weight.shape
+            found = self.kept[offset : offset + targets * sources]
+            tags[part.name] = found.reshape(sources, targets).T.copy()
+        network, output = self.network, self.network.output
+        shown = self.numbers[output].shown if self.numbers else 1.0
+        pieces = {p.name: slice(self.starts[p.name], None) for p in network.populations}
+        sent = {p.name: self.sent[:, pieces[p.name]][:, : p.size] for p in network.populations}
+        events = Events(sent, self.counted[0], self.counted[1], self.counted[2])
+        return Learned(
+            weights,
+            tags,
+            self.drives * shown / self.rule.schedule[0].window,
+            tally_learning(self.plastic, self.lessons, events),
+            saturated,
+            int(self.totals[0]),
+            int(self.totals[1]),
+            self.story,
+        )
+
+    def final(self) -> tuple[dict[str, Array], dict[str, int]]:
+        """The weights in real numbers, and how many stand at a limit."""
+        weights, saturated = {}, {}
+        for part, (low, high, _) in zip(self.plastic.plastic, self.ends.tolist(), strict=True):
+            size = 1.0 if self.rule.numbers is None else part.scale
+            flat = self.weights[self.span(part.name)]
+            at_limit = int(np.count_nonzero((flat <= low) | (flat >= high)))
+            for name in (part.name, part.mirror):
+                if name is not None:
+                    targets, sources = self.plastic.projection(name).weight.shape
+                    found = self.weights[self.span(name)].reshape(sources, targets)
+                    weights[name] = size * found.T
+                    saturated[name] = at_limit
+        return weights, saturated

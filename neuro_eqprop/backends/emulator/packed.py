@@ -1,0 +1,282 @@
+"""A spiking network as flat arrays, the form in which the emulator's compiled loops read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import frexp, inf
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from neuro_eqprop.activations import Activation, Curve
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.backends.emulator.kernels import (
+    FOLLOWS,
+    GATED,
+    KIND,
+    OFFSET,
+    PREDICTIVE,
+    RANDOM,
+    SPARSE,
+    SPIKING,
+    START,
+    STOP,
+)
+from neuro_eqprop.spiking.counter_rng import mix
+from neuro_eqprop.spiking.fixed_point import (
+    ONE,
+    GradedIntegers,
+    SpikingIntegers,
+    integers,
+    nearest,
+    twelve,
+    weights,
+)
+from neuro_eqprop.spiking.ir import (
+    Follow,
+    Gain,
+    Graded,
+    Neuron,
+    Population,
+    Reset,
+    SpikingNetwork,
+    follow_of,
+)
+
+Number = TypeVar("Number", np.float64, np.int64)
+
+NO_RATE = (-inf, inf, 0.0)
+DENSE = 0.2
+"""From this part of weights other than zero on, whole columns are added: that is faster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """A network as `emulator_kernels` reads it: flat arrays, all populations one after the other.
+
+    Populations and blocks have a row (start, stop, kind, whether something arrives by beta, how
+    they follow a rate); a block is a run of populations with the same constants. Projections have
+    a row (source, target, delay, by beta, sparse, offset). The weights of a source lie together.
+    """
+
+    network: SpikingNetwork
+    numbers: dict[str, SpikingIntegers | GradedIntegers]
+    """Of a network in fixed point, its populations in whole numbers; else none."""
+    seen: tuple[Array, ...]
+    """Copies of the biases and weights they were made of."""
+    place: dict[str, tuple[int, int]]
+    """By population, its first unit and the one after its last."""
+    populations: Ints
+    blocks: Ints
+    constants: Array
+    projections: Ints
+    heads: Ints
+    rows: Ints
+    weights: Array
+
+    @property
+    def units(self) -> int:
+        """How many units there are in all."""
+        return int(self.populations[-1, STOP])
+
+    @property
+    def parts(self) -> tuple[Ints, Ints, Array, Ints, Ints, Ints, Array]:
+        """The arrays, in the order of the compiled function."""
+        neurons = (self.populations, self.blocks, self.constants)
+        return (*neurons, self.projections, self.heads, self.rows, self.weights)
+
+    def split(self, values: npt.NDArray[Number]) -> dict[str, npt.NDArray[Number]]:
+        """Values by population; units come last."""
+        return {name: values[..., a:z] for name, (a, z) in self.place.items()}
+
+    def shown(self, values: Array, variable: str) -> dict[str, Array]:
+        """Values of a variable by population, in real numbers."""
+        found = self.split(values)
+        if self.numbers:
+            found = {name: array * self.size(name, variable) for name, array in found.items()}
+        return found
+
+    def size(self, name: str, variable: str) -> float:
+        """What one of a variable of a population stands for; `sent` is the sum of messages."""
+        if name not in self.numbers:
+            return 1.0
+        numbers = self.numbers[name]
+        if variable not in ("spikes", "sent"):
+            return numbers.shown
+        if isinstance(numbers, SpikingIntegers):
+            return 1.0
+        return numbers.unit * (1 << numbers.shift if variable == "spikes" else 1)
+
+    def bias(self, population: Population) -> Array | Ints:
+        """The biases of a population."""
+        return self.numbers[population.name].bias if self.numbers else population.bias
+
+    def taken(self, name: str, values: Array | None) -> Array | Ints | float:
+        """A current or pull as a population takes it."""
+        if values is None:
+            return 0.0
+        return nearest(values, self.numbers[name].unit) if self.numbers else values
+
+    def beta(self, beta: float) -> float:
+        """The beta of a phase."""
+        return twelve(beta) / ONE if self.numbers else beta
+
+    def courses(self, steps: int) -> Array | None:
+        """Of each block that follows a rate, lambda', lambda and eps at each step."""
+        if not self.blocks[:, FOLLOWS].any():
+            return None
+        found = np.ones((len(self.blocks), steps, 3))
+        for b, follow in self.following():
+            for t in range(1, steps + 1):
+                found[b, t - 1] = (
+                    follow.gain.at(t - 1) if t > 1 else 1.0,
+                    follow.gain.at(t),
+                    follow.step.at(t),
+                )
+        return found
+
+    def starts(self) -> npt.NDArray[np.uint64]:
+        """Of each block, where its random numbers start."""
+        seeds = np.zeros(len(self.blocks), dtype=np.uint64)
+        for b, follow in self.following():
+            seeds[b] = follow.seed or 0
+        return mix(seeds)
+
+    def following(self) -> Iterator[tuple[int, Follow]]:
+        """The blocks that follow a rate; each is one population."""
+        at = {int(start): b for b, start in enumerate(self.blocks[:, START])}
+        for population in self.network.populations:
+            follow = follow_of(population.neuron)
+            if follow is not None:
+                yield at[self.place[population.name][0]], follow
+
+    def stands_for(self, network: SpikingNetwork) -> bool:
+        """Whether these are the tables of that network; arrays can be written to."""
+        return network is self.network and all(
+            bool((old == new).all()) for old, new in zip(self.seen, arrays(network), strict=True)
+        )
+
+
+def arrays(network: SpikingNetwork) -> Iterator[Array]:
+    """All biases and weights."""
+    yield from (population.bias for population in network.populations)
+    yield from (projection.weight for projection in network.projections)
+
+
+def exact_inverse(value: float) -> float:
+    """1 / value, if multiplying by it gives the same bits as dividing by value; else 0."""
+    mantissa, exponent = frexp(value)
+    return 1 / value if mantissa == 0.5 and abs(exponent) < 100 else 0.0
+
+
+def limits(rate: Activation) -> tuple[float, float, float]:
+    """An activation as numbers: tanh has no other limits."""
+    return (-inf, inf, 1.0) if rate.curve is Curve.TANH else (rate.low, rate.high, 0.0)
+
+
+def constants(neuron: Neuron | SpikingIntegers | GradedIntegers) -> tuple[float, ...]:
+    """A neuron as a row of numbers."""
+    if isinstance(neuron, SpikingIntegers):
+        kept = (neuron.keep_current / ONE, neuron.keep_voltage / ONE, float(neuron.threshold))
+        ends = (float(neuron.subtract), float(neuron.floor), float(neuron.ceiling))
+        return (*NO_RATE, *kept, *ends)
+    if isinstance(neuron, GradedIntegers):
+        theta, bent = float(1 << neuron.shift), float(neuron.activation.curve is Curve.TANH)
+        range_ = (float(neuron.low), float(neuron.high), bent)
+        return (*range_, theta, 1 / theta, neuron.damping / ONE, neuron.unit, 0.0, 0.0)
+    if isinstance(neuron, Graded):
+        followed = (neuron.theta, exact_inverse(neuron.theta), neuron.damping)
+        return (*limits(neuron.activation), *followed, 1.0, 0.0, 0.0)
+    range_ = limits(neuron.follow.activation) if neuron.follow else NO_RATE
+    kept = (1 - neuron.current_decay, 1 - neuron.voltage_decay, neuron.threshold)
+    subtract = float(neuron.reset is Reset.SUBTRACT)
+    return (*range_, *kept, subtract, neuron.floor, neuron.ceiling)
+
+
+def follows(neuron: Neuron) -> int:
+    """How a neuron tells the rate that it follows, if it does."""
+    follow = follow_of(neuron)
+    if follow is None:
+        return 0
+    return PREDICTIVE if follow.seed is None else RANDOM
+
+
+def tabulate(network: SpikingNetwork) -> Tables:
+    """The tables of a network."""
+    names = [population.name for population in network.populations]
+    place: dict[str, tuple[int, int]] = {}
+    populations: list[list[int]] = []
+    blocks: list[list[int]] = []
+    rows: list[tuple[float, ...]] = []
+    stop, numbers = 0, whole_numbers(network)
+    for population in network.populations:
+        start, stop = stop, stop + population.size
+        place[population.name] = (start, stop)
+        graded = int(isinstance(population.neuron, Graded))
+        gated = int(bool(network.into(population.name, Gain.BETA)))
+        populations.append([start, stop, graded, gated, follows(population.neuron)])
+        row = constants(numbers.get(population.name, population.neuron))
+        if not numbers and rows and rows[-1] == row and alike(blocks[-1], populations[-1]):
+            blocks[-1][STOP], blocks[-1][GATED] = stop, max(blocks[-1][GATED], gated)
+        else:
+            blocks.append(populations[-1].copy())
+            rows.append(row)
+    packed = pack(network, names)
+    seen = tuple(array.copy() for array in arrays(network))
+    return Tables(
+        network, numbers, seen, place, table(populations), table(blocks), np.array(rows), *packed
+    )
+
+
+def alike(block: list[int], population: list[int]) -> bool:
+    """Whether a block can be done together with a population that has the same constants.
+
+    Sums by beta are an expense that graded units without them are spared.
+    """
+    if block[FOLLOWS] or population[FOLLOWS] or block[KIND] != population[KIND]:
+        return False
+    return block[GATED] == population[GATED] or population[KIND] == SPIKING
+
+
+def table(rows: list[list[int]], width: int = 5) -> Ints:
+    """Rows of whole numbers as an array, also if there are none."""
+    return np.array(rows, dtype=np.int64).reshape(len(rows), width)
+
+
+def whole_numbers(network: SpikingNetwork) -> dict[str, SpikingIntegers | GradedIntegers]:
+    """Of a network in fixed point, its populations in whole numbers."""
+    if network.fixed is None:
+        return {}
+    return {p.name: integers(network, p) for p in network.populations}
+
+
+def pack(network: SpikingNetwork, names: list[str]) -> tuple[Ints, Ints, Ints, Array]:
+    """Projections, heads, rows and weights: first those of sparse columns, then whole columns."""
+    heads, rows = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    few, whole = [np.zeros(0)], [np.zeros(0)]
+    listed: list[list[int]] = []
+    for projection in network.projections:
+        weight = projection.weight if network.fixed is None else weights(network, projection)
+        columns = np.ascontiguousarray(weight.T, dtype=np.float64)
+        sparse = np.count_nonzero(columns) < DENSE * columns.size
+        ends = (names.index(projection.source), names.index(projection.target))
+        by_beta = int(projection.gain is Gain.BETA)
+        offset = count(heads) if sparse else count(whole)
+        listed.append([*ends, projection.delay, by_beta, int(sparse), offset])
+        if sparse:
+            source, target = np.nonzero(columns)
+            heads.append(count(few) + np.searchsorted(source, np.arange(len(columns) + 1)))
+            rows.append(target)
+            few.append(columns[source, target])
+        else:
+            whole.append(columns.ravel())
+    found = table(listed, 6)
+    found[found[:, SPARSE] == 0, OFFSET] += count(few)
+    return found, np.concatenate(heads), np.concatenate(rows), np.concatenate([*few, *whole])
+
+
+def count(parts: Sequence[Array | Ints]) -> int:
+    """How many values there are in all."""
+    return sum(part.size for part in parts)

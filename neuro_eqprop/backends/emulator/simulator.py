@@ -1,0 +1,170 @@
+"""The step of `neuro_eqprop.spiking.ir`, event-driven and compiled: for whole test sets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints, UnknownNameError
+from neuro_eqprop.backends.base import (
+    EVERYTHING,
+    BackendError,
+    Overflow,
+    Result,
+    Support,
+    kinds,
+)
+from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
+from neuro_eqprop.traces import VARIABLES, Record, Recording, Sink
+
+if TYPE_CHECKING:
+    from neuro_eqprop.backends.emulator.packed import Tables
+
+WORK = 2**28
+"""Unit-steps done in one go, about a second of them: so often a run can be interrupted."""
+ROOM = 2**23
+"""Recorded values held at a time."""
+EMPTY = Recording({}, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What is recorded of a step: by population and variable, its first column and the one after.
+
+    `columns` has a row for each population: the first columns of spikes, of voltage or state,
+    and of drive, -1 where it is not recorded; there are no rows if nothing is.
+    """
+
+    places: dict[tuple[str, str], tuple[int, int]]
+    columns: Ints
+    width: int
+
+    def recording(self, values: Array, tables: Tables) -> Recording:
+        """One sample, from its values (steps, columns)."""
+        shown = {key: values[:, a:z] * tables.size(*key) for key, (a, z) in self.places.items()}
+        return Recording(
+            {name: array for (name, variable), array in shown.items() if variable == "spikes"},
+            {key: array for key, array in shown.items() if key[1] != "spikes"},
+        )
+
+
+NO_LOG = Log({}, np.zeros((0, 3), dtype=np.int64), 0)
+
+
+def plan_log(network: SpikingNetwork, record: Record) -> Log:
+    """Where each thing to record is going to stand; what cannot be recorded is refused."""
+    if not (record.spikes or record.signals):
+        return NO_LOG
+    known = kinds(network)
+    wanted = {*((name, "spikes") for name in record.spikes), *record.signals}
+    for name, variable in wanted:
+        if name not in known:
+            raise UnknownNameError("population to record", name, known)
+        if variable not in VARIABLES[known[name]]:
+            raise UnknownNameError(f"variable of {name!r}", variable, VARIABLES[known[name]])
+    places: dict[tuple[str, str], tuple[int, int]] = {}
+    columns, width = -np.ones((len(known), 3), dtype=np.int64), 0
+    for row, population in enumerate(network.populations):
+        for column, variable in enumerate(VARIABLES[known[population.name]]):
+            if (population.name, variable) in wanted:
+                columns[row, column] = width
+                places[population.name, variable] = (width, width + population.size)
+                width += population.size
+    return Log(places, columns, width)
+
+
+@dataclass(frozen=True, slots=True)
+class Emulator:
+    """One sample after the other in compiled code, in float64 or in whole numbers of 24 bits.
+
+    The first run on a machine compiles for some seconds; the code is then kept on disk.
+    """
+
+    name: str = "emulator"
+    support: Support = EVERYTHING
+    known: list[Tables] = field(default_factory=list, init=False, repr=False, compare=False)
+    """The tables of the last network: samples are often brought one by one."""
+
+    def tables(self, network: SpikingNetwork) -> Tables:
+        """The tables of a network, made anew if it is not the last one or has changed."""
+        try:
+            from neuro_eqprop.backends.emulator.packed import tabulate
+        except ImportError as error:
+            raise BackendError(
+                f"numba cannot be imported ({error}); install it with: pip install numba"
+            ) from error
+        if not (self.known and self.known[0].stands_for(network)):
+            self.known[:] = [tabulate(network)]
+        return self.known[0]
+
+    def run(
+        self,
+        network: SpikingNetwork,
+        stimulus: Stimulus,
+        schedule: Schedule,
+        *,
+        record: Record,
+        sink: Sink,
+    ) -> Result:
+        """Run all samples through the schedule."""
+        stimulus.check(network, all_steps=True)
+        tables, log = self.tables(network), plan_log(network, record)
+        shape = (stimulus.samples, len(schedule), tables.units)
+        messages, firing, drive = np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape)
+        overflows = np.zeros((len(tables.blocks), 2), dtype=np.int64) if tables.numbers else None
+        steps = sum(phase.steps for phase in schedule)
+        at_once = max(1, min(WORK // (steps * tables.units + 1), ROOM // (steps * log.width + 1)))
+        for start in range(0, stimulus.samples, at_once):
+            stop = start + at_once
+            part = stimulus if at_once >= stimulus.samples else stimulus.take(start, stop)
+            values = np.zeros((part.samples if log.width else 0, steps, log.width))
+            into = (messages[start:stop], firing[start:stop], drive[start:stop], overflows, values)
+            perform(tables, part, schedule, first=start, log=log, into=into)
+            for k in range(part.samples):
+                sink.sample(start + k, log.recording(values[k], tables) if log.width else EMPTY)
+        return Result(
+            tables.split(messages),
+            tables.shown(firing, "sent"),
+            tables.shown(drive, "drive"),
+            {} if overflows is None else overflown(tables, overflows),
+        )
+
+
+def overflown(tables: Tables, counts: Ints) -> dict[str, Overflow]:
+    """What did not fit, by population: in fixed point each is a block of its own."""
+    rows = zip(tables.place, counts.tolist(), strict=True)
+    return {name: Overflow(wraps, saturations) for name, (wraps, saturations) in rows}
+
+
+def perform(
+    tables: Tables,
+    stimulus: Stimulus,
+    schedule: Schedule,
+    *,
+    first: int,
+    log: Log,
+    into: tuple[Ints, Array, Array, Ints | None, Array],
+) -> None:
+    """Run these samples, whose numbers begin at `first`.
+
+    Messages, firing, drive, overflows and recorded values are written.
+    """
+    from neuro_eqprop.backends.emulator.kernels import emulate
+
+    given = np.empty((stimulus.samples, tables.units))
+    pull = np.zeros((stimulus.samples, tables.units if stimulus.pull else 0))
+    for population in tables.network.populations:
+        name, (a, z) = population.name, tables.place[population.name]
+        given[:, a:z] = tables.bias(population) + tables.taken(name, stimulus.current.get(name))
+        if name in stimulus.pull:
+            pull[:, a:z] = tables.taken(name, stimulus.pull[name])
+    phases = [(phase.steps, phase.window) for phase in schedule]
+    lengths = np.array(phases, dtype=np.int64).reshape(-1, 2)
+    betas = np.array([tables.beta(phase.beta) for phase in schedule], dtype=np.float64)
+    courses, starts = tables.courses(int(lengths[:, 0].sum())), tables.starts()
+    course = (lengths, betas, given, pull, log.columns, courses, starts, first)
+    arguments = (*tables.parts, *course, *into)
+    emulate(*arguments)

@@ -1,0 +1,1 @@
+"""Lava simulations in a child process."""

@@ -1,0 +1,1 @@
+"""Learning with the Lava learning engine."""

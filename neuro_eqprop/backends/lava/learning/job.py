@@ -1,0 +1,187 @@
+"""What is to be learned on Lava, as files between two Python processes.
+
+Lava's learning engine has traces x1 of the source and y1, y2, y3 as the target tells them, a tag
+t and a weight w. In real numbers its rule is, after every step,
+
+    dt = x1 y1 y2 - t y3            (twice that of a graded source, whose x1 is half of r_pre)
+    dw = share t y1 y3
+
+and a target tells y1 = r_post, y2 = f, y3 = 0 in a step of a phase, f being zero outside a window,
+and y1 = eta / share, y2 = 0, y3 = 1 in a commit: the rule of `neuro_eqprop.spiking.plasticity`.
+In whole numbers it is, a power of two being all that it can multiply with,
+
+    dt = 2^-7 x1 y1 y2 - t y3
+    dw = 2^exponent t y3
+
+with y3 = 32 in a commit, which stands for one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from math import frexp, log2
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.backends.lava import job as lava_job
+from neuro_eqprop.backends.lava.job import Job, Part
+from neuro_eqprop.schedules import Phase
+from neuro_eqprop.spiking.ir import Graded, Projection
+from neuro_eqprop.spiking.plasticity import (
+    COMMIT,
+    Engine,
+    Lessons,
+    Plastic,
+    PlasticNetwork,
+    Rule,
+)
+from neuro_eqprop.traces import NOTHING
+
+COURSE = "course.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """Lessons for a network, and the synapses whose story is told."""
+
+    plastic: PlasticNetwork
+    lessons: Lessons
+    chosen: tuple[tuple[str, int, int], ...] = ()
+
+    @property
+    def job(self) -> Job:
+        """The same as a run, in which the commit is a phase of one step."""
+        schedule = (*self.plastic.rule.schedule, Phase(COMMIT, 0.0, 1, 1))
+        return Job(self.plastic.network, self.lessons.stimulus, schedule, NOTHING)
+
+    @property
+    def engine(self) -> Engine | None:
+        """How learning goes in whole numbers, if it does."""
+        numbers = self.plastic.rule.numbers
+        return numbers if isinstance(numbers, Engine) else None
+
+    def of(self, name: str) -> list[int]:
+        """The places among the chosen of the synapses of a projection."""
+        return [k for k, (projection, _, _) in enumerate(self.chosen) if projection == name]
+
+    def learner(self, name: str) -> Plastic:
+        """How the projection of that name learns; a mirror as if it learned alone."""
+        for part in self.plastic.plastic:
+            if part.name == name:
+                return part
+            if part.mirror == name:
+                factor = part.mirrored
+                limit, share = factor * part.limit, factor * part.share
+                return Plastic(name, limit, share=share, scale=part.scale)
+        raise KeyError(name)
+
+    def exponent(self, projection: Projection) -> int:
+        """In whole numbers, the power of two that a weight of one counts in its target's unit."""
+        fixed = self.plastic.network.fixed
+        if fixed is None:
+            return 0
+        return round(log2(self.learner(projection.name).scale / fixed.units[projection.target]))
+
+
+@dataclass(frozen=True, slots=True)
+class Pupil(Part):
+    """What one process has to know of lessons."""
+
+    course: Course
+
+
+class Beat(NamedTuple):
+    """What the source tells every population in each step, before currents and pulls."""
+
+    start: float
+    """Whether it is at rest before this step."""
+    beta: float
+    """Of the phase; in whole numbers a multiple of 1/4096."""
+    silent: float
+    """Whether it is the commit, in which nobody sends."""
+    third: float
+    """y2."""
+    pulse: float
+    """y3."""
+    eta: float
+    """What a tag counts in this commit, before the share; zero in whole numbers."""
+
+
+def places(job: Job) -> dict[tuple[str, str], slice]:
+    """Where, in what the source tells, the current and the pull of each population are."""
+    found, start = {}, len(Beat._fields)
+    for what, arrays in (("current", job.stimulus.current), ("pull", job.stimulus.pull)):
+        for population in job.network.populations:
+            if population.name in arrays:
+                found[population.name, what] = slice(start, start + population.size)
+                start += population.size
+    return found
+
+
+def told(job: Job) -> int:
+    """How many numbers the source tells in a step."""
+    return max((place.stop for place in places(job).values()), default=len(Beat._fields))
+
+
+def literal(share: float, name: str) -> str:
+    """A share as Lava's rules can write it: a whole number below eight times a power of two."""
+    mantissa, exponent = frexp(share)
+    whole, exponent = mantissa * 8, exponent - 3
+    while whole % 2 == 0:
+        whole, exponent = whole / 2, exponent + 1
+    if whole != int(whole) or not -7 <= exponent <= 8:
+        raise BackendError(
+            f"lava: {name!r} learns at {share!r} of the rate, which its rules cannot say; "
+            "they have whole numbers below 8 times a power of two. Use the emulator"
+        )
+    return "" if share == 1.0 else f"{int(whole)}*2^{exponent}*"
+
+
+def formulas(course: Course, projection: Projection) -> tuple[str, str]:
+    """dw and dt of a projection."""
+    engine = course.engine
+    if engine is not None:
+        return f"2^{engine.exponent}*u0*t*y3", "2^-7*u0*x1*y1*y2 - u0*t*y3"
+    graded = isinstance(course.plastic.network[projection.source].neuron, Graded)
+    share = literal(course.learner(projection.name).share, projection.name)
+    return f"{share}u0*t*y1*y3", f"{'2*' if graded else ''}u0*x1*y1*y2 - u0*t*y3"
+
+
+def save(course: Course, folder: Path) -> None:
+    """Write the course into the folder."""
+    rule, lessons = course.plastic.rule, course.lessons
+    lava_job.save(course.job, folder)
+    described = {
+        "tau": rule.tau,
+        "batch": rule.batch,
+        "fresh": rule.fresh,
+        "engine": None if course.engine is None else asdict(course.engine),
+        "plastic": [asdict(part) for part in course.plastic.plastic],
+        "rates": lessons.rates.tolist(),
+        "first": lessons.first,
+        "chosen": course.chosen,
+    }
+    (folder / COURSE).write_text(json.dumps(described))
+
+
+def load(folder: Path) -> Course:
+    """Read the course back; the types check what they are made of."""
+    job = lava_job.load(folder)
+    described: dict[str, Any] = json.loads((folder / COURSE).read_text())
+    engine = described["engine"]
+    rule = Rule(
+        job.schedule[:-1],
+        described["tau"],
+        batch=described["batch"],
+        fresh=described["fresh"],
+        numbers=None if engine is None else Engine(**engine),
+    )
+    parts = tuple(Plastic(**part) for part in described["plastic"])
+    plastic = PlasticNetwork(job.network, parts, rule)
+    lessons = Lessons(job.stimulus, np.array(described["rates"]), described["first"])
+    chosen = tuple((name, target, source) for name, target, source in described["chosen"])
+    return Course(plastic, lessons, chosen)

@@ -1,0 +1,143 @@
+"""What spiking and graded populations of a network that learns have in common on Lava."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from lava.magma.core.model.py.ports import PyInPort, PyOutPort
+from lava.magma.core.model.py.type import LavaPyType
+from lava.magma.core.process.ports.ports import InPort, OutPort
+from lava.magma.core.process.process import ProcessParameters
+
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.lava.job import tick
+from neuro_eqprop.backends.lava.learning.job import Beat, Pupil, places, told
+from neuro_eqprop.backends.lava.learning.recording import into, post_story, trace_counts
+from neuro_eqprop.backends.lava.neuron_models import Numbers, cell_of
+from neuro_eqprop.backends.lava.processes.population import PopulationProcess, Reporting
+from neuro_eqprop.backends.lava.recording import Ledger
+from neuro_eqprop.backends.subprocess import progress
+from neuro_eqprop.spiking.ir import Gain
+
+LENGTH = len(Beat._fields)
+
+
+class LearningProcess(PopulationProcess):
+    """Neurons that hear the source, and tell their trace and the third factors to synapses."""
+
+    def __init__(self, part: Pupil) -> None:
+        super().__init__(part)
+        shape = (part.population.size,)
+        self.news = InPort(shape=(told(part.job),))
+        self.y1 = OutPort(shape=shape)
+        self.y2 = OutPort(shape=shape)
+        self.y3 = OutPort(shape=shape)
+
+
+class LearningModel(Reporting):
+    """Neurons by the beat of the source."""
+
+    part: Pupil
+    steps_run = LavaPyType(np.ndarray, np.int64)
+    overflows = LavaPyType(np.ndarray, np.int64)
+
+    def __init__(self, proc_params: ProcessParameters) -> None:
+        super().__init__(proc_params)
+        job, course, population = self.part.job, self.part.course, self.part.population
+        self.cell = cell_of(job.network, population)
+        kind = np.float64 if job.network.fixed is None else np.int64
+        self.nothing = np.zeros(population.size, dtype=kind)
+        self.fed = {g: bool(job.network.into(population.name, g)) for g in Gain}
+        self.ledger, self.life = Ledger(self.part), progress(self.part.folder)
+        self.total = job.steps * job.stimulus.samples
+        self.trace = np.zeros(population.size)
+        self.counts = np.zeros(len(job.schedule), dtype=np.int64)
+        here = places(job)
+        self.current, self.pull = (here.get((population.name, k)) for k in ("current", "pull"))
+        self.units = [course.chosen[k][1] for k in into(course, population.name)]
+        self.story = np.zeros(post_story(course, self.part.folder, self.part.index).shape)
+
+    def step(self, sample: int, step: int) -> None:
+        """One step, as the source tells it."""
+        message, cell = self.news.recv(), self.cell
+        one = self.a_one.recv() if self.fed[Gain.ONE] else self.nothing
+        by_beta = self.a_beta.recv() if self.fed[Gain.BETA] else self.nothing
+        beat, now = Beat(*message[:LENGTH]), tick(self.part.job.schedule, step)
+        if beat.start:
+            one = by_beta = self.nothing
+            cell.rest(self.nothing.shape)
+        sent = self.nothing
+        if not beat.silent:
+            beta = self.beta(beat)
+            current, pull = self.heard(message, self.current), self.heard(message, self.pull)
+            sent = cell.advance(one, by_beta, beta, cell.outside(current, pull, beta))
+        self.s_out.send(self.farewell() if beat.silent else sent)
+        self.remember(sent, bool(beat.silent), now.phase)
+        self.tell(beat)
+        shown = cell.told(sent)
+        self.ledger.note(step, now, message=shown, firing=cell.firing(), values=cell.values())
+        self.book(sample, step)
+
+    def remember(self, sent: Numbers, silent: bool, phase: int) -> None:
+        """Let the traces follow, and count those that change."""
+        new = self.follow(sent, silent)
+        self.counts[phase] += np.count_nonzero(new != self.trace)
+        self.trace = new
+
+    def book(self, sample: int, step: int) -> None:
+        """Note what was done, and after the last step of all leave it behind."""
+        self.story[sample, step] = self.trace[self.units]
+        self.overflows[:] = self.cell.overflows
+        self.steps_run[0] += 1
+        if self.time_step == self.total:
+            course, folder, index = self.part.course, self.part.folder, self.part.index
+            np.save(trace_counts(course, folder, index).path, self.counts, allow_pickle=False)
+            np.save(post_story(course, folder, index).path, self.story, allow_pickle=False)
+        self.life[self.part.index + 1] = self.time_step
+
+    @abstractmethod
+    def heard(self, message: Numbers, place: slice | None) -> Array | None:
+        """What the source tells at that place, in real numbers."""
+
+    @abstractmethod
+    def beta(self, beat: Beat) -> float:
+        """The beta of the step."""
+
+    @abstractmethod
+    def farewell(self) -> Numbers:
+        """What is sent in a commit."""
+
+    @abstractmethod
+    def follow(self, sent: Numbers, silent: bool) -> Array:
+        """The new traces."""
+
+    @abstractmethod
+    def tell(self, beat: Beat) -> None:
+        """Send y1, y2 and y3 to the synapses."""
+
+
+class RealLearningModel(LearningModel):
+    """In real numbers."""
+
+    news = LavaPyType(PyInPort.VEC_DENSE, float)
+    a_one = LavaPyType(PyInPort.VEC_DENSE, float)
+    a_beta = LavaPyType(PyInPort.VEC_DENSE, float)
+    y1 = LavaPyType(PyOutPort.VEC_DENSE, float)
+    y2 = LavaPyType(PyOutPort.VEC_DENSE, float)
+    y3 = LavaPyType(PyOutPort.VEC_DENSE, float)
+
+    def heard(self, message: Numbers, place: slice | None) -> Array | None:
+        """As it was told."""
+        return None if place is None else message[place]
+
+    def beta(self, beat: Beat) -> float:
+        """As it was told."""
+        return float(beat.beta)
+
+    def tell(self, beat: Beat) -> None:
+        """In a commit the trace, which is not needed then, makes room for eta."""
+        ones = np.ones_like(self.trace)
+        self.y1.send(beat.eta * ones if beat.silent else self.trace)
+        self.y2.send(beat.third * ones)
+        self.y3.send(beat.pulse * ones)

@@ -1,0 +1,135 @@
+"""The one source of lessons on Lava: samples, targets, and the clock of their phases."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from lava.magma.core.decorator import implements, requires, tag
+from lava.magma.core.model.py.ports import PyOutPort
+from lava.magma.core.model.py.type import LavaPyType
+from lava.magma.core.process.ports.ports import OutPort
+from lava.magma.core.process.process import AbstractProcess, ProcessParameters
+from lava.magma.core.resources import CPU
+from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
+
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.lava.job import tick
+from neuro_eqprop.backends.lava.learning.job import Beat, Pupil, places, told
+from neuro_eqprop.backends.lava.neuron_models import Numbers
+from neuro_eqprop.backends.lava.processes.population import Reporting
+from neuro_eqprop.spiking.fixed_point import nearest, twelve
+from neuro_eqprop.spiking.plasticity import third_factors
+
+PULSE = 32
+"""y3 in a commit in whole numbers."""
+
+
+class Source(AbstractProcess):  # type: ignore[misc]
+    """It tells every population in each step what there is: a beat, currents and pulls."""
+
+    def __init__(self, part: Pupil) -> None:
+        super().__init__(part=part)
+        self.news = OutPort(shape=(told(part.job),))
+
+
+class SourceModel(Reporting):
+    """The clock of lessons."""
+
+    part: Pupil
+
+    def __init__(self, proc_params: ProcessParameters) -> None:
+        super().__init__(proc_params)
+        job = self.part.job
+        self.places, self.message = places(job), np.zeros(told(job))
+        self.ticks = [tick(job.schedule, step) for step in range(job.steps)]
+        self.gates = (*self.part.course.plastic.rule.gates, 0.0)
+
+    def step(self, sample: int, step: int) -> None:
+        """Tell about one step."""
+        if step == 0:
+            self.turn(sample)
+        self.message[: len(Beat._fields)] = self.beat(sample, step)
+        self.news.send(self.spoken())
+
+    def turn(self, sample: int) -> None:
+        """Take up the next sample."""
+        stimulus = self.part.job.stimulus
+        for (name, what), place in self.places.items():
+            rows = stimulus.current if what == "current" else stimulus.pull
+            self.message[place] = self.count(name, rows[name][sample])
+
+    def beat(self, sample: int, step: int) -> Beat:
+        """What is the same for all populations."""
+        now, rule = self.ticks[step], self.part.course.plastic.rule
+        silent = step == len(self.ticks) - 1
+        start = step == 0 and (rule.fresh or sample == 0)
+        third = self.gates[now.phase] if now.counts else 0.0
+        done = sample % rule.batch + 1
+        full = done == rule.batch or sample == self.part.job.stimulus.samples - 1
+        pulse = silent and full
+        eta = self.part.course.lessons.rates[sample] / (rule.gap * rule.window * done)
+        return self.told_as(Beat(start, now.beta, silent, third, pulse, eta), sample)
+
+    @abstractmethod
+    def count(self, name: str, values: Array) -> Array:
+        """Currents or pulls of a population, as it counts."""
+
+    @abstractmethod
+    def told_as(self, beat: Beat, sample: int) -> Beat:
+        """The beat, in the numbers of the run."""
+
+    @abstractmethod
+    def spoken(self) -> Numbers:
+        """The message, in the numbers of the run."""
+
+
+@implements(proc=Source, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("floating_pt")
+class RealSourceModel(SourceModel):
+    """In real numbers."""
+
+    news = LavaPyType(PyOutPort.VEC_DENSE, float)
+
+    def count(self, name: str, values: Array) -> Array:
+        """As they are."""
+        return values
+
+    def told_as(self, beat: Beat, sample: int) -> Beat:
+        """As it is."""
+        return beat
+
+    def spoken(self) -> Array:
+        """The message itself."""
+        return self.message
+
+
+@implements(proc=Source, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("fixed_pt")
+class WholeSourceModel(SourceModel):
+    """In whole numbers."""
+
+    news = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
+
+    def __init__(self, proc_params: ProcessParameters) -> None:
+        super().__init__(proc_params)
+        course = self.part.course
+        assert course.engine is not None
+        self.factors = third_factors(course.engine, course.lessons.rates)
+
+    def count(self, name: str, values: Array) -> Array:
+        """In the unit of the population."""
+        fixed = self.part.job.network.fixed
+        assert fixed is not None
+        return nearest(values, fixed.units[name]).astype(float)
+
+    def told_as(self, beat: Beat, sample: int) -> Beat:
+        """Beta in 1/4096, y2 by the rate of the lesson, y3 as the pulse that stands for one."""
+        third = beat.third * self.factors[sample]
+        return beat._replace(beta=twelve(beat.beta), third=third, pulse=PULSE * beat.pulse, eta=0.0)
+
+    def spoken(self) -> Numbers:
+        """The message in integers."""
+        return self.message.astype(np.int64)

@@ -1,0 +1,101 @@
+"""A spiking population that learns on Lava, in float64 and in fixed point."""
+
+from __future__ import annotations
+
+import numpy as np
+from lava.magma.core.decorator import implements, requires, tag
+from lava.magma.core.model.py.ports import PyInPort, PyOutPort
+from lava.magma.core.model.py.type import LavaPyType
+from lava.magma.core.process.process import ProcessParameters
+from lava.magma.core.resources import CPU
+from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
+
+from neuro_eqprop.arrays import Array, Bits
+from neuro_eqprop.backends.lava.learning.job import Beat
+from neuro_eqprop.backends.lava.learning.processes.population import (
+    LearningModel,
+    LearningProcess,
+    RealLearningModel,
+)
+from neuro_eqprop.backends.lava.neuron_models import Numbers
+from neuro_eqprop.spiking.fixed_point import ONE
+from neuro_eqprop.spiking.plasticity import LEAST
+
+
+class LearningSpikes(LearningProcess):
+    """Leaky integrators with binary spikes and a trace of them."""
+
+
+@implements(proc=LearningSpikes, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("floating_pt")
+class LearningSpikesModel(RealLearningModel):
+    """The step in float64, with traces as Lava's engine has them."""
+
+    s_out = LavaPyType(PyOutPort.VEC_DENSE, bool)
+
+    def farewell(self) -> Bits:
+        """Nothing."""
+        return np.zeros(self.trace.size, dtype=bool)
+
+    def follow(self, sent: Numbers, silent: bool) -> Array:
+        """r = keep r, then + 1 - keep where s."""
+        keep = self.part.course.plastic.rule.keep
+        kept = keep * self.trace
+        new = np.where(sent, kept + (1.0 - keep), kept)
+        return np.asarray(np.where(new < LEAST, 0.0, new))
+
+
+@implements(proc=LearningSpikes, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("fixed_pt")
+class LearningIntegersModel(LearningModel):
+    """The step in whole numbers, with traces as Lava's engine has them.
+
+    It decays x1 of all synapses by the same random number, which is that of the seed; drawn here
+    again, it makes y1 equal to x1, so that pairs of synapses see the same two traces.
+    """
+
+    news = LavaPyType(PyInPort.VEC_DENSE, np.int64)
+    a_one = LavaPyType(PyInPort.VEC_DENSE, np.int64)
+    a_beta = LavaPyType(PyInPort.VEC_DENSE, np.int64)
+    s_out = LavaPyType(PyOutPort.VEC_DENSE, bool)
+    y1 = LavaPyType(PyOutPort.VEC_DENSE, np.int32)
+    y2 = LavaPyType(PyOutPort.VEC_DENSE, np.int32)
+    y3 = LavaPyType(PyOutPort.VEC_DENSE, np.int32)
+
+    def __init__(self, proc_params: ProcessParameters) -> None:
+        super().__init__(proc_params)
+        course, fixed = self.part.course, self.part.job.network.fixed
+        assert course.engine is not None
+        assert fixed is not None
+        self.unit = fixed.units[self.part.population.name]
+        before = course.lessons.first * course.plastic.rule.steps
+        drawn = np.random.default_rng(course.engine.seed).random(2 * (before + self.total) + 1)
+        self.draws = drawn[2 + 2 * before :: 2]
+
+    def heard(self, message: Numbers, place: slice | None) -> Array | None:
+        """Units, which are powers of two, in real numbers."""
+        return None if place is None else np.asarray(message[place] * self.unit)
+
+    def beta(self, beat: Beat) -> float:
+        """As a number of its own."""
+        return int(beat.beta) / ONE
+
+    def farewell(self) -> Bits:
+        """Nothing."""
+        return np.zeros(self.trace.size, dtype=bool)
+
+    def follow(self, sent: Numbers, silent: bool) -> Array:
+        """A whole trace, rounded by the number that Lava's engine draws in this step."""
+        rule = self.part.course.plastic.rule
+        kept = rule.keep * self.trace
+        new = np.floor(kept) + (self.draws[self.time_step - 1] < kept % 1)
+        return np.asarray(np.where(sent, np.minimum(new + rule.impulse, 127.0), new))
+
+    def tell(self, beat: Beat) -> None:
+        """The trace, and the third factors as the source has them."""
+        ones = np.ones(self.trace.size, dtype=np.int32)
+        self.y1.send(self.trace.astype(np.int32))
+        self.y2.send(int(beat.third) * ones)
+        self.y3.send(int(beat.pulse) * ones)

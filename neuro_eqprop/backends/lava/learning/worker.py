@@ -1,0 +1,80 @@
+"""The inside of the child process: a course becomes a graph of Lava processes, which learns."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from pathlib import Path
+from typing import Any
+
+from neuro_eqprop.backends.lava.learning.job import Course, Pupil, load
+from neuro_eqprop.backends.lava.worker import DONE, synapses
+from neuro_eqprop.backends.subprocess import guard, progress, report
+from neuro_eqprop.spiking.ir import Gain, Graded
+
+
+def main(folder: str) -> None:
+    """Learn what is in the folder and leave there what came of it, or what went wrong."""
+    place = Path(folder)
+    guard(place)
+    try:
+        done = work(load(place), place)
+        draft = place / f"{DONE}.draft"
+        draft.write_text(json.dumps(done))
+        draft.replace(place / DONE)
+    except BaseException:
+        report(place, traceback.format_exc())
+        raise
+
+
+def work(course: Course, folder: Path) -> dict[str, list[Any]]:
+    """Run the graph; for each population its steps and overflows, as its process counted them."""
+    life = progress(folder)
+    life[0] += 1
+    from lava.magma.core.run_conditions import RunSteps
+    from lava.magma.core.run_configs import Loihi2SimCfg
+
+    life[0] += 1
+    cells, job = build(course, folder), course.job
+    life[0] += 1
+    numbers = "floating_pt" if job.network.fixed is None else "fixed_pt"
+    cells[0].create_runtime(Loihi2SimCfg(select_tag=numbers))
+    life[0] += 1
+    cells[0].run(RunSteps(num_steps=job.stimulus.samples * job.steps))
+    done: dict[str, list[Any]] = {
+        "counters": [int(cell.steps_run.get()[0]) for cell in cells],
+        "overflows": [[int(count) for count in cell.overflows.get()] for cell in cells],
+    }
+    cells[0].stop()
+    life[0] += 1
+    return done
+
+
+def build(course: Course, folder: Path) -> list[Any]:
+    """One source for all populations, and synapses between them, of which those that learn hear
+    from their target.
+    """
+    from neuro_eqprop.backends.lava.learning.processes.graded import LearningGraded
+    from neuro_eqprop.backends.lava.learning.processes.sample_source import Source
+    from neuro_eqprop.backends.lava.learning.processes.spiking import LearningSpikes
+    from neuro_eqprop.backends.lava.learning.processes.synapses import PlasticSynapses
+
+    job, network = course.job, course.plastic.network
+    names = [population.name for population in network.populations]
+    parts = {name: Pupil(job, index, folder, course) for index, name in enumerate(names)}
+    graded = {p.name: isinstance(p.neuron, Graded) for p in network.populations}
+    cells = {n: (LearningGraded if graded[n] else LearningSpikes)(parts[n]) for n in names}
+    source = Source(parts[names[0]])
+    for cell in cells.values():
+        source.news.connect(cell.news)
+    for place, projection in enumerate(network.projections):
+        target, part = cells[projection.target], parts[projection.source]
+        learns = projection.gain is Gain.ONE and projection.name in course.plastic.learns
+        between = PlasticSynapses(part, place=place) if learns else synapses(part, projection)
+        if learns:
+            target.y1.connect(between.s_in_y1)
+            target.y2.connect(between.s_in_y2)
+            target.y3.connect(between.s_in_y3)
+        cells[projection.source].s_out.connect(between.s_in)
+        between.a_out.connect(target.a_one if projection.gain is Gain.ONE else target.a_beta)
+    return [cells[name] for name in names]

@@ -1,0 +1,123 @@
+"""A whole network as one Lava process, with many samples side by side."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+from lava.magma.core.decorator import implements, requires, tag
+from lava.magma.core.model.py.type import LavaPyType
+from lava.magma.core.process.process import AbstractProcess, ProcessParameters
+from lava.magma.core.process.variable import Var
+from lava.magma.core.resources import CPU
+from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
+
+from neuro_eqprop.backends.lava.job import Job, Part, tick
+from neuro_eqprop.backends.lava.neuron_models import Numbers, cell_of
+from neuro_eqprop.backends.lava.processes.population import Reporting
+from neuro_eqprop.backends.lava.recording import Ledger
+from neuro_eqprop.backends.subprocess import progress
+from neuro_eqprop.spiking.fixed_point import weights
+from neuro_eqprop.spiking.ir import Gain, Projection, SpikingNetwork
+
+
+class FusedNetwork(AbstractProcess):  # type: ignore[misc]
+    """All populations and projections."""
+
+    def __init__(self, job: Job, folder: Path) -> None:
+        super().__init__(part=Part(job, 0, folder))
+        self.steps_run = Var(shape=(1,), init=0)
+        self.overflows = Var(shape=(2 * len(job.network.populations),), init=0)
+
+
+def columns(network: SpikingNetwork, projection: Projection) -> Numbers:
+    """The weights with a row for each source unit, whole if the network is in fixed point."""
+    weight = projection.weight if network.fixed is None else weights(network, projection)
+    return np.ascontiguousarray(weight.T)
+
+
+class FusedModel(Reporting):
+    """The step of the reference with `batch` samples as rows; a step of Lava is one of each."""
+
+    steps_run = LavaPyType(np.ndarray, np.int64)
+    overflows = LavaPyType(np.ndarray, np.int64)
+
+    def __init__(self, proc_params: ProcessParameters) -> None:
+        super().__init__(proc_params)
+        self.job = job = self.part.job
+        network = job.network
+        self.sizes = {p.name: p.size for p in network.populations}
+        self.cells = {p.name: cell_of(network, p) for p in network.populations}
+        self.ledgers = {
+            name: Ledger(Part(job, index, self.part.folder), job.batch)
+            for index, name in enumerate(self.cells)
+        }
+        self.ways = [
+            (
+                p,
+                np.ascontiguousarray(
+                    (p.weight if network.fixed is None else weights(network, p)).T
+                ),
+            )
+            for p in network.projections
+        ]
+        self.past: deque[dict[str, Numbers]] = deque(
+            maxlen=max((p.delay for p in network.projections), default=1)
+        )
+        self.life = progress(self.part.folder)
+        self.last_phase = -1
+
+    def step(self, sample: int, step: int) -> None:
+        """One step of the samples of batch number `sample`."""
+        first = sample * self.job.batch
+        rows = slice(first, min(first + self.job.batch, self.job.stimulus.samples))
+        count, now = rows.stop - rows.start, tick(self.job.schedule, step)
+        if step == 0:
+            self.past.clear()
+            for name, cell in self.cells.items():
+                cell.rest((count, self.sizes[name]))
+        if step == 0 or now.phase != self.last_phase:
+            self.outside = {name: self.from_outside(name, rows, now.beta) for name in self.cells}
+            self.last_phase = now.phase
+        arrived = {
+            name: tuple(self.arriving(name, gain, count) for gain in (Gain.ONE, Gain.BETA))
+            for name in self.cells
+        }
+        sent: dict[str, Numbers] = {}
+        for index, (name, cell) in enumerate(self.cells.items()):
+            one, by_beta = arrived[name]
+            sent[name] = cell.advance(one, by_beta, now.beta, self.outside[name])
+            told = cell.told(sent[name])
+            self.ledgers[name].note(
+                step, now, message=told, firing=cell.firing(), values=cell.values()
+            )
+            self.overflows[2 * index : 2 * index + 2] = cell.overflows
+        self.past.append(sent)
+        self.steps_run[0] += count
+        self.life[1:] = self.time_step
+
+    def from_outside(self, name: str, rows: slice, beta: float) -> Numbers:
+        """bias + current + beta pull, for the samples in `rows`."""
+        current = self.job.stimulus.current.get(name)
+        pull = self.job.stimulus.pull.get(name)
+        return self.cells[name].outside(
+            None if current is None else current[rows], None if pull is None else pull[rows], beta
+        )
+
+    def arriving(self, target: str, gain: Gain, count: int) -> Numbers:
+        """What reaches a population in this step by the projections of one gain."""
+        kind = np.float64 if self.job.network.fixed is None else np.int64
+        total: Numbers = np.zeros((count, self.sizes[target]), dtype=kind)
+        for projection, weight in self.ways:
+            here = projection.target == target and projection.gain is gain
+            if here and projection.delay <= len(self.past):
+                total += self.past[-projection.delay][projection.source] @ weight
+        return total
+
+
+@implements(proc=FusedNetwork, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("floating_pt", "fixed_pt")
+class FusedNetworkModel(FusedModel):
+    """In float64 or in whole numbers, as the network is."""

@@ -1,0 +1,94 @@
+"""What a spiking and a graded population have in common on Lava."""
+
+from __future__ import annotations
+
+import traceback
+from abc import abstractmethod
+
+import numpy as np
+from lava.magma.core.model.py.model import PyLoihiProcessModel
+from lava.magma.core.model.py.type import LavaPyType
+from lava.magma.core.process.ports.ports import InPort, OutPort
+from lava.magma.core.process.process import AbstractProcess, ProcessParameters
+from lava.magma.core.process.variable import Var
+
+from neuro_eqprop.backends.lava.job import Part, tick
+from neuro_eqprop.backends.lava.neuron_models import cell_of
+from neuro_eqprop.backends.lava.recording import Ledger
+from neuro_eqprop.backends.subprocess import progress, report
+from neuro_eqprop.spiking.ir import Gain
+
+
+class Reporting(PyLoihiProcessModel):  # type: ignore[misc]
+    """A model whose errors reach the parent; to Lava itself they are an endless wait."""
+
+    def __init__(self, proc_params: ProcessParameters) -> None:
+        super().__init__(proc_params)
+        self.part: Part = proc_params["part"]
+
+    def run_spk(self) -> None:
+        """One step of Lava."""
+        try:
+            sample, step = divmod(self.time_step - 1, self.part.job.steps)
+            self.step(sample, step)
+        except BaseException:
+            report(self.part.folder, traceback.format_exc())
+            raise
+
+    @abstractmethod
+    def step(self, sample: int, step: int) -> None:
+        """One step of that sample."""
+
+
+class PopulationProcess(AbstractProcess):  # type: ignore[misc]
+    """Neurons: what arrives with gain one, what arrives with gain beta, and what they send."""
+
+    def __init__(self, part: Part) -> None:
+        super().__init__(part=part)
+        shape = (part.population.size,)
+        self.a_one = InPort(shape=shape)
+        self.a_beta = InPort(shape=shape)
+        self.s_out = OutPort(shape=shape)
+        self.steps_run = Var(shape=(1,), init=0)
+        self.overflows = Var(shape=(2,), init=0)
+
+
+class PopulationModel(Reporting):
+    """The clock of a population: it starts each sample at rest and keeps the books."""
+
+    steps_run = LavaPyType(np.ndarray, np.int64)
+    overflows = LavaPyType(np.ndarray, np.int64)
+
+    def __init__(self, proc_params: ProcessParameters) -> None:
+        super().__init__(proc_params)
+        job, population = self.part.job, self.part.population
+        self.cell = cell_of(job.network, population)
+        kind = np.float64 if job.network.fixed is None else np.int64
+        self.nothing = np.zeros(population.size, dtype=kind)
+        self.current = job.stimulus.current.get(population.name)
+        self.pull = job.stimulus.pull.get(population.name)
+        self.fed = {g: bool(job.network.into(population.name, g)) for g in Gain}
+        self.ledger = Ledger(self.part)
+        self.life = progress(self.part.folder)
+        self.last_phase = -1
+
+    def step(self, sample: int, step: int) -> None:
+        """One step of that sample; at its start nothing arrives that was sent before."""
+        one = self.a_one.recv() if self.fed[Gain.ONE] else self.nothing
+        by_beta = self.a_beta.recv() if self.fed[Gain.BETA] else self.nothing
+        now, cell = tick(self.part.job.schedule, step), self.cell
+        if step == 0:
+            one = by_beta = self.nothing
+            cell.rest(self.nothing.shape)
+        if step == 0 or now.phase != self.last_phase:
+            current = None if self.current is None else self.current[sample]
+            pull = None if self.pull is None else self.pull[sample]
+            self.outside = cell.outside(current, pull, now.beta)
+            self.last_phase = now.phase
+        message = cell.advance(one, by_beta, now.beta, self.outside)
+        self.s_out.send(message)
+        told = cell.told(message)
+        self.ledger.note(step, now, message=told, firing=cell.firing(), values=cell.values())
+        self.overflows[:] = cell.overflows
+        self.steps_run[0] += 1
+        self.life[self.part.index + 1] = self.time_step

@@ -1,0 +1,52 @@
+"""Synapses with whole weights of any size on Lava.
+
+Lava's own fixed-point Dense clips weights to nine bits and cuts the last one of weights of both
+signs; its sums have 32 bits. The weights of a network in fixed point are whole in the unit of
+their target, which takes more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from lava.magma.core.decorator import implements, requires, tag
+from lava.magma.core.model.py.ports import PyInPort, PyOutPort
+from lava.magma.core.model.py.type import LavaPyType
+from lava.magma.core.process.ports.ports import InPort, OutPort
+from lava.magma.core.process.process import AbstractProcess, ProcessParameters
+from lava.magma.core.resources import CPU
+from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
+
+from neuro_eqprop.arrays import Ints
+from neuro_eqprop.backends.lava.job import Part
+from neuro_eqprop.backends.lava.processes.population import Reporting
+
+
+class WholeSynapses(AbstractProcess):  # type: ignore[misc]
+    """Weights times what a population, which is the part, sends; it takes a step to arrive."""
+
+    def __init__(self, part: Part, *, weight: Ints) -> None:
+        super().__init__(part=part, weight=weight)
+        self.s_in = InPort(shape=(weight.shape[1],))
+        self.a_out = OutPort(shape=(weight.shape[0],))
+
+
+@implements(proc=WholeSynapses, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("fixed_pt")
+class WholeSynapsesModel(Reporting):
+    """Sums in 64 bits, in which they are exact."""
+
+    s_in = LavaPyType(PyInPort.VEC_DENSE, np.int64)
+    a_out = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
+
+    def __init__(self, proc_params: ProcessParameters) -> None:
+        super().__init__(proc_params)
+        self.weight: Ints = proc_params["weight"]
+        self.due = np.zeros(len(self.weight), dtype=np.int64)
+
+    def step(self, sample: int, step: int) -> None:
+        """Send what was added up in the step before, then add up anew: loops cannot lock."""
+        self.a_out.send(self.due)
+        sent = self.s_in.recv()
+        active = np.flatnonzero(sent)
+        self.due = self.weight[:, active] @ sent[active].astype(np.int64)

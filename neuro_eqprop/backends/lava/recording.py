@@ -1,0 +1,121 @@
+"""What a population did on Lava, gathered step by step and kept in files of one row a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuro_eqprop.arrays import Array, Bits, Shape
+from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.backends.lava.job import Part, Tick
+from neuro_eqprop.spiking.ir import Graded
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A table: its file, and of the array in it the type and the shape."""
+
+    path: Path
+    kind: np.dtype[Any]
+    shape: Shape
+
+    def read(self) -> npt.NDArray[Any]:
+        """The array, left on disk; an array other than the one expected is refused."""
+        try:
+            array: npt.NDArray[Any] = np.load(self.path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise BackendError(f"lava left {self.path.name} unreadable: {error}") from error
+        if array.shape != self.shape or array.dtype != self.kind:
+            found = f"{array.dtype} {array.shape}"
+            raise BackendError(f"lava left {found} in {self.path.name}, not {self.shape}")
+        return array
+
+
+def signal(variable: str) -> str:
+    """The name of the table of a recorded variable."""
+    return f"signal.{variable}"
+
+
+def layouts(part: Part) -> dict[str, Layout]:
+    """The tables of a population; each is (samples, phases or steps, units)."""
+    job, population = part.job, part.population
+    samples, size = job.stimulus.samples, population.size
+    number, real = np.dtype(np.int64), np.dtype(np.float64)
+    payload = real if isinstance(population.neuron, Graded) else np.dtype(np.bool_)
+    sums, course = (samples, len(job.schedule), size), (samples, job.steps, size)
+    wanted: dict[str, tuple[np.dtype[Any], Shape]]
+    wanted = {"messages": (number, sums), "firing": (real, sums), "drive": (real, sums)}
+    if population.name in job.record.spikes:
+        wanted["spikes"] = (payload, course)
+    for name, variable in job.record.signals:
+        if name == population.name:
+            wanted[signal(variable)] = (real, course)
+    return {
+        name: Layout(part.folder / f"{part.index}.{name}.npy", kind, shape)
+        for name, (kind, shape) in wanted.items()
+    }
+
+
+class Table:
+    """The current rows of a table, one a sample, and the file that full rows go to."""
+
+    def __init__(self, layout: Layout, rows: int) -> None:
+        self.rows = np.zeros((rows, *layout.shape[1:]), layout.kind)
+        self.path = layout.path
+        header = {"descr": layout.kind.str, "fortran_order": False, "shape": layout.shape}
+        with self.path.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)  # type: ignore[no-untyped-call]
+
+    def turn(self, full: int) -> None:
+        """Write the first so many rows and start the next ones from zero."""
+        with self.path.open("ab") as file:
+            file.write(self.rows[:full].tobytes())
+        self.rows[...] = 0
+
+
+class Ledger:
+    """The books of one population, written at the end of each sample, or of so many at a time."""
+
+    def __init__(self, part: Part, samples: int = 1) -> None:
+        self.last = part.job.steps - 1
+        self.tables = {name: Table(layout, samples) for name, layout in layouts(part).items()}
+        self.sums = tuple(self.tables[name].rows for name in ("messages", "firing", "drive"))
+        self.windows = np.array([[phase.window] for phase in part.job.schedule])
+        self.spikes = self.tables["spikes"].rows if "spikes" in self.tables else None
+        variables = [v for name, v in part.job.record.signals if name == part.population.name]
+        self.signals = {variable: self.tables[signal(variable)].rows for variable in variables}
+
+    def note(
+        self,
+        step: int,
+        tick: Tick,
+        *,
+        message: Array | Bits,
+        firing: Array | Bits,
+        values: Mapping[str, Array],
+    ) -> None:
+        """Book one step; `firing` is what is averaged for the rate."""
+        full = len(message) if message.ndim > 1 else 1
+        messages, rates, drives = self.sums
+        messages[:full, tick.phase] += message != 0
+        if tick.counts:
+            rates[:full, tick.phase] += firing
+            drives[:full, tick.phase] += values["drive"]
+        if self.spikes is not None:
+            self.spikes[:full, step] = message
+        for variable, course in self.signals.items():
+            course[:full, step] = values[variable]
+        if step == self.last:
+            self.close(full)
+
+    def close(self, full: int) -> None:
+        """End so many samples: sums become means over the windows, and rows go to the files."""
+        for name in ("firing", "drive"):
+            self.tables[name].rows /= self.windows
+        for table in self.tables.values():
+            table.turn(full)

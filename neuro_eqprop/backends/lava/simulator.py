@@ -1,0 +1,208 @@
+"""The step of `neuro_eqprop.spiking.ir` as a graph of Lava processes, run in a child process."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from tempfile import TemporaryDirectory, gettempdir
+
+import numpy as np
+
+import neuro_eqprop
+from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.backends import subprocess
+from neuro_eqprop.backends.base import (
+    BackendError,
+    Feature,
+    Overflow,
+    Result,
+    Support,
+    kinds,
+    nothing,
+)
+from neuro_eqprop.backends.lava.job import Job, Part, save
+from neuro_eqprop.backends.lava.recording import layouts, signal
+from neuro_eqprop.backends.lava.worker import DONE
+from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
+from neuro_eqprop.traces import VARIABLES, Record, Recording, Sink
+
+VARIABLE = "NEURO_EQPROP_LAVA_PYTHON"
+WAY_OUT = (
+    "Lava 0.10.0 needs Python 3.10: make a virtual environment with Python 3.10, install "
+    f"lava-nc==0.10.0 in it, and let the environment variable {VARIABLE} name its python"
+)
+
+# The package is loaded from its folder alone: with the folder's parent on the path, a Python of
+# another version would find packages there that were built for this one.
+START = """
+import importlib, importlib.util, sys
+root, entry, folder, way_out = sys.argv[1:]
+sys.path[:] = [place for place in sys.path if place]
+found = "has no Lava" if importlib.util.find_spec("lava") is None else None
+if sys.version_info[:2] != (3, 10):
+    found = "is version %d.%d" % sys.version_info[:2]
+if found:
+    sys.exit("the Python %s %s. %s" % (sys.executable, found, way_out))
+spec = importlib.util.spec_from_file_location("neuro_eqprop", root + "/__init__.py")
+sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules[spec.name])
+importlib.import_module(entry).main(folder)
+"""
+ENTRY = "neuro_eqprop.backends.lava.worker"
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+SUPPORT = Support(
+    {Feature.FOLLOW: "it has no process for spikes that follow a rate; use code rate or graded"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A run on Lava: what it measured, and the steps that each population's process counted."""
+
+    result: Result
+    steps: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Lava:
+    """One sample after the other, in float64 or in whole numbers of 24 bits.
+
+    `deadline` is in seconds without a step.
+    """
+
+    deadline: float = 60.0
+    name: str = "lava"
+    support: Support = SUPPORT
+
+    def __post_init__(self) -> None:
+        if not self.deadline > 0:
+            raise ValueError(f"a deadline must be above zero, not {self.deadline}")
+
+    def run(
+        self,
+        network: SpikingNetwork,
+        stimulus: Stimulus,
+        schedule: Schedule,
+        *,
+        record: Record,
+        sink: Sink,
+    ) -> Result:
+        """Run all samples through the schedule."""
+        job = Job(network, stimulus, schedule, record)
+        return measure(job, sink, deadline=self.deadline).result
+
+
+def measure(job: Job, sink: Sink, *, deadline: float) -> Outcome:
+    """Run the job on Lava, hand its recordings to the sink, and leave nothing else behind."""
+    check(job)
+    if not job.stimulus.samples:
+        none = nothing(job.network, job.schedule)
+        return Outcome(none, dict.fromkeys(none.messages, 0))
+    with TemporaryDirectory(prefix="lava-", dir=room(), ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        save(job, folder)
+        perform(job, folder, deadline=deadline)
+        return read(job, folder, sink)
+
+
+def check(job: Job) -> None:
+    """Refuse what cannot be run or recorded."""
+    job.stimulus.check(job.network, fixed=True)
+    if not job.schedule:
+        raise BackendError("lava: there is nothing to run; a schedule needs a phase")
+    known = kinds(job.network)
+    for name in (*job.record.spikes, *(population for population, _ in job.record.signals)):
+        if name not in known:
+            raise UnknownNameError("population to record", name, known)
+    for name, variable in job.record.signals:
+        values = VARIABLES[known[name]][1:]
+        if variable not in values:
+            raise UnknownNameError(f"variable of {name!r}", variable, values)
+
+
+def room() -> str:
+    """Where temporary folders go: Python puts a socket there, whose name must be short."""
+    usual = gettempdir()
+    return usual if len(usual) < 60 else "/tmp"
+
+
+def perform(
+    job: Job,
+    folder: Path,
+    *,
+    deadline: float,
+    entry: str = ENTRY,
+    meanwhile: subprocess.Meanwhile = subprocess.idle,
+) -> None:
+    """Run the job that was saved in the folder; what goes wrong in it becomes a BackendError.
+
+    `entry` is the module whose `main` does it.
+    """
+    python = interpreter(os.environ, sys.version_info[:2])
+    root = str(Path(neuro_eqprop.__file__).parent)
+    np.zeros(1 + len(job.network.populations), dtype=np.int64).tofile(folder / subprocess.PROGRESS)
+    command = [python, "-W", "ignore", "-c", START, root, entry, str(folder), WAY_OUT]
+    try:
+        subprocess.run(
+            command, folder, deadline=deadline, environment=ONE_THREAD, meanwhile=meanwhile
+        )
+    except subprocess.ChildError as error:
+        done = int(np.fromfile(folder / subprocess.PROGRESS, dtype=np.int64)[1:].min())
+        reason = str(error).partition("\n")[0]
+        if isinstance(error, subprocess.SilenceError):
+            reason += "; if the machine is that slow, give Lava a longer deadline"
+        raise BackendError(f"lava failed after {done} steps: {reason}") from error
+
+
+def interpreter(environ: Mapping[str, str], version: tuple[int, int]) -> str:
+    """The Python that has Lava: the one that the environment names, or this one."""
+    if os.name != "posix":
+        raise BackendError("lava: its processes are watched by means that Windows lacks; use Linux")
+    named = environ.get(VARIABLE)
+    if named is not None:
+        found = which(named)
+        if found is None:
+            raise BackendError(f"lava: {VARIABLE} names {named!r}, which cannot be run. {WAY_OUT}")
+        return found
+    if version != (3, 10):
+        raise BackendError(f"lava: this is Python {version[0]}.{version[1]}. {WAY_OUT}")
+    if find_spec("lava") is None:
+        raise BackendError(f"lava: the package lava-nc is not installed here. {WAY_OUT}")
+    return sys.executable
+
+
+def read(job: Job, folder: Path, sink: Sink) -> Outcome:
+    """Read what the processes wrote, check that every step was run, and pass recordings on."""
+    names = [population.name for population in job.network.populations]
+    done = json.loads((folder / DONE).read_text())
+    steps = dict(zip(names, done["counters"], strict=True))
+    expected = job.stimulus.samples * job.steps
+    for name, count in steps.items():
+        if count != expected:
+            raise BackendError(f"lava ran {count} of {expected} steps of population {name!r}")
+    tables = {
+        name: {what: layout.read() for what, layout in layouts(Part(job, index, folder)).items()}
+        for index, name in enumerate(names)
+    }
+    for sample in range(job.stimulus.samples):
+        spikes = {n: tables[n]["spikes"][sample].astype(np.float64) for n in job.record.spikes}
+        signals = {
+            (n, variable): tables[n][signal(variable)][sample].astype(np.float64)
+            for n, variable in job.record.signals
+        }
+        sink.sample(sample, Recording(spikes, signals))
+    messages = {name: np.array(tables[name]["messages"], dtype=np.int64) for name in names}
+    firing = {name: np.array(tables[name]["firing"], dtype=np.float64) for name in names}
+    drive = {name: np.array(tables[name]["drive"], dtype=np.float64) for name in names}
+    overflows = {n: Overflow(*o) for n, o in zip(names, done["overflows"], strict=True)}
+    missed = {} if job.network.fixed is None else overflows
+    return Outcome(Result(messages, firing, drive, missed), steps)

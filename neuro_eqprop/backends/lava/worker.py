@@ -1,0 +1,136 @@
+"""The inside of the child process: a job becomes a graph of Lava processes, which is run."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuro_eqprop.backends.lava.job import Form, Job, Part, load
+from neuro_eqprop.backends.subprocess import guard, progress, report
+from neuro_eqprop.spiking.fixed_point import weights
+from neuro_eqprop.spiking.ir import Gain, Graded, Projection, SpikingNetwork
+
+DONE = "done.json"
+
+
+def main(folder: str) -> None:
+    """Run the job in the folder and leave there what came of it, or what went wrong."""
+    place = Path(folder)
+    guard(place)
+    try:
+        done = work(load(place), place)
+        draft = place / f"{DONE}.draft"
+        draft.write_text(json.dumps(done))
+        draft.replace(place / DONE)
+    except BaseException:
+        report(place, traceback.format_exc())
+        raise
+
+
+def work(job: Job, folder: Path) -> dict[str, list[Any]]:
+    """Run the job; for each population its steps and overflows, as its process counted them."""
+    life = progress(folder)
+    life[0] += 1
+    from lava.magma.core.run_configs import Loihi2SimCfg
+
+    life[0] += 1
+    numbers = "floating_pt" if job.network.fixed is None else "fixed_pt"
+    settings = Loihi2SimCfg(select_tag=numbers)
+    if job.form is Form.FUSED:
+        return run_fused(job, folder, settings)
+    if job.form is Form.STOCK:
+        from neuro_eqprop.backends.lava.builtin import run_stock
+
+        return run_stock(job, folder, settings)
+    return run_graph(job, folder, settings)
+
+
+def run_graph(job: Job, folder: Path, settings: object) -> dict[str, list[Any]]:
+    """One process for each population and projection, one sample after the other."""
+    from lava.magma.core.run_conditions import RunSteps
+
+    life, processes = progress(folder), build(job, folder)
+    counters: list[Any] = [0] * len(processes)
+    overflows: list[Any] = [[0, 0]] * len(processes)
+    life[0] += 1
+    for island in islands(job.network):
+        first = processes[island[0]]
+        first.create_runtime(settings)
+        life[0] += 1
+        first.run(RunSteps(num_steps=job.stimulus.samples * job.steps))
+        for index in island:
+            counters[index] = int(processes[index].steps_run.get()[0])
+            overflows[index] = [int(count) for count in processes[index].overflows.get()]
+        first.stop()
+        life[0] += 1
+    return {"counters": counters, "overflows": overflows}
+
+
+def run_fused(job: Job, folder: Path, settings: object) -> dict[str, list[Any]]:
+    """One process for everything, batch after batch."""
+    from lava.magma.core.run_conditions import RunSteps
+
+    from neuro_eqprop.backends.lava.processes.batched import FusedNetwork
+
+    whole = FusedNetwork(job, folder)
+    whole.create_runtime(settings)
+    whole.run(RunSteps(num_steps=ceil(job.stimulus.samples / job.batch) * job.steps))
+    steps = int(whole.steps_run.get()[0])
+    counts = np.asarray(whole.overflows.get(), dtype=np.int64).reshape(-1, 2)
+    whole.stop()
+    return {"counters": [steps] * len(counts), "overflows": counts.tolist()}
+
+
+def build(job: Job, folder: Path) -> list[Any]:
+    """A process for each population, wired through one of synapses for each projection.
+
+    These take one step; what a delay asks for beyond it is spent in a line that projections of
+    the same source and delay share.
+    """
+    from neuro_eqprop.backends.lava.processes.delay import DelayLine
+    from neuro_eqprop.backends.lava.processes.graded import GradedPopulation
+    from neuro_eqprop.backends.lava.processes.spiking import SpikingPopulation
+
+    names = [population.name for population in job.network.populations]
+    parts = {name: Part(job, index, folder) for index, name in enumerate(names)}
+    graded = {p.name: isinstance(p.neuron, Graded) for p in job.network.populations}
+    cells = {n: (GradedPopulation if graded[n] else SpikingPopulation)(parts[n]) for n in names}
+    lines: dict[tuple[str, int], Any] = {}
+    for projection in job.network.projections:
+        source, late = projection.source, projection.delay - 1
+        if late and (source, late) not in lines:
+            lines[source, late] = DelayLine(parts[source], steps=late)
+            cells[source].s_out.connect(lines[source, late].s_in)
+        between = synapses(parts[source], projection)
+        (lines[source, late] if late else cells[source]).s_out.connect(between.s_in)
+        target = cells[projection.target]
+        between.a_out.connect(target.a_one if projection.gain is Gain.ONE else target.a_beta)
+    return [cells[name] for name in names]
+
+
+def synapses(part: Part, projection: Projection) -> Any:  # noqa: ANN401
+    """The process of a projection whose source is the part: Lava's own Dense, if in float64."""
+    from lava.proc.dense.process import Dense
+
+    from neuro_eqprop.backends.lava.processes.synapses import WholeSynapses
+
+    if part.job.network.fixed is not None:
+        return WholeSynapses(part, weight=weights(part.job.network, projection))
+    # Any number of message bits above zero means that Dense multiplies instead of selecting.
+    graded = isinstance(part.population.neuron, Graded)
+    return Dense(weights=projection.weight, num_message_bits=8 if graded else 0)
+
+
+def islands(network: SpikingNetwork) -> list[list[int]]:
+    """The numbers of the populations, grouped by what hangs together: Lava runs no more at once."""
+    names = [population.name for population in network.populations]
+    label = list(range(len(names)))
+    for projection in network.projections:
+        old, new = (label[names.index(end)] for end in (projection.source, projection.target))
+        label = [new if each == old else each for each in label]
+    return [[i for i, each in enumerate(label) if each == mark] for mark in dict.fromkeys(label)]

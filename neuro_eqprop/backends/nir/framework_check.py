@@ -1,0 +1,241 @@
+"""Run a NIR file on a framework in a watched child process, and hold it against the reference."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
+
+import numpy as np
+
+import neuro_eqprop
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends import subprocess
+from neuro_eqprop.backends.base import BACKENDS, Feature, load
+from neuro_eqprop.backends.lava import job as lava_job
+from neuro_eqprop.backends.nir.document import Document
+from neuro_eqprop.backends.nir.read import one_line
+from neuro_eqprop.schedules import free_only
+from neuro_eqprop.spiking.ir import Stimulus
+from neuro_eqprop.traces import Memory, Record
+
+GRID = 2.0**-12
+"""Drawn inputs lie on it, so that our own simulators agree bit by bit."""
+TASK, INPUTS, OUTPUTS = "task.json", "inputs.npy", "outputs.npy"
+START = """
+import sys
+sys.path[:] = [sys.argv[1], *filter(None, sys.path)]
+from neuro_eqprop.backends.nir.framework_check import main
+main(sys.argv[2])
+"""
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+DISTRIBUTIONS = {
+    "lava": "lava-nc",
+    "lava-fused": "lava-nc",
+    "emulator": "numba",
+    "reference": "numpy",
+}
+IMPORTERS = ("snntorch", "norse", "sinabs", "rockpool", "spikingjelly", "spyx")
+"""Frameworks that offer to read NIR; some run code when imported, so they are looked for only."""
+
+
+class Verdict(Enum):
+    """What a framework makes of a file."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    FAILS = "not at all"
+    ABSENT = "not installed"
+    UNTRIED = "not tried"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A framework, who reads the file for it, and how its output compares."""
+
+    framework: str
+    version: str | None
+    reader: str
+    """`neuro_eqprop` or the framework's own importer."""
+    verdict: Verdict
+    equal: float | None
+    """The part of the output values, over samples, steps and units, that are the reference's."""
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Samples held constant for so many steps, and what the reference sends at its output."""
+
+    path: Path
+    document: Document
+    inputs: Array
+    steps: int
+    expected: Array
+
+    @property
+    def job(self) -> lava_job.Job:
+        """The same for a simulator of ours."""
+        return job_of(self.document, self.inputs, self.steps)
+
+
+def prepare(path: Path, document: Document, *, samples: int, steps: int) -> Trial:
+    """Draw inputs between zero and one, and run the reference."""
+    rng = np.random.default_rng(0)
+    inputs = np.rint(rng.random((samples, document.features)) / GRID) * GRID
+    expected = simulated("reference", job_of(document, inputs, steps))
+    return Trial(path, document, inputs, steps, expected)
+
+
+def job_of(document: Document, inputs: Array, steps: int) -> lava_job.Job:
+    """The inputs as currents, freely for all steps; the output is recorded."""
+    network = document.network
+    current = {} if document.feeds else {network.populations[0].name: inputs}
+    for feed in document.feeds:
+        brought = np.rint(inputs @ feed.weight.T / GRID) * GRID
+        current[feed.target] = current.get(feed.target, 0.0) + brought
+    record = Record(frozenset({network.output}))
+    stimulus = Stimulus(len(inputs), current, {})
+    return lava_job.Job(network, stimulus, free_only(steps=steps, window=steps), record)
+
+
+def simulated(name: str, job: lava_job.Job) -> Array:
+    """What the output sends on a simulator of ours: samples, steps, units."""
+    sink = Memory()
+    load(name).run(job.network, job.stimulus, job.schedule, record=job.record, sink=sink)
+    return np.stack([recording.spikes[job.network.output] for recording in sink.recordings])
+
+
+def examine(trial: Trial, framework: str, *, ours: bool, deadline: float) -> Finding:
+    """Run one framework and compare; it may be silent for `deadline` seconds."""
+    reader = "neuro_eqprop" if ours else framework
+
+    def found(verdict: Verdict, note: str, equal: float | None = None) -> Finding:
+        return Finding(framework, installed(framework), reader, verdict, equal, note)
+
+    if not ours and find_spec(framework) is None:
+        return found(Verdict.ABSENT, "")
+    if not ours and framework not in RUNNERS:
+        return found(Verdict.UNTRIED, "this version knows no way to run its importer")
+    try:
+        got = attempt(trial, framework, ours=ours, deadline=deadline)
+    except subprocess.ChildError as error:
+        return found(Verdict.FAILS, one_line(str(error).partition("\n")[0]))
+    if got.shape != trial.expected.shape:
+        return found(Verdict.DIFFERENT, f"output of shape {got.shape[1:]} a sample", 0.0)
+    equal = float(np.mean(got == trial.expected))
+    note = f"{np.count_nonzero(got)} events at the output, {np.count_nonzero(trial.expected)} here"
+    return found(Verdict.EQUAL if equal == 1.0 else Verdict.DIFFERENT, note, equal)
+
+
+def installed(framework: str) -> str | None:
+    """The version that is installed."""
+    try:
+        return version(DISTRIBUTIONS.get(framework, framework))
+    except PackageNotFoundError:
+        return None
+
+
+def attempt(trial: Trial, framework: str, *, ours: bool, deadline: float) -> Array:
+    """What the framework sends at its output, from a child process."""
+    with TemporaryDirectory(prefix="nir-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        lava_job.save(trial.job, folder)
+        np.save(folder / INPUTS, trial.inputs)
+        task = {"framework": framework, "ours": ours, "steps": trial.steps}
+        (folder / TASK).write_text(json.dumps(task | {"path": str(trial.path.resolve())}))
+        root = str(Path(neuro_eqprop.__file__).parents[1])
+        command = [sys.executable, "-W", "ignore", "-c", START, root, str(folder)]
+        subprocess.run(command, folder, deadline=deadline, environment=ONE_THREAD)
+        return np.asarray(np.load(folder / OUTPUTS, allow_pickle=False), dtype=np.float64)
+
+
+def main(place: str) -> None:
+    """In the child: run the task in the folder and leave the outputs there."""
+    folder = Path(place)
+    subprocess.guard(folder)
+    task = json.loads((folder / TASK).read_text())
+    if task["ours"]:
+        outputs = simulated(task["framework"], lava_job.load(folder))
+    else:
+        inputs = np.load(folder / INPUTS, allow_pickle=False)
+        outputs = imported(task["framework"], Path(task["path"]), inputs, task["steps"])
+    np.save(folder / OUTPUTS, outputs)
+
+
+def imported(framework: str, path: Path, inputs: Array, steps: int) -> Array:
+    """What the output sends where the framework's own importer reads the file."""
+    nir, torch = import_module("nir"), import_module("torch")
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        return RUNNERS[framework](nir.read(path), inputs, steps)
+
+
+Module: TypeAlias = Any
+"""A torch module that a framework made of a graph."""
+Runner: TypeAlias = Callable[[Any, Array, int], Array]
+
+
+def step_by_step(net: Module, inputs: Array, steps: int) -> Array:
+    """A module that takes one step at a call, and its state."""
+    import torch
+
+    x, state, sent = torch.tensor(inputs, dtype=torch.float32), None, []
+    for _ in range(steps):
+        out, state = net(x, state)[:2]
+        sent.append(first(out).numpy().copy())
+    return np.asarray(np.stack(sent, axis=1), dtype=np.float64)
+
+
+def all_at_once(net: Module, inputs: Array, steps: int) -> Array:
+    """A module that takes all steps at a call: samples, steps, units."""
+    import torch
+
+    x = torch.tensor(np.repeat(inputs[:, None], steps, axis=1), dtype=torch.float32)
+    return np.asarray(first(net(x)).numpy(), dtype=np.float64)
+
+
+def first(out: Any) -> Any:  # noqa: ANN401
+    """The spikes of what a neuron returns, which may be spikes and states."""
+    return out[0] if isinstance(out, tuple) else out
+
+
+def run_snntorch(graph: Any, inputs: Array, steps: int) -> Array:  # noqa: ANN401
+    """snnTorch."""
+    return step_by_step(import_module("snntorch.import_nir").import_from_nir(graph), inputs, steps)
+
+
+def run_norse(graph: Any, inputs: Array, steps: int) -> Array:  # noqa: ANN401
+    """Norse."""
+    return step_by_step(import_module("norse.torch").from_nir(graph), inputs, steps)
+
+
+def run_sinabs(graph: Any, inputs: Array, steps: int) -> Array:  # noqa: ANN401
+    """Sinabs, whose modules want the steps of all samples one after the other."""
+    net = import_module("sinabs.nir").from_nir(graph, batch_size=len(inputs))
+    sent = all_at_once(lambda x: net(x.flatten(0, 1)), inputs, steps)
+    return sent.reshape(len(inputs), steps, -1)
+
+
+def run_rockpool(graph: Any, inputs: Array, steps: int) -> Array:  # noqa: ANN401
+    """Rockpool."""
+    return all_at_once(import_module("rockpool.nn.modules").from_nir(graph), inputs, steps)
+
+
+RUNNERS: Mapping[str, Runner] = {
+    "snntorch": run_snntorch,
+    "norse": run_norse,
+    "sinabs": run_sinabs,
+    "rockpool": run_rockpool,
+}
+"""How the importers of other frameworks are run; all go through nirtorch, in float32."""
+
+OURS = tuple(n for n in BACKENDS if n != "reference" and Feature.EXACT in load(n).support)

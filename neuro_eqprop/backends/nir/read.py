@@ -1,0 +1,229 @@
+"""Read a NIR file back as a spiking network, and refuse what does not say how it is stepped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuro_eqprop.activations import Activation, Curve
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.nir.assume import Assumptions, assumed
+from neuro_eqprop.backends.nir.document import Document, Feed, NirError, damaged, library, sealed
+from neuro_eqprop.backends.nir.sandbox import probe
+from neuro_eqprop.backends.nir.write import KEY, SEMANTICS, VERSION, graph_of
+from neuro_eqprop.spiking.ir import (
+    FixedPoint,
+    Gain,
+    Graded,
+    Neuron,
+    Population,
+    Projection,
+    Reset,
+    Spiking,
+    SpikingNetwork,
+)
+
+LARGEST = 2 * 2**30
+"""Files that hold or claim more bytes than this are refused before they are read."""
+MOST_OBJECTS = 20_000
+DEEPEST = 12
+"""Groups within groups."""
+
+
+def from_nir(path: Path, assume: Assumptions | None = None) -> SpikingNetwork:
+    """The network in a file; one without our semantics is read only with `assume`."""
+    return read(path, assume).network
+
+
+def read(path: Path, assume: Assumptions | None = None) -> Document:
+    """All that a file holds; `assume` serves only where the file does not say."""
+    graph = load(path)
+    try:
+        if KEY in graph.metadata:
+            return document_of(graph)
+        if assume is None:
+            raise NirError(
+                "it does not say how it is stepped (NIR leaves open what delay an edge has, what "
+                "dt is and how a spike resets); say what to assume, or have it written by "
+                "`neuro-eqprop translate`"
+            )
+        return assumed(graph, assume)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+        raise NirError(f"{path}: {one_line(reason)}") from error
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks, and not endless."""
+    return " ".join(text.split())[:300]
+
+
+def load(path: Path) -> Any:  # noqa: ANN401
+    """The graph in a file whose sizes and types were looked at first."""
+    if not path.is_file():
+        raise NirError(f"{path} does not exist; `neuro-eqprop translate RUN --out {path}` makes it")
+    nir = library()
+    if not sealed(path.read_bytes()) and path.stat().st_size <= LARGEST:
+        probe(path)
+    try:
+        graph = look(path)
+    except NirError:
+        raise
+    # The library and HDF5 meet a damaged file with errors of almost any type.
+    except Exception as error:
+        raise NirError(
+            f"{path} is cut short, damaged or no NIR file ({one_line(str(error))}); write it again"
+        ) from error
+    if not isinstance(graph, nir.NIRGraph):
+        raise NirError(f"{path} holds a single node, not a graph")
+    return graph
+
+
+def look(path: Path) -> Any:  # noqa: ANN401
+    """What the library reads from a file that claims no more than can be."""
+    inspect(path)
+    return library().read(path)
+
+
+def inspect(path: Path) -> None:
+    """Refuse a file that claims too much, or holds what NIR files do not."""
+    import h5py
+
+    if path.stat().st_size > LARGEST:
+        raise NirError(f"{path} is larger than {LARGEST} bytes")
+    if damaged(path.read_bytes()):
+        raise NirError(f"{path} is damaged: its bytes are not those written; write it again")
+    claimed, seen = 0, 0
+    with h5py.File(path, "r") as file:
+        waiting = [(file, 0)]
+        while waiting:
+            group, depth = waiting.pop()
+            for name in group:
+                seen += 1
+                if seen > MOST_OBJECTS or depth > DEEPEST:
+                    raise NirError(f"{path} holds more nodes than can be right")
+                if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                    raise NirError(f"{path}: {name!r} leads out of the file")
+                thing = group[name]
+                if isinstance(thing, h5py.Group):
+                    waiting.append((thing, depth + 1))
+                    continue
+                claimed += bytes_of(path, name, thing)
+                if claimed > LARGEST:
+                    raise NirError(f"{path}: {name!r} claims shape {thing.shape}, too large to be")
+
+
+def bytes_of(path: Path, name: str, data: Any) -> int:  # noqa: ANN401
+    """What a data set takes in memory."""
+    import h5py
+
+    if not isinstance(data, h5py.Dataset) or data.is_virtual or data.external:
+        raise NirError(f"{path}: {name!r} leads out of the file")
+    text = h5py.check_string_dtype(data.dtype) is not None
+    if not text and data.dtype.kind not in "biufS":
+        raise NirError(f"{path}: {name!r} is of type {data.dtype}, neither numbers nor text")
+    return int(data.size or 0) * max(int(data.dtype.itemsize), 8)
+
+
+def document_of(graph: Any) -> Document:  # noqa: ANN401
+    """What the metadata and the weights of the nodes say, if the two agree."""
+    meta = graph.metadata[KEY]
+    version = int(meta["version"])
+    if version != VERSION:
+        raise NirError(f"its semantics are version {version}, this one reads {VERSION}")
+    said = json.loads(text(meta["description"]))
+    if said["semantics"] != SEMANTICS:
+        raise NirError(f"its semantics are {said['semantics']!r}, not {SEMANTICS!r}")
+    populations = tuple(
+        Population(text(p["name"]), neuron(p["neuron"]), numbers(meta["bias"][p["node"]], "bias"))
+        for p in said["populations"]
+    )
+    projections = tuple(
+        Projection(
+            text(p["source"]),
+            text(p["target"]),
+            weight(graph, p["node"]),
+            whole(p["delay"]),
+            Gain(p["gain"]),
+        )
+        for p in said["projections"]
+    )
+    units = {text(name): number(unit) for name, unit in said.get("units", {}).items()}
+    fixed = FixedPoint(units) if units else None
+    dt, output = number(said["dt"]), text(said["output"])
+    network = SpikingNetwork(dt, populations, projections, output, fixed)
+    feeds = tuple(Feed(text(f["target"]), weight(graph, f["node"])) for f in said["feeds"])
+    document = Document(network, feeds, dict(said["notes"]))
+    agree(graph, graph_of(document))
+    return document
+
+
+def agree(graph: Any, meant: Any) -> None:  # noqa: ANN401
+    """Refuse nodes and edges that are not those of the description."""
+    if set(graph.nodes) != set(meant.nodes) or set(graph.edges) != set(meant.edges):
+        raise NirError("its nodes and edges are not those its metadata describe")
+    for name, node in graph.nodes.items():
+        mine, right = node.to_dict(), meant.nodes[name].to_dict()
+        keys = set(right) - {"metadata"}
+        if set(mine) - {"metadata"} != keys or not all(
+            np.array_equal(mine[key], right[key]) for key in keys
+        ):
+            raise NirError(f"its node {name!r} and its metadata contradict each other")
+
+
+def weight(graph: Any, node: object) -> Array:  # noqa: ANN401
+    """The weights of a node."""
+    return numbers(graph.nodes[text(node)].weight, str(node))
+
+
+def numbers(value: Any, name: str) -> Array:  # noqa: ANN401
+    """An array of real numbers."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf":
+        raise NirError(f"{name!r} holds {array.dtype}, not numbers")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def text(value: object) -> str:
+    """A text, and nothing else."""
+    if not isinstance(value, str):
+        raise NirError(f"{value!r} stands where a text belongs")
+    return value
+
+
+def number(value: Any, default: float | None = None) -> float:  # noqa: ANN401
+    """A real number as it was written; null is `default`."""
+    found = default if value is None else value
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise NirError(f"{value!r} stands where a number belongs")
+    return found
+
+
+def whole(value: object) -> int:
+    """A whole number."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise NirError(f"{value!r} stands where a whole number belongs")
+    return value
+
+
+def neuron(said: Mapping[str, Any]) -> Neuron:
+    """The neuron that was described; a limit of null is none."""
+    if "theta" in said:
+        a = said["activation"]
+        rate = Activation(
+            text(a["name"]), number(a["low"], -inf), number(a["high"], inf), Curve(a["curve"])
+        )
+        return Graded(rate, number(said["theta"]), number(said["damping"]))
+    return Spiking(
+        number(said["current_decay"]),
+        number(said["voltage_decay"]),
+        number(said["threshold"]),
+        Reset(said["reset"]),
+        number(said["floor"], -inf),
+        number(said["ceiling"], inf),
+    )

@@ -1,0 +1,222 @@
+"""A spiking network as a NIR file: what NIR can say in its nodes, all of it in the metadata.
+
+NIR's neurons follow differential equations and its edges have no delay, so that its nodes alone do
+not say what the step of `neuro_eqprop.spiking.ir` does. The nodes are the nearest NIR has, for
+other frameworks; the metadata is exact, for `neuro_eqprop.backends.nir.read`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict
+from enum import Enum
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.nir.document import Document, Feed, NirError, library, seal
+from neuro_eqprop.spiking.ir import (
+    Gain,
+    Graded,
+    Population,
+    Reset,
+    Spiking,
+    SpikingNetwork,
+)
+
+KEY, VERSION = "neuro_eqprop", 1
+SEMANTICS = "every edge between populations takes `delay` steps"
+INPUT, OUTPUT = "input", "output"
+LEAST_DECAY = 2.0**-40
+"""Stands for a decay of zero where NIR asks for a finite time constant."""
+
+
+def label(kind: str, number: int, *names: str) -> str:
+    """The name of a node: unique by its number, and without letters that HDF5 or Python minds."""
+    tail = "_".join(re.sub(r"[^A-Za-z0-9]", "_", name)[:40] for name in names)
+    return f"{kind}_{number}_{tail}"
+
+
+def population_nodes(network: SpikingNetwork) -> dict[str, str]:
+    """The node of each population."""
+    return {p.name: label("population", k, p.name) for k, p in enumerate(network.populations)}
+
+
+def projection_nodes(network: SpikingNetwork) -> list[str]:
+    """The node of each projection, in their order."""
+    return [label("projection", k, p.source, p.target) for k, p in enumerate(network.projections)]
+
+
+def feed_nodes(feeds: tuple[Feed, ...]) -> list[str]:
+    """The node of each feed, in their order."""
+    return [label("feed", k, feed.target) for k, feed in enumerate(feeds)]
+
+
+def neuron_node(population: Population, dt: float) -> Any:  # noqa: ANN401
+    """The nearest neuron that NIR has, with time constants for which Euler's step is ours."""
+    nir, neuron = library(), population.neuron
+
+    def full(value: float) -> Array:
+        return np.full(population.size, value, dtype=np.float64)
+
+    if isinstance(neuron, Graded):
+        return nir.LI(tau=full(dt / neuron.damping), r=full(1.0), v_leak=full(0.0))
+    leak = max(neuron.voltage_decay, LEAST_DECAY)
+    fires = {"v_threshold": full(neuron.threshold), "v_reset": full(0.0)}
+    if neuron.current_decay == 1.0 and neuron.voltage_decay == 0.0:
+        return nir.IF(r=full(1.0 / dt), **fires)
+    if neuron.current_decay == 1.0:
+        return nir.LIF(tau=full(dt / leak), r=full(1.0 / leak), v_leak=full(0.0), **fires)
+    fade = max(neuron.current_decay, LEAST_DECAY)
+    return nir.CubaLIF(
+        tau_syn=full(dt / fade),
+        tau_mem=full(dt / leak),
+        r=full(1.0 / leak),
+        v_leak=full(0.0),
+        w_in=full(1.0 / fade),
+        **fires,
+    )
+
+
+def refuse(network: SpikingNetwork) -> None:
+    """Version 1 of the metadata knows no rates that spikes follow."""
+    for population in network.populations:
+        if isinstance(population.neuron, Spiking) and population.neuron.follow is not None:
+            raise NirError(
+                f"population {population.name!r} follows its rate with spikes, which NIR cannot "
+                "say; use code rate or graded"
+            )
+
+
+def graph_of(document: Document) -> Any:  # noqa: ANN401
+    """The NIR graph, with the exact description as its metadata."""
+    nir, network = library(), document.network
+    refuse(network)
+    at = population_nodes(network)
+    nodes = {at[p.name]: neuron_node(p, network.dt) for p in network.populations}
+    nodes[INPUT] = nir.Input(input_type=np.array([document.features]))
+    nodes[OUTPUT] = nir.Output(output_type=np.array([network[network.output].size]))
+    edges = [(at[network.output], OUTPUT)]
+    if not document.feeds:
+        edges.append((INPUT, at[network.populations[0].name]))
+    waiting = carried(network)
+    for name, source, target, weight in linear_parts(document):
+        bias = waiting.pop(target, None)
+        nodes[name] = nir.Linear(weight) if bias is None else nir.Affine(weight, bias)
+        edges += [(INPUT if source is None else at[source], name), (name, at[target])]
+    return nir.NIRGraph(nodes=nodes, edges=edges, metadata={KEY: told(document)})
+
+
+def linear_parts(document: Document) -> Iterator[tuple[str, str | None, str, Array]]:
+    """Node, source (None is the input), target and weight of all that multiplies."""
+    for name, feed in zip(feed_nodes(document.feeds), document.feeds, strict=True):
+        yield name, None, feed.target, np.array(feed.weight, dtype=np.float64)
+    network = document.network
+    for name, p in zip(projection_nodes(network), network.projections, strict=True):
+        yield name, p.source, p.target, np.array(p.weight, dtype=np.float64)
+
+
+def carried(network: SpikingNetwork) -> dict[str, Array]:
+    """Biases that the first weights into a population can bring it in every step."""
+    return {
+        p.name: np.array(p.bias, dtype=np.float64)
+        for p in network.populations
+        if isinstance(p.neuron, Spiking) and p.neuron.current_decay == 1.0 and p.bias.any()
+    }
+
+
+def told(document: Document) -> dict[str, Any]:
+    """The metadata: JSON for all but the arrays; weights are those of the nodes."""
+    network = document.network
+    at = population_nodes(network)
+    description = {
+        "semantics": SEMANTICS,
+        "dt": network.dt,
+        "output": network.output,
+        "populations": [
+            {"name": p.name, "node": at[p.name], "neuron": plain(asdict(p.neuron))}
+            for p in network.populations
+        ],
+        "projections": [
+            {
+                "node": node,
+                "source": p.source,
+                "target": p.target,
+                "delay": int(p.delay),
+                "gain": p.gain.value,
+            }
+            for node, p in zip(projection_nodes(network), network.projections, strict=True)
+        ],
+        "feeds": [
+            {"node": node, "target": feed.target}
+            for node, feed in zip(feed_nodes(document.feeds), document.feeds, strict=True)
+        ],
+        "beyond_nir": beyond(network),
+        "notes": dict(document.notes),
+    }
+    if network.fixed is not None:
+        description["units"] = dict(network.fixed.units)
+    return {
+        "version": VERSION,
+        "description": json.dumps(description, sort_keys=True, allow_nan=False),
+        "bias": {at[p.name]: np.array(p.bias, dtype=np.float64) for p in network.populations},
+    }
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401
+    """Enums by their value; no limit (an infinite number) as null, which JSON has."""
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, Enum):
+        return value.value
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def beyond(network: SpikingNetwork) -> list[str]:
+    """What of this network no node of NIR can say."""
+    spiking = [p.neuron for p in network.populations if isinstance(p.neuron, Spiking)]
+    graded = len(spiking) < len(network.populations)
+    slow = any(p.delay > 1 for p in network.projections)
+    found = {
+        "edges take one step" + (" or more" if slow else ""): bool(network.projections),
+        "dt": True,
+        "graded messages of changes": graded,
+        "reset by subtraction": any(neuron.reset is Reset.SUBTRACT for neuron in spiking),
+        "a start at half the threshold": bool(spiking),
+        "a spike at the threshold, not above it": bool(spiking),
+        "voltage floor or ceiling": any(
+            isfinite(neuron.floor) or isfinite(neuron.ceiling) for neuron in spiking
+        ),
+        "gains of beta": any(p.gain is Gain.BETA for p in network.projections),
+        "whole numbers of 24 bits": network.fixed is not None,
+    }
+    return [what for what, so in found.items() if so]
+
+
+def to_nir(network: SpikingNetwork, path: Path) -> None:
+    """Write a network alone; its input are the currents of its first population."""
+    write(Document(network), path)
+
+
+def write(document: Document, path: Path) -> None:
+    """Write a file, whole or not at all."""
+    nir, graph = library(), graph_of(document)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    try:
+        nir.write(draft, graph)
+        content = Path(draft).read_bytes()
+        Path(draft).write_bytes(content + seal(content))
+        Path(draft).chmod(0o644)
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise

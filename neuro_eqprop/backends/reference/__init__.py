@@ -1,0 +1,1 @@
+"""Reference simulator in NumPy: the definition of the correct result."""

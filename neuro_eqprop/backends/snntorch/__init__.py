@@ -1,0 +1,1 @@
+"""snnTorch simulation."""

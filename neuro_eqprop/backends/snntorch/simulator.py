@@ -1,0 +1,139 @@
+"""The step of `neuro_eqprop.spiking.ir` in snnTorch, in float64, with the samples as the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.backends.base import FLOAT_ONLY, BackendError, Result, Support, nothing
+from neuro_eqprop.schedules import Phase, Schedule
+from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
+from neuro_eqprop.traces import Record, Recording, Sink
+
+if TYPE_CHECKING:
+    from neuro_eqprop.backends.snntorch.modules import Net
+
+BATCH = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SnnTorch:
+    """Samples as batches of a torch module; nothing is kept for gradients.
+
+    Spiking populations are snnTorch's `Leaky`. snnTorch has no sigma-delta neuron: graded
+    populations are a torch module of our own beside it.
+    """
+
+    name: str = "snntorch"
+    support: Support = FLOAT_ONLY
+    batch: int = BATCH
+    """How many samples run side by side."""
+
+    def run(
+        self,
+        network: SpikingNetwork,
+        stimulus: Stimulus,
+        schedule: Schedule,
+        *,
+        record: Record,
+        sink: Sink,
+    ) -> Result:
+        """Run all samples through the schedule."""
+        stimulus.check(network)
+        try:
+            import snntorch  # noqa: F401
+            import torch
+        except ImportError as error:
+            raise BackendError(
+                f"snnTorch cannot be imported ({error}); install it with: pip install snntorch"
+            ) from error
+        from neuro_eqprop.backends.snntorch.modules import Net
+
+        parts: list[Result] = []
+        for start in range(0, stimulus.samples, self.batch):
+            part = stimulus.take(start, start + self.batch)
+            log = Log.of(record)
+            with torch.no_grad():
+                net = Net(network, part)
+                parts.append(stack([run_phase(net, phase, log) for phase in schedule]))
+            for k, recording in enumerate(log.recordings(part.samples)):
+                sink.sample(start + k, recording)
+        return joined(parts) if parts else nothing(network, schedule)
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What is recorded of a batch: an array (samples, units) for each step."""
+
+    spikes: dict[str, list[Array]]
+    signals: dict[tuple[str, str], list[Array]]
+
+    @classmethod
+    def of(cls, record: Record) -> Log:
+        """An empty one."""
+        return cls({name: [] for name in record.spikes}, {key: [] for key in record.signals})
+
+    def note(self, net: Net) -> None:
+        """Add the step that the net has just done."""
+        for name, steps in self.spikes.items():
+            steps.append(net.populations[name].message.numpy())
+        for (name, variable), steps in self.signals.items():
+            steps.append(getattr(net.populations[name], variable).numpy())
+
+    def recordings(self, samples: int) -> Iterator[Recording]:
+        """Sample by sample."""
+        for k in range(samples):
+            yield Recording(
+                {
+                    name: np.stack([step[k] for step in steps])
+                    for name, steps in self.spikes.items()
+                },
+                {key: np.stack([step[k] for step in steps]) for key, steps in self.signals.items()},
+            )
+
+
+def run_phase(net: Net, phase: Phase, log: Log) -> Result:
+    """Run a phase and measure it: arrays (samples, units)."""
+    messages: dict[str, Ints] = {}
+    firing: dict[str, Array] = {}
+    drive: dict[str, Array] = {}
+    for name, layer in net.populations.items():
+        shape = tuple(layer.drive.shape)
+        messages[name] = np.zeros(shape, dtype=np.int64)
+        firing[name], drive[name] = np.zeros(shape), np.zeros(shape)
+    for tick in range(phase.steps):
+        net(phase.beta)
+        log.note(net)
+        for name, layer in net.populations.items():
+            messages[name] += layer.message.numpy() != 0
+            if tick >= phase.steps - phase.window:
+                firing[name] += layer.held.numpy()
+                drive[name] += layer.drive.numpy()
+    for name in net.populations:
+        firing[name] /= phase.window
+        drive[name] /= phase.window
+    return Result(messages, firing, drive)
+
+
+def stack(phases: list[Result]) -> Result:
+    """Phases as one: arrays (samples, phases, units)."""
+    names = phases[0].messages
+    return Result(
+        {name: np.stack([p.messages[name] for p in phases], axis=1) for name in names},
+        {name: np.stack([p.firing[name] for p in phases], axis=1) for name in names},
+        {name: np.stack([p.drive[name] for p in phases], axis=1) for name in names},
+    )
+
+
+def joined(parts: list[Result]) -> Result:
+    """Batches of samples as one."""
+    names = parts[0].messages
+    return Result(
+        {name: np.concatenate([p.messages[name] for p in parts]) for name in names},
+        {name: np.concatenate([p.firing[name] for p in parts]) for name in names},
+        {name: np.concatenate([p.drive[name] for p in parts]) for name in names},
+    )
