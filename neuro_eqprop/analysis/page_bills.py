@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
-from neuro_eqprop.analysis.verdicts import sentence
+from neuro_eqprop.energy.verdict import sentence
 
 Row: TypeAlias = Mapping[str, Any]
 """A JSON object."""

@@ -14,7 +14,7 @@ from neuro_eqprop.cli.energy_show import show
 from neuro_eqprop.cli.evaluate import STEPS, code_named, code_options, entry_named, input_option
 
 if TYPE_CHECKING:
-    from neuro_eqprop.analysis.joules import Bill, Options
+    from neuro_eqprop.energy.estimate import Bill, Options
     from neuro_eqprop.hardware.profile import Profile
     from neuro_eqprop.hardware.workload import Workload
 
@@ -68,8 +68,8 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Count, place, price and compare."""
-    from neuro_eqprop.analysis.joules import NO_LEARNING, bill
     from neuro_eqprop.cli.energy_json import bill_json
+    from neuro_eqprop.energy.estimate import NO_LEARNING, bill
     from neuro_eqprop.files.countsfile import write_json
 
     chips, devices = chosen(args)
@@ -107,7 +107,7 @@ def run(args: Namespace) -> Json:
 
 def chosen(args: Namespace) -> tuple[list[Profile], list[Profile]]:
     """The chips to price, and the dense devices to hold against them."""
-    from neuro_eqprop.analysis.joules import check_factors
+    from neuro_eqprop.energy.estimate import check_factors
     from neuro_eqprop.files.profilefile import load, load_all, names
     from neuro_eqprop.hardware.profile import Device
 
@@ -128,9 +128,9 @@ def chosen(args: Namespace) -> tuple[list[Profile], list[Profile]]:
 
 def pricing(args: Namespace) -> Options:
     """How to price, from the command line."""
-    from neuro_eqprop.analysis.events import Clock
-    from neuro_eqprop.analysis.joules import Options
-    from neuro_eqprop.analysis.terms import Overhead
+    from neuro_eqprop.energy.estimate import Options
+    from neuro_eqprop.energy.event_counts import Clock
+    from neuro_eqprop.energy.terms import Overhead
 
     return Options(
         seed=args.seed,
@@ -186,7 +186,7 @@ def events(args: Namespace, *, steps: int | None, code: str) -> Workload:
 
 def counted(args: Namespace, workload: Workload) -> Json:
     """Where the counts come from, in the open."""
-    from neuro_eqprop.analysis.dense import host_macs
+    from neuro_eqprop.energy.dense_reference import host_macs
 
     by_phase = workload.phases(learning=False).values()
     return {
@@ -219,8 +219,8 @@ def against(
     how: Options,
 ) -> Json:
     """The dense pass on measured devices, and whether spikes win."""
-    from neuro_eqprop.analysis.dense import judge_all, ratio, references
     from neuro_eqprop.cli.energy_json import comparison_json, reference_json
+    from neuro_eqprop.energy.dense_reference import judge_all, ratio, references
     from neuro_eqprop.hardware.profile import Device
 
     macs = workload.dense_macs

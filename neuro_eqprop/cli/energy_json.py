@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from neuro_eqprop.analysis.dense import Comparison, Reference
-from neuro_eqprop.analysis.draws import Spread
-from neuro_eqprop.analysis.joules import Bill, Estimate, Side
-from neuro_eqprop.analysis.terms import Missing
-from neuro_eqprop.analysis.trade import Point, best, front
 from neuro_eqprop.cli.base import Json
+from neuro_eqprop.energy.dense_reference import Comparison, Reference
+from neuro_eqprop.energy.estimate import Bill, Estimate, Side
+from neuro_eqprop.energy.monte_carlo import Spread
+from neuro_eqprop.energy.pareto import Point, best, front
+from neuro_eqprop.energy.terms import Missing
 from neuro_eqprop.hardware.placement import Placement, Verdict
 from neuro_eqprop.hardware.profile import Device, Included, Profile, Quantity
 from neuro_eqprop.hardware.quantities import KEYS

@@ -32,7 +32,7 @@ class Taught:
 
 def teach(args: Namespace, inference: Workload, *, steps: int, code: str) -> Taught:
     """Count lessons of the run; a network or a code that cannot learn is a reason, no error."""
-    from neuro_eqprop.analysis.joules import NO_LEARNING
+    from neuro_eqprop.energy.estimate import NO_LEARNING
 
     if args.counts is not None:
         return Taught(None, NO_LEARNING, args.presentations)

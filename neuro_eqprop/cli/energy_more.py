@@ -12,8 +12,8 @@ from neuro_eqprop.cli.base import Json, positive_int
 from neuro_eqprop.cli.evaluate import code_named, entry_named, several
 
 if TYPE_CHECKING:
-    from neuro_eqprop.analysis.joules import Options
-    from neuro_eqprop.analysis.trade import Point
+    from neuro_eqprop.energy.estimate import Options
+    from neuro_eqprop.energy.pareto import Point
     from neuro_eqprop.hardware.profile import Profile
     from neuro_eqprop.hardware.workload import Workload
     from neuro_eqprop.study.evaluation import CountedRun
@@ -127,8 +127,8 @@ def priced(
     found: CountedRun, chips: Iterable[Profile], how: Options, *, code: str, bits: int | None
 ) -> Iterator[tuple[str, Point]]:
     """One point of the curve for each chip whose joules are known."""
-    from neuro_eqprop.analysis.joules import bill
-    from neuro_eqprop.analysis.trade import Point
+    from neuro_eqprop.energy.estimate import bill
+    from neuro_eqprop.energy.pareto import Point
     from neuro_eqprop.hardware.placement import Verdict
 
     workload = workload_of(found, bits=bits)

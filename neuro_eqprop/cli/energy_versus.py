@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markup import escape
 
-from neuro_eqprop.analysis.verdicts import sentence
 from neuro_eqprop.cli.base import Json, plain_table
 from neuro_eqprop.cli.units import si
+from neuro_eqprop.energy.verdict import sentence
 
 STYLES = {
     "spikes win": "green",

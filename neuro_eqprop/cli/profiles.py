@@ -10,7 +10,7 @@ from neuro_eqprop.cli.base import FAILURE, Command, Json
 from neuro_eqprop.cli.profiles_show import show
 
 if TYPE_CHECKING:
-    from neuro_eqprop.analysis.validate import Check
+    from neuro_eqprop.energy.validation import Check
     from neuro_eqprop.hardware.profile import Profile
 
 VERBS = ("list", "show", "explain", "validate")
@@ -104,7 +104,7 @@ def whole(profile: Profile) -> Json:
 
 def validate(args: Namespace) -> Json:
     """Predict every published measurement; it is an error if one that should hold does not."""
-    from neuro_eqprop.analysis.validate import check
+    from neuro_eqprop.energy.validation import check
     from neuro_eqprop.files.casefile import read_cases, shipped
     from neuro_eqprop.files.profilefile import load
 

@@ -13,10 +13,10 @@ import pytest
 from rich.console import Console
 
 from neuro_eqprop.activations import HARD_SIGMOID, TANH, Activation
-from neuro_eqprop.analysis.trade import SLACK
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.cli import main
 from neuro_eqprop.cli.energy_show import show
+from neuro_eqprop.energy.pareto import SLACK
 from neuro_eqprop.files.checkpoint import Checkpoint, save
 from neuro_eqprop.files.countsfile import CountsError, read, to_json
 from neuro_eqprop.files.profilefile import folder, load

@@ -8,7 +8,9 @@ from math import log
 import numpy as np
 import pytest
 
-from neuro_eqprop.analysis.dense import (
+from neuro_eqprop.backends.base import tally
+from neuro_eqprop.backends.reference.simulator import Reference
+from neuro_eqprop.energy.dense_reference import (
     Outcome,
     compare,
     crossing,
@@ -17,13 +19,11 @@ from neuro_eqprop.analysis.dense import (
     ratio,
     references,
 )
-from neuro_eqprop.analysis.draws import Draws, spread
-from neuro_eqprop.analysis.events import Clock, Duration, Event, count, duration
-from neuro_eqprop.analysis.joules import NO_LEARNING, Options, bill, estimate
-from neuro_eqprop.analysis.terms import AllInError, Job, Overhead
-from neuro_eqprop.analysis.trade import Point, best, front
-from neuro_eqprop.backends.base import tally
-from neuro_eqprop.backends.reference.simulator import Reference
+from neuro_eqprop.energy.estimate import NO_LEARNING, Options, bill, estimate
+from neuro_eqprop.energy.event_counts import Clock, Duration, Event, count, duration
+from neuro_eqprop.energy.monte_carlo import Draws, spread
+from neuro_eqprop.energy.pareto import Point, best, front
+from neuro_eqprop.energy.terms import AllInError, Job, Overhead
 from neuro_eqprop.files.profilefile import load, load_all
 from neuro_eqprop.hardware.placement import place
 from neuro_eqprop.hardware.profile import Boundary, BoundaryError, Evidence, Profile

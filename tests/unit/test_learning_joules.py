@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.activations import HARD_SIGMOID, TANH
-from neuro_eqprop.analysis.events import Event, count
-from neuro_eqprop.analysis.joules import Bill, Options, bill
 from neuro_eqprop.analysis.page import page
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.cli import main
 from neuro_eqprop.cli.energy_learning import teach
+from neuro_eqprop.energy.estimate import Bill, Options, bill
+from neuro_eqprop.energy.event_counts import Event, count
 from neuro_eqprop.files.checkpoint import Checkpoint, save
 from neuro_eqprop.files.profilefile import load, load_all
 from neuro_eqprop.hardware.learning_workload import lessons_load

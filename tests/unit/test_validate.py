@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from neuro_eqprop.analysis.validate import Check, check, on_line
+from neuro_eqprop.energy.validation import Check, check, on_line
 from neuro_eqprop.files.casefile import read_cases, shipped
 from neuro_eqprop.files.fields import ProfileError
 from neuro_eqprop.files.profilefile import load

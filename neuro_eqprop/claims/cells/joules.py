@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.analysis.dense import host_macs
-from neuro_eqprop.analysis.joules import Estimate, Options, bill
 from neuro_eqprop.claims.cells.nets import data_of, study_of, trained
 from neuro_eqprop.claims.claim import Json, UndecidedError
+from neuro_eqprop.energy.dense_reference import host_macs
+from neuro_eqprop.energy.estimate import Estimate, Options, bill
 from neuro_eqprop.files.checkpoint import Checkpoint
 from neuro_eqprop.files.profilefile import load
 from neuro_eqprop.hardware.profile import Profile

@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.analysis.draws import Draws, Spread, spread
-from neuro_eqprop.analysis.events import Duration, Event
 from neuro_eqprop.arrays import Array
+from neuro_eqprop.energy.event_counts import Duration, Event
+from neuro_eqprop.energy.monte_carlo import Draws, Spread, spread
 from neuro_eqprop.hardware.profile import Boundary, Evidence, Included, Profile, Quantity
 from neuro_eqprop.hardware.quantities import KEYS
 

@@ -8,8 +8,8 @@ from enum import Enum
 
 import numpy as np
 
-from neuro_eqprop.analysis.draws import Draws
 from neuro_eqprop.arrays import Array
+from neuro_eqprop.energy.monte_carlo import Draws
 from neuro_eqprop.hardware.noc_traffic import routes
 from neuro_eqprop.hardware.placement import Placement
 from neuro_eqprop.hardware.profile import Profile, Quantity, Timing

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuro_eqprop.analysis.draws import SIZE, Draws, Spread, spread
-from neuro_eqprop.analysis.events import Clock, count, duration
-from neuro_eqprop.analysis.terms import (
+from neuro_eqprop.energy.event_counts import Clock, count, duration
+from neuro_eqprop.energy.monte_carlo import SIZE, Draws, Spread, spread
+from neuro_eqprop.energy.terms import (
     AllInError,
     Drawn,
     Job,

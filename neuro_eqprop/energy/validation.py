@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuro_eqprop.analysis.draws import Draws, Spread
-from neuro_eqprop.analysis.events import Duration, Event
-from neuro_eqprop.analysis.joules import estimate
-from neuro_eqprop.analysis.terms import Job, Overhead
+from neuro_eqprop.energy.estimate import estimate
+from neuro_eqprop.energy.event_counts import Duration, Event
+from neuro_eqprop.energy.monte_carlo import Draws, Spread
+from neuro_eqprop.energy.terms import Job, Overhead
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.published import Case, Line, Measure, Role
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from neuro_eqprop.analysis.draws import Draws, Spread, spread
-from neuro_eqprop.analysis.joules import Estimate, Options, side
+from neuro_eqprop.energy.estimate import Estimate, Options, side
+from neuro_eqprop.energy.monte_carlo import Draws, Spread, spread
 from neuro_eqprop.hardware.profile import Boundary, BoundaryError, Device, Profile
 from neuro_eqprop.hardware.workload import Workload
 

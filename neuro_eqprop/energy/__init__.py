@@ -1,0 +1,1 @@
+"""Energy and time of a network on a chip, from counted events."""
