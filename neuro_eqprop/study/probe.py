@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.analysis.story import Telling
+from neuro_eqprop.analysis.synapse_history import Telling
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.data import Dataset, one_hot
 from neuro_eqprop.files.tracefile import Writer

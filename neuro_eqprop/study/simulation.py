@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.analysis.story import Telling
+from neuro_eqprop.analysis.synapse_history import Telling
 from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.backends.base import BACKENDS, kinds, load, tally
 from neuro_eqprop.data import one_hot

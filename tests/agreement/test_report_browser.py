@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from neuro_eqprop.analysis.story import of_trace
+from neuro_eqprop.analysis.synapse_history import of_trace
 from neuro_eqprop.cli import main
 from neuro_eqprop.cli.report import report
 from neuro_eqprop.files.tracefile import read

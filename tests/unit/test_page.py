@@ -24,7 +24,7 @@ from neuro_eqprop.analysis.page_data import gather
 from neuro_eqprop.analysis.page_moments import part
 from neuro_eqprop.analysis.page_pack import gaps, pack, steps_of, unpack
 from neuro_eqprop.analysis.page_synapses import synapses
-from neuro_eqprop.analysis.story import of_trace
+from neuro_eqprop.analysis.synapse_history import of_trace
 from neuro_eqprop.cli import main
 from neuro_eqprop.synapse_recording import COLUMNS, Story, Weights
 from neuro_eqprop.traces import Trace

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.analysis.compare import update
-from neuro_eqprop.analysis.story import Telling, activity, of_trace, stories, tags
+from neuro_eqprop.analysis.synapse_history import Telling, activity, of_trace, stories, tags
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.schedules import Phase, free_only
 from neuro_eqprop.synapse_recording import COLUMNS, Weights
