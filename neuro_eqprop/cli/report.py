@@ -12,8 +12,8 @@ from rich.console import Console
 from neuro_eqprop.cli.base import Command, Json
 
 if TYPE_CHECKING:
-    from neuro_eqprop.analysis.page_data import Run
     from neuro_eqprop.files.tracefile import TraceError
+    from neuro_eqprop.report.contents import Run
     from neuro_eqprop.traces import Trace
 
 FILES = ("study.toml", "metrics.jsonl", "evaluations.jsonl", "energy.json", "model.safetensors")
@@ -36,8 +36,8 @@ def run(args: Namespace) -> Json:
 
 def report(folder: Path, *others: Path, out: Path | None = None) -> Path:
     """Write the page of a run and of those beside it, into the folder of the first."""
-    from neuro_eqprop.analysis.page import page_of
     from neuro_eqprop.files.atomic import write_text
+    from neuro_eqprop.report.page import page_of
 
     out = out or folder / "report.html"
     write_text(out, page_of(replace(look(folder), others=tuple(look(each) for each in others))))
@@ -46,7 +46,7 @@ def report(folder: Path, *others: Path, out: Path | None = None) -> Path:
 
 def look(folder: Path) -> Run:
     """What a run folder holds."""
-    from neuro_eqprop.analysis.page_data import gather
+    from neuro_eqprop.report.contents import gather
     from neuro_eqprop.traces import Trace
 
     if not folder.is_dir():

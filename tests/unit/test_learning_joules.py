@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.activations import HARD_SIGMOID, TANH
-from neuro_eqprop.analysis.page import page
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.cli import main
 from neuro_eqprop.cli.energy_learning import teach
@@ -24,6 +23,7 @@ from neuro_eqprop.hardware.learning_workload import lessons_load
 from neuro_eqprop.hardware.placement import place
 from neuro_eqprop.hardware.workload import Workload
 from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.report.page import page
 from neuro_eqprop.spiking.lower import Code
 from neuro_eqprop.spiking.make_plastic import ALWAYS
 from neuro_eqprop.spiking.plasticity import PlasticityError

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuro_eqprop.analysis import page_text as text
 from neuro_eqprop.analysis.compare import update
-from neuro_eqprop.analysis.page import library, page, page_of
-from neuro_eqprop.analysis.page_charts import Limits, charts, smooth
-from neuro_eqprop.analysis.page_data import gather
-from neuro_eqprop.analysis.page_moments import part
-from neuro_eqprop.analysis.page_pack import gaps, pack, steps_of, unpack
-from neuro_eqprop.analysis.page_synapses import synapses
 from neuro_eqprop.analysis.synapse_history import of_trace
 from neuro_eqprop.cli import main
+from neuro_eqprop.report import tables as text
+from neuro_eqprop.report.charts import Limits, charts, smooth
+from neuro_eqprop.report.contents import gather
+from neuro_eqprop.report.encoding import gaps, pack, steps_of, unpack
+from neuro_eqprop.report.page import library, page, page_of
+from neuro_eqprop.report.synapses import synapses
+from neuro_eqprop.report.training_snapshots import part
 from neuro_eqprop.synapse_recording import COLUMNS, Story, Weights
 from neuro_eqprop.traces import Trace
 
@@ -230,7 +230,7 @@ def test_a_training_is_not_taken_for_rates(episode: dict[str, Trace], tmp_path: 
 
 
 def test_the_chart_library_keeps_its_licence() -> None:
-    folder = files("neuro_eqprop.analysis").joinpath("plotly")
+    folder = files("neuro_eqprop.report").joinpath("assets").joinpath("plotly")
     assert "Permission is hereby granted" in folder.joinpath("LICENSE").read_text()
     assert "Licensed under the MIT license" in library()[:300]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from neuro_eqprop.analysis import page_text as text
-from neuro_eqprop.analysis.page_bills import Bill, Bills
+from neuro_eqprop.io.energy_file import Bill, Bills
+from neuro_eqprop.report import tables as text
 
 
 def beside(runs: Sequence[tuple[str, Bills]]) -> str:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.analysis import page_joules
-from neuro_eqprop.analysis.page_bills import number
-from neuro_eqprop.analysis.page_data import Run, View
-from neuro_eqprop.analysis.page_pack import gaps, pack
-from neuro_eqprop.analysis.page_synapses import synapses
 from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.io.energy_file import number
+from neuro_eqprop.report import energy
+from neuro_eqprop.report.contents import Run, View
+from neuro_eqprop.report.encoding import gaps, pack
+from neuro_eqprop.report.synapses import synapses
 from neuro_eqprop.traces import Kind, Trace
 
 Json = dict[str, Any]
@@ -54,7 +54,7 @@ def charts(run: Run, limits: Limits) -> Json:
         "rasters": {v.key: raster(v.trace, limits) for v in views if v.spikes},
         "scatter": {v.key: scatter(v.run, v.name) for v in views if v.name in v.run.agreements},
         "synapses": synapses(run, limits.samples, limits.rows),
-        "energy": page_joules.chart(run.bills),
+        "energy": energy.chart(run.bills),
     }
 
 

@@ -14,10 +14,12 @@ from pathlib import Path
 from string import Template
 
 from neuro_eqprop import __version__
-from neuro_eqprop.analysis import page_beside, page_joules, page_synapses
-from neuro_eqprop.analysis import page_text as text
-from neuro_eqprop.analysis.page_charts import SMOOTH, Limits, charts
-from neuro_eqprop.analysis.page_data import Run, View, gather
+from neuro_eqprop.report import energy as page_joules
+from neuro_eqprop.report import multi_run
+from neuro_eqprop.report import synapses as page_synapses
+from neuro_eqprop.report import tables as text
+from neuro_eqprop.report.charts import SMOOTH, Limits, charts
+from neuro_eqprop.report.contents import Run, View, gather
 from neuro_eqprop.traces import Trace
 
 LARGEST = 420_000
@@ -56,7 +58,9 @@ def page_of(run: Run) -> str:
 
 def resource(name: str) -> str:
     """A file beside this one."""
-    return files("neuro_eqprop.analysis").joinpath(name).read_text(encoding="utf-8")
+    return (
+        files("neuro_eqprop.report").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
+    )
 
 
 def own_script() -> str:
@@ -67,7 +71,11 @@ def own_script() -> str:
 
 def library() -> str:
     """The chart library with the charts that have axes; see `plotly/LICENSE`."""
-    packed = files("neuro_eqprop.analysis").joinpath("plotly/plotly-cartesian.min.js.gz")
+    packed = (
+        files("neuro_eqprop.report")
+        .joinpath("assets")
+        .joinpath("plotly/plotly-cartesian.min.js.gz")
+    )
     # Only inside of strings and patterns, where the added backslash means nothing.
     return decompress(packed.read_bytes()).decode().replace("</script", "<\\/script")
 
@@ -275,7 +283,7 @@ def energy(run: Run) -> str:
         chart("trade", "Accuracy against joules", tall=True),
     )
     again = text.made(text.energy_command(run))
-    several = page_beside.beside([(each.name, each.bills) for each in run.runs])
+    several = multi_run.beside([(each.name, each.bills) for each in run.runs])
     return section("joules", "Joules", page_joules.body(run.bills, places) + several + again)
 
 

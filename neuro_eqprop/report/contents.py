@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.analysis.compare import Agreement, compare
-from neuro_eqprop.analysis.page_bills import Bills, Row, read_bills
-from neuro_eqprop.analysis.page_moments import course_of
+from neuro_eqprop.io.energy_file import Bills, Row, read_bills
+from neuro_eqprop.report.training_snapshots import course_of
 from neuro_eqprop.traces import Kind, Trace
 
 if sys.version_info >= (3, 11):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.analysis.compare import knows, learns, update
-from neuro_eqprop.analysis.page_data import Run
-from neuro_eqprop.analysis.page_pack import pack
 from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.report.contents import Run
+from neuro_eqprop.report.encoding import pack
 from neuro_eqprop.schedules import contrast
 from neuro_eqprop.synapse_recording import COLUMNS, Story, Weights
 from neuro_eqprop.traces import Trace

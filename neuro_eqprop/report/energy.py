@@ -7,9 +7,9 @@ from dataclasses import asdict
 from html import escape
 from typing import Any
 
-from neuro_eqprop.analysis import page_text as text
-from neuro_eqprop.analysis.page_bills import Bill, Bills, Term, number, plain, term
 from neuro_eqprop.hardware.profile import Boundary
+from neuro_eqprop.io.energy_file import Bill, Bills, Term, number, plain, term
+from neuro_eqprop.report import tables as text
 
 USES = ("inference", "learning")
 

@@ -8,8 +8,8 @@ from html import escape
 from math import floor, log10
 
 from neuro_eqprop.analysis.compare import SETTLED
-from neuro_eqprop.analysis.page_bills import Row, number
-from neuro_eqprop.analysis.page_data import FAVOURITE, Run, View
+from neuro_eqprop.io.energy_file import Row, number
+from neuro_eqprop.report.contents import FAVOURITE, Run, View
 
 DASH = "\u2013"
 SPELLED = {"lava": "Lava", "brian2": "Brian2", "snntorch": "snnTorch"}

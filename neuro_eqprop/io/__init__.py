@@ -1,0 +1,1 @@
+"""File formats: reading with checks, writing atomically."""
