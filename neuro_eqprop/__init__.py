@@ -13,7 +13,7 @@ HOMES = {
     "load_backend": "neuro_eqprop.backends.base:load",
     "load_data": "neuro_eqprop.data:load",
     "open_run": "neuro_eqprop.study.folder",
-    "open_trace": "neuro_eqprop.files.traceviews",
+    "open_trace": "neuro_eqprop.io.trace.lazy",
 }
 """Where the names that users need most are at home, with the name they have there if another."""
 

@@ -23,7 +23,7 @@ from neuro_eqprop.backends.base import kinds, tally
 from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.claims.cells.nets import samples
 from neuro_eqprop.data import FOLDER
-from neuro_eqprop.files.tracefile import write
+from neuro_eqprop.io.trace.file import write
 from neuro_eqprop.schedules import Schedule, three_phase
 from neuro_eqprop.spiking.ir import (
     Gain,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from neuro_eqprop.claims.claim import Cell, Outcome, canonical
-from neuro_eqprop.files.atomic import write_bytes
+from neuro_eqprop.io.atomic import write_bytes
 
 CELLS = "cells"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from neuro_eqprop.claims.claim import Finding
 from neuro_eqprop.claims.judging import Judged
 from neuro_eqprop.claims.report import FIGURES, figure, number, table
-from neuro_eqprop.files.atomic import write_bytes, write_text
+from neuro_eqprop.io.atomic import write_bytes, write_text
 
 SPECIAL = {
     "\\": r"\textbackslash{}",

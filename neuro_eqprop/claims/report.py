@@ -22,7 +22,7 @@ from neuro_eqprop.claims.claim import (
 )
 from neuro_eqprop.claims.intervals import student
 from neuro_eqprop.claims.judging import Judged
-from neuro_eqprop.files.atomic import write_bytes, write_text
+from neuro_eqprop.io.atomic import write_bytes, write_text
 
 FIGURES = "figures"
 

@@ -62,8 +62,8 @@ def get(name: str, to: Path | None) -> Json:
         if lacking := missing(entry):
             raise DataError(f"data set {name!r} {lacking}")
         return {"name": name, "folder": f"nothing to fetch: {entry.origin}", "files": []}
-    from neuro_eqprop.files.fetch import fetch
-    from neuro_eqprop.files.manifestfile import manifest
+    from neuro_eqprop.io.dataset.fetch import fetch
+    from neuro_eqprop.io.dataset.manifest import manifest
 
     folder, listed = (to or home()) / name, manifest(name)
     with bar(f"fetching {name}", sum(file.bytes for file in listed.files)) as advance:
@@ -74,7 +74,7 @@ def get(name: str, to: Path | None) -> Json:
 def check(name: str) -> Json:
     """Read one whole."""
     from neuro_eqprop import data
-    from neuro_eqprop.files.datacheck import SAME, verify
+    from neuro_eqprop.io.dataset.verify import SAME, verify
 
     found, files = data.load(name), verify(name)
     return {

@@ -70,7 +70,7 @@ def run(args: Namespace) -> Json:
     """Count, place, price and compare."""
     from neuro_eqprop.cli.energy_json import bill_json
     from neuro_eqprop.energy.estimate import NO_LEARNING, bill
-    from neuro_eqprop.files.countsfile import write_json
+    from neuro_eqprop.io.workload_file import write_json
 
     chips, devices = chosen(args)
     defaults = ArgumentParser()
@@ -108,8 +108,8 @@ def run(args: Namespace) -> Json:
 def chosen(args: Namespace) -> tuple[list[Profile], list[Profile]]:
     """The chips to price, and the dense devices to hold against them."""
     from neuro_eqprop.energy.estimate import check_factors
-    from neuro_eqprop.files.profilefile import load, load_all, names
     from neuro_eqprop.hardware.profile import Device
+    from neuro_eqprop.io.profile.load import load, load_all, names
 
     everything = {name: load(name) for name in names()}
     devices = [each for each in everything.values() if each.device is not Device.SPIKING]
@@ -160,7 +160,7 @@ def counted_run(args: Namespace) -> Workload:
 def events(args: Namespace, *, steps: int | None, code: str) -> Workload:
     """What a run did: read from a file of counts, or counted now."""
     from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.files.countsfile import read
+    from neuro_eqprop.io.workload_file import read
 
     if args.counts is not None:
         given = read(args.counts)

@@ -143,7 +143,7 @@ def priced(
 
 def beside(outcome: Json, other: Path) -> Json:
     """Two runs: what was counted, and on each chip the joules of both, inference and learning."""
-    from neuro_eqprop.files.countsfile import read_json
+    from neuro_eqprop.io.workload_file import read_json
 
     path = other / "energy.json"
     if not path.is_file():

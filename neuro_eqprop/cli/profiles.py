@@ -37,7 +37,7 @@ def run(args: Namespace) -> Json:
         raise ValueError(
             f"profiles {args.verb} needs the NAME of a profile; `profiles list` has all"
         )
-    from neuro_eqprop.files.profilefile import load_all
+    from neuro_eqprop.io.profile.load import load_all
 
     profile = load_all([args.name], args.override)[0]
     return {"verb": args.verb, **whole(profile)}
@@ -45,7 +45,7 @@ def run(args: Namespace) -> Json:
 
 def listing() -> Json:
     """Every shipped profile in a line."""
-    from neuro_eqprop.files.profilefile import folder, load, names
+    from neuro_eqprop.io.profile.load import folder, load, names
 
     return {
         "verb": "list",
@@ -105,8 +105,8 @@ def whole(profile: Profile) -> Json:
 def validate(args: Namespace) -> Json:
     """Predict every published measurement; it is an error if one that should hold does not."""
     from neuro_eqprop.energy.validation import check
-    from neuro_eqprop.files.casefile import read_cases, shipped
-    from neuro_eqprop.files.profilefile import load
+    from neuro_eqprop.io.profile.load import load
+    from neuro_eqprop.io.published_cases import read_cases, shipped
 
     cases = [case for path in (*shipped(), *args.cases) for case in read_cases(path)]
     given = overrides(args.override)

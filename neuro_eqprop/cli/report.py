@@ -12,7 +12,7 @@ from rich.console import Console
 from neuro_eqprop.cli.base import Command, Json
 
 if TYPE_CHECKING:
-    from neuro_eqprop.files.tracefile import TraceError
+    from neuro_eqprop.io.trace.file import TraceError
     from neuro_eqprop.report.contents import Run
     from neuro_eqprop.traces import Trace
 
@@ -36,7 +36,7 @@ def run(args: Namespace) -> Json:
 
 def report(folder: Path, *others: Path, out: Path | None = None) -> Path:
     """Write the page of a run and of those beside it, into the folder of the first."""
-    from neuro_eqprop.files.atomic import write_text
+    from neuro_eqprop.io.atomic import write_text
     from neuro_eqprop.report.page import page_of
 
     out = out or folder / "report.html"
@@ -67,7 +67,7 @@ def look(folder: Path) -> Run:
 
 def attempt(path: Path) -> Trace | TraceError:
     """The trace in a file, or why it could not be read."""
-    from neuro_eqprop.files.tracefile import TraceError, read
+    from neuro_eqprop.io.trace.file import TraceError, read
 
     try:
         return read(path)

@@ -15,7 +15,7 @@ from rich.markup import escape
 from neuro_eqprop.cli.base import Command, Json, positive_float
 
 if TYPE_CHECKING:
-    from neuro_eqprop.files.tracefile import Progress
+    from neuro_eqprop.io.trace.file import Progress
     from neuro_eqprop.traces import Trace
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -42,7 +42,7 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Read the trace and say what is in it, or write it elsewhere."""
-    from neuro_eqprop.files.tracefile import read
+    from neuro_eqprop.io.trace.file import read
 
     if args.action == "show":
         return outline(args.file) | summary(read(args.file))
@@ -53,8 +53,8 @@ def run(args: Namespace) -> Json:
 
 def export(args: Namespace) -> list[Path]:
     """Write the trace in each form that was asked for."""
-    from neuro_eqprop.files.traceexport import refuse_existing, to_csv, to_npz
-    from neuro_eqprop.files.tracefile import read
+    from neuro_eqprop.io.trace.export import refuse_existing, to_csv, to_npz
+    from neuro_eqprop.io.trace.file import read
 
     asked = [path for path in (args.npz, args.csv, args.nwb) if path is not None]
     if not asked:
@@ -68,7 +68,7 @@ def export(args: Namespace) -> list[Path]:
     if args.csv is not None:
         made += to_csv(trace, args.csv)
     if args.nwb is not None:
-        from neuro_eqprop.files.nwb import to_nwb
+        from neuro_eqprop.io.nwb import to_nwb
 
         made.append(to_nwb(trace, args.nwb, dt=args.dt or usual_dt()))
     return made
@@ -85,7 +85,7 @@ def watch(path: Path, *, patience: float) -> Json:
     """Follow a trace until it is complete, drawing on standard error."""
     from rich.live import Live
 
-    from neuro_eqprop.files.tracefile import look
+    from neuro_eqprop.io.trace.file import look
 
     began = time.monotonic()
     first = held = -1
@@ -158,7 +158,7 @@ def outline(path: Path) -> Json:
     """The data sets of a file: name, shape, unit."""
     import h5py
 
-    from neuro_eqprop.files.tracereading import opened
+    from neuro_eqprop.io.trace.read import opened
 
     found: list[Json] = []
 

@@ -10,7 +10,7 @@ import numpy as np
 from neuro_eqprop.analysis.compare import distance
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.data import Dataset, Split
-from neuro_eqprop.files.checkpoint import Checkpoint, save
+from neuro_eqprop.io.checkpoint import Checkpoint, save
 from neuro_eqprop.rate.from_torch import Brought
 from neuro_eqprop.spiking.input_coding import Entry
 from neuro_eqprop.spiking.lower import Code, Coding

@@ -10,8 +10,8 @@ from typing import Any
 
 from neuro_eqprop.data import Dataset
 from neuro_eqprop.data import load as load_data
-from neuro_eqprop.files import checkpoint
-from neuro_eqprop.files.checkpoint import Checkpoint
+from neuro_eqprop.io import checkpoint
+from neuro_eqprop.io.checkpoint import Checkpoint
 from neuro_eqprop.study import settings
 from neuro_eqprop.study.settings import Study
 

@@ -17,9 +17,9 @@ from neuro_eqprop.backends.base import load
 from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, Watch, load_learner
 from neuro_eqprop.data import Dataset, Split, batches, one_hot
 from neuro_eqprop.data import load as load_data
-from neuro_eqprop.files import checkpoint
-from neuro_eqprop.files.atomic import write_text
-from neuro_eqprop.files.checkpoint import Checkpoint
+from neuro_eqprop.io import checkpoint
+from neuro_eqprop.io.atomic import write_text
+from neuro_eqprop.io.checkpoint import Checkpoint
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.make_plastic import (

@@ -15,7 +15,7 @@ from neuro_eqprop.analysis.synapse_history import Telling
 from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.backends.base import BACKENDS, kinds, load, tally
 from neuro_eqprop.data import one_hot
-from neuro_eqprop.files.tracefile import Writer
+from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.networks import Network
 from neuro_eqprop.operators import Dense
 from neuro_eqprop.ops.numpy import NumpyOps

@@ -14,9 +14,9 @@ import torch
 
 from neuro_eqprop.data import Dataset, hold_out, one_hot
 from neuro_eqprop.data import load as load_data
-from neuro_eqprop.files import checkpoint
-from neuro_eqprop.files.atomic import write_text
-from neuro_eqprop.files.checkpoint import Checkpoint
+from neuro_eqprop.io import checkpoint
+from neuro_eqprop.io.atomic import write_text
+from neuro_eqprop.io.checkpoint import Checkpoint
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.inference import judge

@@ -15,7 +15,7 @@ from neuro_eqprop.backends.nir.document import Document, Feed, NirError
 from neuro_eqprop.backends.nir.read import read, whole
 from neuro_eqprop.backends.nir.write import beyond, plain, write
 from neuro_eqprop.data import load as load_data
-from neuro_eqprop.files.checkpoint import Checkpoint, describe, rebuild
+from neuro_eqprop.io.checkpoint import Checkpoint, describe, rebuild
 from neuro_eqprop.networks import Network, Role, check_parameters
 from neuro_eqprop.operators import Echo
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork

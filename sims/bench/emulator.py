@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Backend, load
-from neuro_eqprop.files.atomic import write_text
+from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.ir import (
     Gain,

@@ -21,8 +21,8 @@ import torch
 
 from neuro_eqprop.backends.base import BackendError, load, tally
 from neuro_eqprop.data import one_hot
-from neuro_eqprop.files.atomic import write_text
-from neuro_eqprop.files.tracefile import Writer
+from neuro_eqprop.io.atomic import write_text
+from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.spiking.lower import Code, Coding, stimulate
 from neuro_eqprop.study.evaluation import spiking
 from neuro_eqprop.study.folder import Run, open_run

@@ -26,7 +26,7 @@ from neuro_eqprop.backends.learning import NO_SYNAPSES, load_learner, nobody
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.learn import chosen
 from neuro_eqprop.data import Split, load, one_hot
-from neuro_eqprop.files.atomic import write_text
+from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.lower import Code, Coding

@@ -28,9 +28,9 @@ from models_rows import ROWS
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.data import Dataset, Split, load
-from neuro_eqprop.files import checkpoint
-from neuro_eqprop.files.atomic import write_text
-from neuro_eqprop.files.checkpoint import Checkpoint
+from neuro_eqprop.io import checkpoint
+from neuro_eqprop.io.atomic import write_text
+from neuro_eqprop.io.checkpoint import Checkpoint
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field

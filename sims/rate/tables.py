@@ -16,7 +16,7 @@ import torch
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.data import find
-from neuro_eqprop.files.atomic import write_text
+from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.spiking.lower import Code, LoweringError
 from neuro_eqprop.study.evaluation import evaluate
 from neuro_eqprop.study.folder import Run, open_run

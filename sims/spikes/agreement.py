@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from neuro_eqprop.backends.base import Feature, load
-from neuro_eqprop.files.atomic import write_text
+from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.testing import check_case, draw_case
 from neuro_eqprop.testing.build import Case, run_case
 from neuro_eqprop.testing.draw import draw_whole_case, lengthened

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from recipes import Bench
 
-from neuro_eqprop.files.atomic import write_text
+from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.spiking.lower import Code
 
 NETWORKS = {

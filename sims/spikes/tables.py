@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from recipes import RECIPES, Bench
 
-from neuro_eqprop.files.atomic import write_text
+from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.spiking.input_coding import Entry
 from neuro_eqprop.spiking.lower import Code
 

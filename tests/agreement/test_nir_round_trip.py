@@ -27,7 +27,7 @@ from neuro_eqprop.backends.nir.framework_check import RUNNERS, Verdict, examine,
 from neuro_eqprop.backends.nir.read import from_nir, read
 from neuro_eqprop.backends.nir.write import to_nir, write
 from neuro_eqprop.cli import main
-from neuro_eqprop.files.checkpoint import Checkpoint, save
+from neuro_eqprop.io.checkpoint import Checkpoint, save
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.spiking.ir import (
     Gain,

@@ -17,7 +17,7 @@ import pytest
 from neuro_eqprop.analysis.synapse_history import of_trace
 from neuro_eqprop.cli import main
 from neuro_eqprop.cli.report import report
-from neuro_eqprop.files.tracefile import read
+from neuro_eqprop.io.trace.file import read
 from neuro_eqprop.synapse_recording import COLUMNS
 from neuro_eqprop.traces import Trace
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from neuro_eqprop.files.atomic import write_bytes, write_text
+from neuro_eqprop.io.atomic import write_bytes, write_text
 
 
 def test_content_and_folder_are_made(tmp_path: Path) -> None:

@@ -235,8 +235,8 @@ def foreign(path: Path) -> None:
 
 
 def poisoned(path: Path) -> None:
-    from neuro_eqprop.files.checkpoint import load as load_checkpoint
-    from neuro_eqprop.files.checkpoint import save
+    from neuro_eqprop.io.checkpoint import load as load_checkpoint
+    from neuro_eqprop.io.checkpoint import save
 
     kept = load_checkpoint(path)
     kept.params["output"][3] = np.nan

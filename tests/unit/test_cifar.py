@@ -12,7 +12,7 @@ import pytest
 
 from neuro_eqprop.data import FOLDER, DataError, load, summary
 from neuro_eqprop.data.cifar10 import ARCHIVE, RECORD, TEST, TRAIN
-from neuro_eqprop.files.datacheck import verify
+from neuro_eqprop.io.dataset.verify import verify
 
 
 def contents() -> dict[str, bytes]:

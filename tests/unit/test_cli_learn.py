@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.cli import main
-from neuro_eqprop.files import checkpoint
+from neuro_eqprop.io import checkpoint
 from neuro_eqprop.study import learning as study_learning
 
 TOLD = {

@@ -12,7 +12,7 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.analysis.compare import MismatchError, compare, pearson, settled_at, update
 from neuro_eqprop.cli import main
-from neuro_eqprop.files.tracefile import write
+from neuro_eqprop.io.trace.file import write
 from neuro_eqprop.networks import Connection, Layer, Network, Role
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.schedules import free_only

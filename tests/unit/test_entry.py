@@ -14,7 +14,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Result, load, tally
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import load as load_data
-from neuro_eqprop.files.checkpoint import Checkpoint, save
+from neuro_eqprop.io.checkpoint import Checkpoint, save
 from neuro_eqprop.networks import Connection, Layer, Network, Role, initialise
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.input_coding import (

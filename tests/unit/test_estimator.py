@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.cli.train import SETTINGS, changes, options
 from neuro_eqprop.data import digits
-from neuro_eqprop.files import checkpoint
+from neuro_eqprop.io import checkpoint
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.study import estimator, training

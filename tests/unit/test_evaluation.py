@@ -12,7 +12,7 @@ from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.backends.base import Feature, Result, Support, load
 from neuro_eqprop.backends.reference.simulator import Reference
-from neuro_eqprop.files.checkpoint import Checkpoint, save
+from neuro_eqprop.io.checkpoint import Checkpoint, save
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, stimulate

@@ -17,9 +17,10 @@ import pytest
 
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import FOLDER, DataError, load
-from neuro_eqprop.files import datacheck, fetch, manifestfile
-from neuro_eqprop.files.datacheck import SAME, UNKNOWN
-from neuro_eqprop.files.manifestfile import Listed, Manifest
+from neuro_eqprop.io.dataset import fetch, verify
+from neuro_eqprop.io.dataset import manifest as manifestfile
+from neuro_eqprop.io.dataset.manifest import Listed, Manifest
+from neuro_eqprop.io.dataset.verify import SAME, UNKNOWN
 
 CONTENT = bytes(range(256)) * 600
 PACKED = gzip.compress(CONTENT, mtime=0)
@@ -180,7 +181,7 @@ def test_a_data_set_is_fetched_checked_and_loaded(
     )
     mirrors = (f"{mirror}/gone/", f"{mirror}/works/")
     small = Manifest("kmnist", "", "", "", mirrors, files)
-    for module in (manifestfile, datacheck):
+    for module in (manifestfile, verify):
         monkeypatch.setattr(module, "manifest", lambda _: small)
     monkeypatch.setenv(FOLDER, str(tmp_path))
     code, out, err = call("data", "get", "kmnist", "--json")

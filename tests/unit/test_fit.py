@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import convolutional
-from neuro_eqprop.files.profilefile import load, load_all
 from neuro_eqprop.hardware.core_allocation import Seat
 from neuro_eqprop.hardware.noc_traffic import Mesh, routes, travel
 from neuro_eqprop.hardware.placement import Verdict, place
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.synapse_memory import Format
 from neuro_eqprop.hardware.workload import Group, Link, Shapes, describe, full
+from neuro_eqprop.io.profile.load import load, load_all
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.spiking.input_coding import Entry, outer, with_input
 from neuro_eqprop.spiking.ir import (

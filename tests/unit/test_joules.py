@@ -24,10 +24,10 @@ from neuro_eqprop.energy.event_counts import Clock, Duration, Event, count, dura
 from neuro_eqprop.energy.monte_carlo import Draws, spread
 from neuro_eqprop.energy.pareto import Point, best, front
 from neuro_eqprop.energy.terms import AllInError, Job, Overhead
-from neuro_eqprop.files.profilefile import load, load_all
 from neuro_eqprop.hardware.placement import place
 from neuro_eqprop.hardware.profile import Boundary, BoundaryError, Evidence, Profile
 from neuro_eqprop.hardware.workload import Group, Shapes, Workload, full
+from neuro_eqprop.io.profile.load import load, load_all
 from neuro_eqprop.schedules import Phase
 from neuro_eqprop.spiking.ir import (
     Population,

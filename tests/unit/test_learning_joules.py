@@ -17,11 +17,11 @@ from neuro_eqprop.cli import main
 from neuro_eqprop.cli.energy_learning import teach
 from neuro_eqprop.energy.estimate import Bill, Options, bill
 from neuro_eqprop.energy.event_counts import Event, count
-from neuro_eqprop.files.checkpoint import Checkpoint, save
-from neuro_eqprop.files.profilefile import load, load_all
 from neuro_eqprop.hardware.learning_workload import lessons_load
 from neuro_eqprop.hardware.placement import place
 from neuro_eqprop.hardware.workload import Workload
+from neuro_eqprop.io.checkpoint import Checkpoint, save
+from neuro_eqprop.io.profile.load import load, load_all
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.report.page import page
 from neuro_eqprop.spiking.lower import Code

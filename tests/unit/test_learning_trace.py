@@ -14,7 +14,7 @@ import pytest
 
 from neuro_eqprop.cli import main
 from neuro_eqprop.cli.traces import picture
-from neuro_eqprop.files.tracefile import look, read
+from neuro_eqprop.io.trace.file import look, read
 
 SMALL = ("learn", "--hidden", "8", "--epochs", "1", "--samples", "20", "--learning-rate", "0.1")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from neuro_eqprop.data import CATALOGUE, FOLDER, IDX, DataError
-from neuro_eqprop.files import datacheck
-from neuro_eqprop.files.datacheck import SAME, UNKNOWN, agrees, digest, verify
-from neuro_eqprop.files.manifestfile import Listed, Manifest, manifest, read_manifest
+from neuro_eqprop.io.dataset import verify
+from neuro_eqprop.io.dataset.manifest import Listed, Manifest, manifest, read_manifest
+from neuro_eqprop.io.dataset.verify import SAME, UNKNOWN, agrees, digest, verify
 
 WITH_FILES = [name for name, entry in CATALOGUE.items() if entry.files]
 
@@ -82,7 +82,7 @@ def test_files_are_compared_uncompressed(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv(FOLDER, str(tmp_path))
     with pytest.raises(DataError, match=r"of 'mnist': its SHA-256 differs.*data get mnist"):
         verify("mnist")
-    monkeypatch.setattr(datacheck, "manifest", lambda _: small)
+    monkeypatch.setattr(verify, "manifest", lambda _: small)
     assert [each.verdict for each in verify("mnist")] == [SAME] * 4
 
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.cli import main
-from neuro_eqprop.files import nwb
-from neuro_eqprop.files.nwb import UNKNOWN, began, to_nwb
-from neuro_eqprop.files.tracefile import TraceError, write
+from neuro_eqprop.io import nwb
+from neuro_eqprop.io.nwb import UNKNOWN, began, to_nwb
+from neuro_eqprop.io.trace.file import TraceError, write
 from neuro_eqprop.traces import Origin, SpikeTrain, Trace
 
 DT = 1e-3

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from neuro_eqprop.arrays import Array, Shape
-from neuro_eqprop.files.operatortext import from_text, to_text
+from neuro_eqprop.io.operator_json import from_text, to_text
 from neuro_eqprop.operators import (
     KINDS,
     Attention,

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.files.fields import ProfileError
-from neuro_eqprop.files.profilefile import folder, load, load_all, names
 from neuro_eqprop.hardware.profile import (
     Basis,
     Boundary,
@@ -21,6 +19,8 @@ from neuro_eqprop.hardware.profile import (
     Unknown,
 )
 from neuro_eqprop.hardware.quantities import KEYS
+from neuro_eqprop.io.profile.load import folder, load, load_all, names
+from neuro_eqprop.io.toml import ProfileError
 
 QUANTITY = (
     '{ value = 20, low = 10, high = 40, unit = "pJ", kind = "marginal", basis = "measured", '

@@ -10,7 +10,7 @@ import pytest
 from neuro_eqprop.analysis.compare import compare, update
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import one_hot
-from neuro_eqprop.files.tracefile import TraceError, read
+from neuro_eqprop.io.trace.file import TraceError, read
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.rate.relax import SWEEPS, relax

@@ -15,9 +15,9 @@ import pytest
 
 from neuro_eqprop import open_trace
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.files.traceexport import to_csv, to_npz
-from neuro_eqprop.files.tracefile import TraceError, Writer, look, read, write
-from neuro_eqprop.files.tracelayout import Node
+from neuro_eqprop.io.trace.export import to_csv, to_npz
+from neuro_eqprop.io.trace.file import TraceError, Writer, look, read, write
+from neuro_eqprop.io.trace.schema import Node
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.synapse_recording import COLUMNS, Story, pick
 from neuro_eqprop.traces import FRAME, Kind, Origin, Plan, Record, Recording, Trace, choose, gather
@@ -316,7 +316,7 @@ def test_exports_hold_them(trace: Trace, tmp_path: Path) -> None:
 @pytest.mark.skipif(find_spec("pynwb") is None, reason="pynwb is not installed")
 def test_nwb_holds_them_in_a_processing_module(trace: Trace, tmp_path: Path) -> None:
     pynwb = pytest.importorskip("pynwb")
-    from neuro_eqprop.files.nwb import to_nwb
+    from neuro_eqprop.io.nwb import to_nwb
 
     path = to_nwb(trace, tmp_path / "t.nwb", dt=1e-3)
     assert pynwb.validate(path=str(path)) == []
@@ -335,7 +335,7 @@ def test_nwb_holds_them_in_a_processing_module(trace: Trace, tmp_path: Path) -> 
 @pytest.mark.skipif(find_spec("nwbinspector") is None, reason="nwbinspector is not installed")
 def test_the_inspector_finds_nothing_critical(trace: Trace, tmp_path: Path) -> None:
     inspector = pytest.importorskip("nwbinspector")
-    from neuro_eqprop.files.nwb import to_nwb
+    from neuro_eqprop.io.nwb import to_nwb
 
     path = to_nwb(trace, tmp_path / "t.nwb", dt=1e-3)
     found = inspector.inspect_nwbfile(nwbfile_path=str(path))
@@ -347,7 +347,7 @@ def test_the_inspector_finds_nothing_critical(trace: Trace, tmp_path: Path) -> N
 @pytest.mark.skipif(find_spec("neo") is None, reason="neo is not installed")
 def test_neo_still_opens_it(trace: Trace, tmp_path: Path) -> None:
     neo = pytest.importorskip("neo")
-    from neuro_eqprop.files.nwb import to_nwb
+    from neuro_eqprop.io.nwb import to_nwb
 
     path = to_nwb(trace, tmp_path / "t.nwb", dt=1e-3)
     block = neo.io.NWBIO(str(path)).read_all_blocks()[0]

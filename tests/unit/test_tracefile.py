@@ -21,9 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuro_eqprop.cli import main
-from neuro_eqprop.files.tracefile import TraceError, Writer, look, read, write
-from neuro_eqprop.files.tracelayout import Node
-from neuro_eqprop.files.tracetail import LATE, Tail
+from neuro_eqprop.io.trace.append_buffer import LATE, Tail
+from neuro_eqprop.io.trace.file import TraceError, Writer, look, read, write
+from neuro_eqprop.io.trace.schema import Node
 from neuro_eqprop.schedules import Phase
 from neuro_eqprop.traces import Kind, Origin, Plan, Record, Recording, SpikeTrain, Trace
 
@@ -230,7 +230,7 @@ CHILD = """
 import sys, time
 from pathlib import Path
 import numpy as np
-from neuro_eqprop.files.tracefile import Writer
+from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.schedules import Phase
 from neuro_eqprop.traces import Kind, Origin, Plan, Record, Recording
 n = 100000

@@ -18,7 +18,7 @@ import pytest
 
 import neuro_eqprop
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.files.tracefile import TraceError, Writer, read, write
+from neuro_eqprop.io.trace.file import TraceError, Writer, read, write
 from neuro_eqprop.schedules import Phase
 from neuro_eqprop.traces import Kind, Origin, Plan, Record, Recording, Trace
 
@@ -372,7 +372,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 import sys, neuro_eqprop
 assert not {"numpy", "h5py", "neuro_eqprop.files"} & set(sys.modules)
 assert callable(neuro_eqprop.open_trace)
-import neuro_eqprop.files.nwb
+import neuro_eqprop.io.nwb
 heavy = {"torch", "pynwb", "hdmf", "pandas", "xarray", "h5py"} & set(sys.modules)
 assert not heavy, heavy
 """

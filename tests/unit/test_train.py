@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from neuro_eqprop.data import load
-from neuro_eqprop.files.checkpoint import load as load_checkpoint
+from neuro_eqprop.io.checkpoint import load as load_checkpoint
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.inference import accuracy

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from neuro_eqprop.energy.validation import Check, check, on_line
-from neuro_eqprop.files.casefile import read_cases, shipped
-from neuro_eqprop.files.fields import ProfileError
-from neuro_eqprop.files.profilefile import load
 from neuro_eqprop.hardware.published import Case, Line, Role
+from neuro_eqprop.io.profile.load import load
+from neuro_eqprop.io.published_cases import read_cases, shipped
+from neuro_eqprop.io.toml import ProfileError
 
 
 def published() -> dict[str, Case]:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.files.tracelayout import COLUMNS, FORMAT, SCHEMA, Node, TraceError
-from neuro_eqprop.files.tracesynapses import stories, watched, weights_of
+from neuro_eqprop.io.trace.schema import COLUMNS, FORMAT, SCHEMA, Node, TraceError
+from neuro_eqprop.io.trace.synapses import stories, watched, weights_of
 from neuro_eqprop.schedules import Phase, Schedule
 from neuro_eqprop.traces import Counts, Kind, Origin, SpikeTrain, Trace
 

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.files.tracelayout import Node, TraceError
-from neuro_eqprop.files.tracereading import ALL
+from neuro_eqprop.io.trace.read import ALL
+from neuro_eqprop.io.trace.schema import Node, TraceError
 from neuro_eqprop.synapse_recording import COLUMNS, Story, Synapse
 
 Index: TypeAlias = Any

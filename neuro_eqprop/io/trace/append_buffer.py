@@ -8,7 +8,7 @@ from threading import Lock, Timer
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.files.tracelayout import Node, append
+from neuro_eqprop.io.trace.schema import Node, append
 
 LATE = 0.8
 """Seconds after which rows are on the disk, also if no more of them come."""

@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.files.traceexport import about, refuse_existing
-from neuro_eqprop.files.tracelayout import TraceError
-from neuro_eqprop.files.tracetables import package
+from neuro_eqprop.io.trace.dataframe import package
+from neuro_eqprop.io.trace.export import about, refuse_existing
+from neuro_eqprop.io.trace.schema import TraceError
 from neuro_eqprop.synapse_recording import COLUMNS, Weights
 from neuro_eqprop.traces import Trace
 

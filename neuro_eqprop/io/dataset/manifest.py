@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.data import DataError
-from neuro_eqprop.files.profilefile import read_toml
-from neuro_eqprop.files.shipped import shipped
+from neuro_eqprop.io.package_data import shipped
+from neuro_eqprop.io.profile.load import read_toml
 
 SCHEMA = "neuro_eqprop.dataset/2"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

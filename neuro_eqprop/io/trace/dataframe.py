@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.files.tracelayout import TraceError
+from neuro_eqprop.io.trace.schema import TraceError
 from neuro_eqprop.synapse_recording import COLUMNS, HEBBIAN
 from neuro_eqprop.traces import Trace
 

@@ -1,6 +1,6 @@
 """Traces to and from HDF5: written sample by sample, readable while they grow and after a crash.
 
-The layout (see `neuro_eqprop.files.tracelayout`) is made first, under another name, and takes its
+The layout (see `neuro_eqprop.io.trace.schema`) is made first, under another name, and takes its
 final name when it can be read; from then on a reader may follow it (SWMR).
 """
 
@@ -15,9 +15,9 @@ from types import TracebackType
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.files.tracelayout import Node, TraceError, check_names, lay_out
-from neuro_eqprop.files.tracereading import Source, opened
-from neuro_eqprop.files.tracetail import Tail
+from neuro_eqprop.io.trace.append_buffer import Tail
+from neuro_eqprop.io.trace.read import Source, opened
+from neuro_eqprop.io.trace.schema import Node, TraceError, check_names, lay_out
 from neuro_eqprop.synapse_recording import COLUMNS, Story
 from neuro_eqprop.traces import Counts, Kind, Plan, Record, Recording, Trace, train
 

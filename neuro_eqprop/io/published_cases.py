@@ -5,18 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.files.fields import (
-    Table,
-    complain,
-    known_words,
-    number,
-    text,
-    word,
-)
-from neuro_eqprop.files.profilefile import folder, read_toml
 from neuro_eqprop.hardware.profile import Boundary
 from neuro_eqprop.hardware.published import Case, Line, Measure, Role
 from neuro_eqprop.hardware.quantities import KEYS
+from neuro_eqprop.io.profile.load import folder, read_toml
+from neuro_eqprop.io.toml import Table, complain, known_words, number, text, word
 
 SCHEMA = "neuro_eqprop.cases/1"
 FIELDS = (

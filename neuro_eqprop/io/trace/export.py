@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.files.tracelayout import TraceError
+from neuro_eqprop.io.trace.schema import TraceError
 from neuro_eqprop.synapse_recording import COLUMNS, Story, Weights
 from neuro_eqprop.traces import Trace
 

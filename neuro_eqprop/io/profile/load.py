@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.arrays import UnknownNameError, closest_first
-from neuro_eqprop.files.fields import ProfileError, complain, known_words, number, part
-from neuro_eqprop.files.profilecheck import SECTIONS, to_profile
-from neuro_eqprop.files.shipped import shipped
 from neuro_eqprop.hardware.profile import (
     Basis,
     Evidence,
@@ -24,6 +21,9 @@ from neuro_eqprop.hardware.profile import (
     Unknown,
 )
 from neuro_eqprop.hardware.quantities import DIMENSIONS, KEYS
+from neuro_eqprop.io.package_data import shipped
+from neuro_eqprop.io.profile.schema import SECTIONS, to_profile
+from neuro_eqprop.io.toml import ProfileError, complain, known_words, number, part
 
 if sys.version_info >= (3, 11):
     import tomllib

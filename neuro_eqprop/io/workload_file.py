@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.arrays import closest_first
-from neuro_eqprop.files.atomic import write_text
 from neuro_eqprop.hardware.workload import Group, Link, Shapes, Workload
+from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.traces import Counts
 
 SCHEMA = "neuro_eqprop.counts/1"

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
-from neuro_eqprop.files.tracereading import ALL, EVENT, LARGEST, Source, opened
-from neuro_eqprop.files.tracerows import Events, Rows, Watched, reading
-from neuro_eqprop.files.tracesynapses import synapses, weights_of
-from neuro_eqprop.files.tracetables import Frame, Labelled, frame, labelled
+from neuro_eqprop.io.trace.dataframe import Frame, Labelled, frame, labelled
+from neuro_eqprop.io.trace.lazy_arrays import Events, Rows, Watched, reading
+from neuro_eqprop.io.trace.read import ALL, EVENT, LARGEST, Source, opened
+from neuro_eqprop.io.trace.synapses import synapses, weights_of
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.synapse_recording import COLUMNS, HEBBIAN, Story, Weights
 from neuro_eqprop.traces import Counts, Kind, Origin, Record, SpikeTrain, Trace

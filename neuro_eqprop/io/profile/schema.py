@@ -6,16 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from neuro_eqprop.arrays import closest_first
-from neuro_eqprop.files.fields import (
-    Table,
-    complain,
-    known_words,
-    listed,
-    number,
-    part,
-    text,
-    word,
-)
 from neuro_eqprop.hardware.profile import (
     Basis,
     BatchPoint,
@@ -32,6 +22,7 @@ from neuro_eqprop.hardware.profile import (
     Unknown,
 )
 from neuro_eqprop.hardware.quantities import DIMENSIONS, KEYS, REQUIRED
+from neuro_eqprop.io.toml import Table, complain, known_words, listed, number, part, text, word
 
 SCHEMA = "neuro_eqprop.profile/1"
 SECTIONS = ("energy", "power", "time", "capacity", "support")

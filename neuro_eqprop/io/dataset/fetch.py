@@ -11,8 +11,8 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 from neuro_eqprop.data import FOLDER, DataError
-from neuro_eqprop.files.datacheck import SAME, UNKNOWN, agrees
-from neuro_eqprop.files.manifestfile import Listed, Manifest
+from neuro_eqprop.io.dataset.manifest import Listed, Manifest
+from neuro_eqprop.io.dataset.verify import SAME, UNKNOWN, agrees
 
 CHUNK = 1 << 16
 TIMEOUT = 30.0

@@ -16,8 +16,8 @@ import numpy as np
 
 from neuro_eqprop.activations import Activation, Curve
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.files.atomic import write_bytes
-from neuro_eqprop.files.operatortext import from_text, to_text
+from neuro_eqprop.io.atomic import write_bytes
+from neuro_eqprop.io.operator_json import from_text, to_text
 from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role, check_parameters
 
 SCHEMA = "neuro_eqprop.checkpoint/1"

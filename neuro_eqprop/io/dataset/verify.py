@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuro_eqprop.data import CATALOGUE, IDX, DataError, find, one_file
-from neuro_eqprop.files.manifestfile import Listed, manifest
+from neuro_eqprop.io.dataset.manifest import Listed, manifest
 
 SAME, UNKNOWN = "as in the manifest", "no checksum known"
 PACKED = (".gz", ".zip")

@@ -9,7 +9,7 @@ import numpy as np
 from neuro_eqprop.synapse_recording import COLUMNS, Story, Synapse, Weights
 
 if TYPE_CHECKING:
-    from neuro_eqprop.files.tracereading import Source
+    from neuro_eqprop.io.trace.read import Source
 
 
 def weights_of(source: Source) -> dict[str, Weights]:

@@ -1,0 +1,1 @@
+"""Data set files: manifests, downloads, checksums."""
