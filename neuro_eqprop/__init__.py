@@ -7,12 +7,12 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 HOMES = {
-    "EqPropClassifier": "neuro_eqprop.study.estimator",
+    "EqPropClassifier": "neuro_eqprop.estimator",
     "check_backend": "neuro_eqprop.testing",
     "from_torch": "neuro_eqprop.rate.from_torch",
     "load_backend": "neuro_eqprop.backends.base:load",
     "load_data": "neuro_eqprop.data:load",
-    "open_run": "neuro_eqprop.study.folder",
+    "open_run": "neuro_eqprop.experiments.run_folder",
     "open_trace": "neuro_eqprop.io.trace.lazy",
 }
 """Where the names that users need most are at home, with the name they have there if another."""

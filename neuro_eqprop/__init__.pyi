@@ -1,9 +1,9 @@
 from neuro_eqprop.backends.base import load as load_backend
 from neuro_eqprop.data import load as load_data
+from neuro_eqprop.estimator import EqPropClassifier as EqPropClassifier
+from neuro_eqprop.experiments.run_folder import open_run as open_run
 from neuro_eqprop.io.trace.lazy import open_trace as open_trace
 from neuro_eqprop.rate.from_torch import from_torch as from_torch
-from neuro_eqprop.study.estimator import EqPropClassifier as EqPropClassifier
-from neuro_eqprop.study.folder import open_run as open_run
 from neuro_eqprop.testing import check_backend as check_backend
 
 __all__ = [

@@ -19,7 +19,7 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Look around."""
-    from neuro_eqprop.study.surroundings import look
+    from neuro_eqprop.experiments.environment import look
 
     return {"version": __version__, "findings": [asdict(finding) for finding in look()]}
 

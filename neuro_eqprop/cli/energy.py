@@ -167,8 +167,8 @@ def events(args: Namespace, *, steps: int | None, code: str) -> Workload:
         return given if args.bits is None else given.with_bits(args.bits)
     if args.run is None:
         raise ValueError("energy needs a RUN to count events of, or --counts FILE")
-    from neuro_eqprop.study.evaluation import count_events
-    from neuro_eqprop.study.folder import open_run
+    from neuro_eqprop.experiments.evaluate import count_events
+    from neuro_eqprop.experiments.run_folder import open_run
 
     opened = open_run(args.run)
     with bar("counting events", args.samples) as advance:

@@ -38,9 +38,9 @@ def teach(args: Namespace, inference: Workload, *, steps: int, code: str) -> Tau
         return Taught(None, NO_LEARNING, args.presentations)
     from neuro_eqprop.cli.evaluate import code_named
     from neuro_eqprop.cli.progress import bar
+    from neuro_eqprop.experiments.learning_cost import count_lessons
+    from neuro_eqprop.experiments.run_folder import open_run
     from neuro_eqprop.hardware.learning_workload import lessons_load
-    from neuro_eqprop.study.episodes import count_lessons
-    from neuro_eqprop.study.folder import open_run
 
     try:
         opened = open_run(args.run)

@@ -14,9 +14,9 @@ from neuro_eqprop.cli.evaluate import code_named, entry_named, several
 if TYPE_CHECKING:
     from neuro_eqprop.energy.estimate import Options
     from neuro_eqprop.energy.pareto import Point
+    from neuro_eqprop.experiments.evaluate import CountedRun
     from neuro_eqprop.hardware.profile import Profile
     from neuro_eqprop.hardware.workload import Workload
-    from neuro_eqprop.study.evaluation import CountedRun
 
 SWEEP = "1,2,4,8,16,32,64"
 """Steps of the curve."""
@@ -104,9 +104,9 @@ def able(args: Namespace, code: str, done: Callable[[], None]) -> tuple[list[Cou
 
 def runs(args: Namespace, code: str) -> Iterator[CountedRun]:
     """The run on the emulator for each number of steps, in a code."""
+    from neuro_eqprop.experiments.evaluate import count_events
+    from neuro_eqprop.experiments.run_folder import open_run
     from neuro_eqprop.spiking.input_coding import Entry
-    from neuro_eqprop.study.evaluation import count_events
-    from neuro_eqprop.study.folder import open_run
 
     opened, entry = open_run(args.run), entry_named(args.input)
     if entry is not Entry.CURRENT:

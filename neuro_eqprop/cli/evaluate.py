@@ -23,7 +23,7 @@ from neuro_eqprop.spiking.input_coding import Entry
 from neuro_eqprop.spiking.lower import Code
 
 if TYPE_CHECKING:
-    from neuro_eqprop.study.folder import Run
+    from neuro_eqprop.experiments.run_folder import Run
 
 STEPS = {"rate": 64, "graded": 32, "paired": 64, "predictive": 32, "bernoulli": 64}
 """Steps of a free phase that each code needs to settle and be read."""
@@ -55,12 +55,12 @@ def open_source(
     """The run, and the code and bits: those asked for, those of the file, or `rate` and none."""
     asked = None if code is None else code_named(code)
     if path.is_dir() or path.suffix != ".nir":
-        from neuro_eqprop.study.folder import open_run
+        from neuro_eqprop.experiments.run_folder import open_run
 
         if dataset is not None:
             raise WrongWordsError(f"--dataset goes with a NET.nir; the run {path} knows its own")
         return open_run(path), asked or Code.RATE, bits
-    from neuro_eqprop.study.translation import open_nir
+    from neuro_eqprop.experiments.translate import open_nir
 
     if dataset is None:
         raise WrongWordsError(f"{path} does not say what to judge it on; name a --dataset")
@@ -106,8 +106,8 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Evaluate and add a line to the run's evaluations; a sweep is one for each number of steps."""
-    from neuro_eqprop.study.evaluation import RATES
-    from neuro_eqprop.study.folder import EVALUATIONS, append
+    from neuro_eqprop.experiments.evaluate import RATES
+    from neuro_eqprop.experiments.run_folder import EVALUATIONS, append
 
     opened, code, bits = open_source(args.run, args.dataset, args.code, args.bits)
     args.bits = None if args.on in RATES and args.bits is None else bits
@@ -131,7 +131,7 @@ def run(args: Namespace) -> Json:
 def judge(args: Namespace, opened: Run, code: Code, steps: int) -> Json:
     """One evaluation, with a bar."""
     from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.study.evaluation import evaluate, samples_of
+    from neuro_eqprop.experiments.evaluate import evaluate, samples_of
 
     total = len(samples_of(opened, args.samples))
     with bar(f"on {args.on}", total) as advance:

@@ -21,8 +21,8 @@ from neuro_eqprop.cli.base import (
 )
 
 if TYPE_CHECKING:
-    from neuro_eqprop.study.lessons import Learning
-    from neuro_eqprop.study.settings import Study
+    from neuro_eqprop.experiments.config import Study
+    from neuro_eqprop.experiments.on_chip_config import Learning
 
 SETTINGS = (
     "dataset",
@@ -109,25 +109,25 @@ def options(parser: ArgumentParser) -> None:
 
 def chosen(args: Namespace) -> tuple[Study, Learning]:
     """The settings that the command line, and the study file if there is one, make."""
-    from neuro_eqprop.study import lessons, settings
-    from neuro_eqprop.study.folder import STUDY, check_begun
+    from neuro_eqprop.experiments import config, on_chip_config
+    from neuro_eqprop.experiments.run_folder import STUDY, check_begun
 
     if args.resume:
         check_begun(args.out)
     written = args.study or (args.out / STUDY if args.resume else None)
     study, learning = (
-        lessons.read(written)
+        on_chip_config.read(written)
         if written
-        else (settings.adapt(settings.Study(), lessons.DEFAULTS), lessons.Learning())
+        else (config.adapt(config.Study(), on_chip_config.DEFAULTS), on_chip_config.Learning())
     )
     own = {key: getattr(args, key) for key in OWN if getattr(args, key) is not None}
     own |= {key: True for key in SWITCHES if getattr(args, key)}
     try:
-        study = settings.adapt(study, changes(args))
+        study = config.adapt(study, changes(args))
         code = own.get("code", learning.code)
         if args.steps or code != learning.code:
-            own = lessons.paced(args.steps or lessons.STEPS.get(code, 16), code) | own
-        return study, lessons.adapt(learning, own)
+            own = on_chip_config.paced(args.steps or on_chip_config.STEPS.get(code, 16), code) | own
+        return study, on_chip_config.adapt(learning, own)
     except ValueError as error:
         raise WrongWordsError(str(error)) from error
 
@@ -146,8 +146,8 @@ def changes(args: Namespace) -> dict[str, object]:
 def run(args: Namespace) -> Json:
     """Learn and write the run."""
     from neuro_eqprop.cli.progress import announce, bar
-    from neuro_eqprop.study.folder import TRACES
-    from neuro_eqprop.study.learning import Asked, Audience, prepare, run_learning
+    from neuro_eqprop.experiments.learn_on_chip import Asked, Audience, prepare, run_learning
+    from neuro_eqprop.experiments.run_folder import TRACES
     from neuro_eqprop.synapse_recording import HEBBIAN
 
     study, learning = chosen(args)

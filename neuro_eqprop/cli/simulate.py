@@ -40,8 +40,8 @@ def options(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Json:
     """Simulate and write the trace."""
     from neuro_eqprop.cli.progress import announce, bar
-    from neuro_eqprop.study.folder import TRACES
-    from neuro_eqprop.study.simulation import Simulation, simulate
+    from neuro_eqprop.experiments.run_folder import TRACES
+    from neuro_eqprop.experiments.simulate import Simulation, simulate
 
     opened, code, bits = open_source(args.run, args.dataset, args.code, args.bits)
     beside = args.run / TRACES if args.run.is_dir() else args.run.with_suffix(".h5")

@@ -100,17 +100,17 @@ def run(args: Namespace) -> Json:
     import torch
 
     from neuro_eqprop.cli.progress import announce, bar
-    from neuro_eqprop.study import settings
-    from neuro_eqprop.study.folder import STUDY, TRACES, check_begun
-    from neuro_eqprop.study.training import run_training
+    from neuro_eqprop.experiments import config
+    from neuro_eqprop.experiments.run_folder import STUDY, TRACES, check_begun
+    from neuro_eqprop.experiments.train import run_training
 
     torch.set_num_threads(args.threads)
     if args.resume:
         check_begun(args.out)
     written = args.study or (args.out / STUDY if args.resume else None)
-    study = settings.read(written) if written else settings.Study()
+    study = config.read(written) if written else config.Study()
     try:
-        study = settings.adapt(study, changes(args))
+        study = config.adapt(study, changes(args))
     except ValueError as error:
         raise WrongWordsError(str(error)) from error
     with bar(f"training {study.model} on {study.dataset}", study.epochs) as advance:

@@ -23,8 +23,8 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Translate and write."""
-    from neuro_eqprop.study.folder import open_run
-    from neuro_eqprop.study.translation import translate
+    from neuro_eqprop.experiments.run_folder import open_run
+    from neuro_eqprop.experiments.translate import translate
 
     code = code_named(args.code)
     return translate(

@@ -21,14 +21,14 @@ import torch
 
 from neuro_eqprop.backends.base import BackendError, load, tally
 from neuro_eqprop.data import one_hot
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.evaluate import spiking
+from neuro_eqprop.experiments.run_folder import Run, open_run
+from neuro_eqprop.experiments.simulate import Simulation, plan_spikes, schedule_of
+from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.spiking.lower import Code, Coding, stimulate
-from neuro_eqprop.study.evaluation import spiking
-from neuro_eqprop.study.folder import Run, open_run
-from neuro_eqprop.study.settings import Study
-from neuro_eqprop.study.simulation import Simulation, plan_spikes, schedule_of
-from neuro_eqprop.study.training import run_training
 from neuro_eqprop.traces import NOTHING, Recording
 
 TRAINING = "training"

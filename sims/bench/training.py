@@ -23,9 +23,9 @@ from models import study
 from models_rows import ROWS
 
 from neuro_eqprop.data import Dataset, load, one_hot
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.train import fresh
 from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.study.settings import Study
-from neuro_eqprop.study.training import fresh
 from neuro_eqprop.training.config import Lesson
 from neuro_eqprop.training.train import learn_batch, pupil
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import torch
 
 from neuro_eqprop.backends.brian2.continuous import BASE, NOISY, Biology, Refractory, settle
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.evaluate import agreement, equilibria, right, spiking
+from neuro_eqprop.experiments.run_folder import Run, open_run
+from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.spiking.lower import Code, Coding, stimulate
-from neuro_eqprop.study.evaluation import agreement, equilibria, right, spiking
-from neuro_eqprop.study.folder import Run, open_run
-from neuro_eqprop.study.settings import Study
-from neuro_eqprop.study.training import run_training
 
 TWO = {"base": BASE, "leak 20 ms, noise 0.2, delay 2 ms": NOISY}
 MORE = {

@@ -26,15 +26,15 @@ from neuro_eqprop.backends.learning import NO_SYNAPSES, load_learner, nobody
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.learn import chosen
 from neuro_eqprop.data import Split, load, one_hot
+from neuro_eqprop.experiments.learn_on_chip import Audience, run_learning
+from neuro_eqprop.experiments.rate_baseline import Direction, directions
+from neuro_eqprop.experiments.run_folder import MODEL, STUDY
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.lower import Code, Coding
 from neuro_eqprop.spiking.make_plastic import Sprout, lessons_of, parameters, sprout, with_weights
 from neuro_eqprop.spiking.plasticity import Lessons, Rule, Whole, episode
-from neuro_eqprop.study.folder import MODEL, STUDY
-from neuro_eqprop.study.learning import Audience, run_learning
-from neuro_eqprop.study.rate_learning import Direction, directions
 
 PAGE = Path("docs/learning.md")
 KEPT = Path("runs/tables")

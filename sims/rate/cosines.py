@@ -14,9 +14,9 @@ import torch
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.data import digits, one_hot
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.train import fresh
 from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.study.settings import Study
-from neuro_eqprop.study.training import fresh
 from neuro_eqprop.training.config import Lesson, Recipe, Rule
 from neuro_eqprop.training.gradients.exact import cosine, implicit
 from neuro_eqprop.training.rules.registry import TEACHERS

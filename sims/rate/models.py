@@ -28,6 +28,8 @@ from models_rows import ROWS
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.data import Dataset, Split, load
+from neuro_eqprop.experiments.config import Study, adapt
+from neuro_eqprop.experiments.train import fresh
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.io.checkpoint import Checkpoint
@@ -35,8 +37,6 @@ from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import Stop, solve
-from neuro_eqprop.study.settings import Study, adapt
-from neuro_eqprop.study.training import fresh
 from neuro_eqprop.training.config import Recipe
 from neuro_eqprop.training.rules.contrastive import settling
 from neuro_eqprop.training.train import Snapshot, train

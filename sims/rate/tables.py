@@ -16,12 +16,12 @@ import torch
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.data import find
+from neuro_eqprop.experiments.config import Study, adapt
+from neuro_eqprop.experiments.evaluate import evaluate
+from neuro_eqprop.experiments.run_folder import Run, open_run
+from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.spiking.lower import Code, LoweringError
-from neuro_eqprop.study.evaluation import evaluate
-from neuro_eqprop.study.folder import Run, open_run
-from neuro_eqprop.study.settings import Study, adapt
-from neuro_eqprop.study.training import run_training
 
 DEEP = "--hidden 96,96 --feedback 0.1 --epochs 40"
 RELU = "--activation relu --output linear --beta 0.25 --set free_steps=6 --set nudged_steps=3"

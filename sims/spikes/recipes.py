@@ -8,14 +8,14 @@ from typing import Any
 
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
+from neuro_eqprop.experiments.config import Study, adapt
+from neuro_eqprop.experiments.evaluate import agreement, equilibria, right, samples_of, spike
+from neuro_eqprop.experiments.event_stats import events
+from neuro_eqprop.experiments.run_folder import MODEL, Run, open_run
+from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.rate.inference import Answer
 from neuro_eqprop.spiking.input_coding import Entry
 from neuro_eqprop.spiking.lower import Code
-from neuro_eqprop.study.counting import events
-from neuro_eqprop.study.evaluation import agreement, equilibria, right, samples_of, spike
-from neuro_eqprop.study.folder import MODEL, Run, open_run
-from neuro_eqprop.study.settings import Study, adapt
-from neuro_eqprop.study.training import run_training
 
 MNIST = "--dataset mnist --learning-rate 0.001 --batch 64"
 DEEP = "--feedback 0.1 --set free_steps=10 --set nudged_steps=4"

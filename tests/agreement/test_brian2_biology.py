@@ -29,6 +29,10 @@ from neuro_eqprop.backends.brian2.continuous import (
 from neuro_eqprop.backends.brian2.dale import paired, paired_stimulus, unpaired
 from neuro_eqprop.backends.brian2.setup import SETTINGS, simulator
 from neuro_eqprop.backends.reference.simulator import Reference
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.evaluate import agreement, equilibria, spiking
+from neuro_eqprop.experiments.run_folder import Run, open_run
+from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.schedules import Schedule, free_only, three_phase
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -42,10 +46,6 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
 )
 from neuro_eqprop.spiking.lower import Code, Coding, stimulate
-from neuro_eqprop.study.evaluation import agreement, equilibria, spiking
-from neuro_eqprop.study.folder import Run, open_run
-from neuro_eqprop.study.settings import Study
-from neuro_eqprop.study.training import run_training
 from neuro_eqprop.traces import NOTHING, Memory, Record, Recording
 
 pytestmark = pytest.mark.brian2

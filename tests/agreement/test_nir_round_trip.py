@@ -27,6 +27,10 @@ from neuro_eqprop.backends.nir.framework_check import RUNNERS, Verdict, examine,
 from neuro_eqprop.backends.nir.read import from_nir, read
 from neuro_eqprop.backends.nir.write import to_nir, write
 from neuro_eqprop.cli import main
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.config import write as as_toml
+from neuro_eqprop.experiments.run_folder import MODEL, STUDY, open_run
+from neuro_eqprop.experiments.translate import document_of, open_nir
 from neuro_eqprop.io.checkpoint import Checkpoint, save
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.spiking.ir import (
@@ -40,10 +44,6 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
 )
 from neuro_eqprop.spiking.lower import Code
-from neuro_eqprop.study.folder import MODEL, STUDY, open_run
-from neuro_eqprop.study.settings import Study
-from neuro_eqprop.study.settings import write as as_toml
-from neuro_eqprop.study.translation import document_of, open_nir
 from neuro_eqprop.testing.check import check_case
 from neuro_eqprop.testing.draw import draw_case
 

@@ -11,6 +11,10 @@ import pytest
 import torch
 
 from neuro_eqprop.data import one_hot
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.evaluate import evaluate
+from neuro_eqprop.experiments.run_folder import Run, open_run
+from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.rate.inference import SETTLED, answer
@@ -18,10 +22,6 @@ from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.solve import Outcome, Stop
 from neuro_eqprop.spiking.lower import Code, LoweringError
-from neuro_eqprop.study.evaluation import evaluate
-from neuro_eqprop.study.folder import Run, open_run
-from neuro_eqprop.study.settings import Study
-from neuro_eqprop.study.training import run_training
 from neuro_eqprop.training.gradients.exact import cosine, implicit
 from neuro_eqprop.training.rules.hebbian import hebbian
 

@@ -15,12 +15,12 @@ from neuro_eqprop.architectures import convolutional, multiscale
 from neuro_eqprop.architectures.hopfield import SCALES
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.cli.train import SETTINGS
+from neuro_eqprop.experiments.config import Study, adapt
+from neuro_eqprop.experiments.models import MODELS
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.solve import GaussSeidel, Stop, solve
-from neuro_eqprop.study.models import MODELS
-from neuro_eqprop.study.settings import Study, adapt
 from neuro_eqprop.training.config import Nudging, Rule
 
 TEXT = (Path(__file__).parents[2] / "docs" / "models.md").read_text()

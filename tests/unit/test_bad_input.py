@@ -17,8 +17,8 @@ from neuro_eqprop.arrays import closest_first
 from neuro_eqprop.backends.lava import simulator
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import DataError, load
-from neuro_eqprop.study.settings import Study
-from neuro_eqprop.study.training import run_training
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.train import run_training
 
 TINY = Study(hidden=(6,), epochs=1, batch=512)
 
@@ -385,12 +385,12 @@ def test_training_that_explodes_is_told_in_a_sentence(tmp_path: Path) -> None:
 def test_an_interrupt_ends_with_130_and_no_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from neuro_eqprop.study import training
+    from neuro_eqprop.experiments import train
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "metrics", interrupted)
+    monkeypatch.setattr(train, "metrics", interrupted)
     out = tmp_path / "run"
     small = ("--hidden", "4", "--epochs", "2", "--batch", "512")
     assert call("train", "--out", str(out), *small) == (130, "", "interrupted\n")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from neuro_eqprop.data import load
-from neuro_eqprop.study.settings import Study, adapt
-from neuro_eqprop.study.training import fresh
+from neuro_eqprop.experiments.config import Study, adapt
+from neuro_eqprop.experiments.train import fresh
 from neuro_eqprop.training.train import Progress, train
 
 DATA = load("digits")

@@ -12,12 +12,12 @@ from neuro_eqprop.claims.cells.graph import graph_step
 from neuro_eqprop.claims.cells.kernel import apart, step
 from neuro_eqprop.claims.cells.memory import growth, peaks, saved, saved_by_models
 from neuro_eqprop.data import digits
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.models import MODELS
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.schedules import three_phase
-from neuro_eqprop.study.models import MODELS
-from neuro_eqprop.study.settings import Study
 
 LOOPED = {"model": "looped", "width": 96, "depth": 1, "batch": 96}
 

@@ -17,11 +17,11 @@ from neuro_eqprop.architectures import layered
 from neuro_eqprop.cli import main
 from neuro_eqprop.cli.energy_show import show
 from neuro_eqprop.energy.pareto import SLACK
+from neuro_eqprop.experiments.config import Study, write
 from neuro_eqprop.io.checkpoint import Checkpoint, save
 from neuro_eqprop.io.profile.load import folder, load
 from neuro_eqprop.io.workload_file import CountsError, read, to_json
 from neuro_eqprop.networks import initialise
-from neuro_eqprop.study.settings import Study, write
 
 TWO, TWENTY = ("--samples", "2"), ("--samples", "20")
 

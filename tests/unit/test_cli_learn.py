@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.cli import main
+from neuro_eqprop.experiments import learn_on_chip as study_learning
 from neuro_eqprop.io import checkpoint
-from neuro_eqprop.study import learning as study_learning
 
 TOLD = {
     *("run", "dataset", "model", "rule", "nudging", "beta", "seed", "epochs", "parameters"),

@@ -6,8 +6,8 @@ import pytest
 
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import digits
+from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.networks import Cost
-from neuro_eqprop.study.settings import Study, adapt
 
 
 def test_a_study_names_its_cost_or_leaves_it_to_the_model() -> None:

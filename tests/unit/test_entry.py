@@ -14,6 +14,9 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Result, load, tally
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import load as load_data
+from neuro_eqprop.experiments.config import Study, write
+from neuro_eqprop.experiments.evaluate import evaluate, samples_of
+from neuro_eqprop.experiments.run_folder import MODEL, STUDY, Run, open_run
 from neuro_eqprop.io.checkpoint import Checkpoint, save
 from neuro_eqprop.networks import Connection, Layer, Network, Role, initialise
 from neuro_eqprop.schedules import free_only, tail
@@ -29,9 +32,6 @@ from neuro_eqprop.spiking.input_coding import (
 )
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, rates_of
-from neuro_eqprop.study.evaluation import evaluate, samples_of
-from neuro_eqprop.study.folder import MODEL, STUDY, Run, open_run
-from neuro_eqprop.study.settings import Study, write
 from neuro_eqprop.testing import check_case
 from neuro_eqprop.testing.build import Case, everything, run_case
 from neuro_eqprop.traces import NOTHING, Memory

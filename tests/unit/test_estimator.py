@@ -14,19 +14,20 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
+from neuro_eqprop import estimator
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.cli.train import SETTINGS, changes, options
 from neuro_eqprop.data import digits
+from neuro_eqprop.estimator import EqPropClassifier
+from neuro_eqprop.experiments import train
+from neuro_eqprop.experiments.config import Study, adapt
+from neuro_eqprop.experiments.evaluate import equilibria
+from neuro_eqprop.experiments.models import MODELS
+from neuro_eqprop.experiments.run_folder import MODEL
+from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.study import estimator, training
-from neuro_eqprop.study.estimator import EqPropClassifier
-from neuro_eqprop.study.evaluation import equilibria
-from neuro_eqprop.study.folder import MODEL
-from neuro_eqprop.study.models import MODELS
-from neuro_eqprop.study.settings import Study, adapt
-from neuro_eqprop.study.training import run_training
 from neuro_eqprop.training.diagnostics import Probe
 from neuro_eqprop.training.rules.contrastive import TrainingError
 
@@ -116,7 +117,7 @@ def test_it_trains_on_the_device_it_is_told(monkeypatch: pytest.MonkeyPatch) -> 
         asked.append(device)
         return TorchOps(device="cpu")
 
-    monkeypatch.setattr(training, "TorchOps", made)
+    monkeypatch.setattr(train, "TorchOps", made)
     monkeypatch.setattr(estimator, "check_device", lambda name: None)
     made_on = EqPropClassifier(hidden=(4,), epochs=1, more={"device": "cuda:7"})
     made_on.fit(np.eye(4), [0, 1, 0, 1])

@@ -12,15 +12,15 @@ from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.backends.base import Feature, Result, Support, load
 from neuro_eqprop.backends.reference.simulator import Reference
+from neuro_eqprop.experiments import evaluate
+from neuro_eqprop.experiments.config import Study, write
+from neuro_eqprop.experiments.evaluate import agreement, count_events, evaluate, samples_of
+from neuro_eqprop.experiments.run_folder import Run, RunError, append, open_run
+from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.io.checkpoint import Checkpoint, save
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, stimulate
-from neuro_eqprop.study import evaluation
-from neuro_eqprop.study.evaluation import agreement, count_events, evaluate, samples_of
-from neuro_eqprop.study.folder import Run, RunError, append, open_run
-from neuro_eqprop.study.settings import Study, write
-from neuro_eqprop.study.training import run_training
 from neuro_eqprop.traces import NOTHING, Memory
 
 STUDY = Study(hidden=(20,), epochs=3, batch=64, learning_rate=0.01)
@@ -94,14 +94,14 @@ def test_a_simulator_that_is_not_exact_tells_by_how_much(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert judge(run, "emulator", 5)["error_to_reference"] is None
-    monkeypatch.setattr(evaluation, "load", lambda on: Off() if on == "lava-stock" else load(on))
+    monkeypatch.setattr(evaluate, "load", lambda on: Off() if on == "lava-stock" else load(on))
     assert judge(run, "lava-stock", 5)["error_to_reference"] == pytest.approx(0.1)
 
 
 def test_chunks_change_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     whole = judge(run, "reference")
-    monkeypatch.setattr(evaluation, "CHUNK", 7)
+    monkeypatch.setattr(evaluate, "CHUNK", 7)
     parts = evaluate(run, on="reference", code=Code.RATE, steps=64, samples=40, watch=seen.append)
     assert seen == [7, 7, 7, 7, 7, 5]
     assert {**whole, "seconds": 0.0} == {**parts, "seconds": 0.0}

@@ -14,11 +14,11 @@ from neuro_eqprop.activations import HARD_SIGMOID, HARD_TANH, LINEAR, RELU
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import load as load_data
+from neuro_eqprop.experiments.convert import keep, loss
+from neuro_eqprop.experiments.run_folder import open_run
 from neuro_eqprop.rate.from_torch import from_torch, normalised
 from neuro_eqprop.rate.torch_layers import ForeignError
 from neuro_eqprop.spiking.lower import Code
-from neuro_eqprop.study.conversion import keep, loss
-from neuro_eqprop.study.folder import open_run
 
 X = np.random.default_rng(0).random((40, 2, 3))
 

@@ -17,6 +17,9 @@ from neuro_eqprop.cli import main
 from neuro_eqprop.cli.energy_learning import teach
 from neuro_eqprop.energy.estimate import Bill, Options, bill
 from neuro_eqprop.energy.event_counts import Event, count
+from neuro_eqprop.experiments.config import Study, write
+from neuro_eqprop.experiments.learning_cost import CountedLessons, count_lessons
+from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.hardware.learning_workload import lessons_load
 from neuro_eqprop.hardware.placement import place
 from neuro_eqprop.hardware.workload import Workload
@@ -27,9 +30,6 @@ from neuro_eqprop.report.page import page
 from neuro_eqprop.spiking.lower import Code
 from neuro_eqprop.spiking.make_plastic import ALWAYS
 from neuro_eqprop.spiking.plasticity import PlasticityError
-from neuro_eqprop.study.episodes import CountedLessons, count_lessons
-from neuro_eqprop.study.folder import Run, open_run
-from neuro_eqprop.study.settings import Study, write
 from neuro_eqprop.traces import Counts
 
 STEPS, LESSONS = 8, 3
@@ -224,7 +224,7 @@ def test_profiles_name_what_learning_is_charged_for(capsys: pytest.CaptureFixtur
 
 
 def test_a_run_that_learned_on_a_chip_is_counted_as_it_learned(tmp_path: Path) -> None:
-    from neuro_eqprop.study import lessons as settings
+    from neuro_eqprop.experiments import on_chip_config as settings
 
     net = layered(64, (4,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
     study = Study(hidden=(4,), nudging="centered", epochs=3, batch=1)

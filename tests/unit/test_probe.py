@@ -12,12 +12,12 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, TANH
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.data import Split, digits
+from neuro_eqprop.experiments.config import Study, adapt
+from neuro_eqprop.experiments.run_folder import METRICS, RunError
+from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.inference import accuracy, answer, judge
-from neuro_eqprop.study.folder import METRICS, RunError
-from neuro_eqprop.study.settings import Study, adapt
-from neuro_eqprop.study.training import run_training
 from neuro_eqprop.training.config import Nudging, Recipe, Rule
 from neuro_eqprop.training.diagnostics import DRIFT_LIMIT, Probe, probe
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, box
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset, Split, load, one_hot
-from neuro_eqprop.study.models import rate
-from neuro_eqprop.study.settings import Study, adapt, read, write
+from neuro_eqprop.experiments.config import Study, adapt, read, write
+from neuro_eqprop.experiments.models import rate
 from neuro_eqprop.training.config import Nudging, Rule
 
 POSITIVE = st.floats(1e-6, 1e6)

@@ -10,17 +10,17 @@ import pytest
 from neuro_eqprop.analysis.compare import compare, update
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import one_hot
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.evaluate import evaluate
+from neuro_eqprop.experiments.run_folder import Run, open_run
+from neuro_eqprop.experiments.simulate import Simulation, simulate
+from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.io.trace.file import TraceError, read
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.spiking.lower import Code
-from neuro_eqprop.study.evaluation import evaluate
-from neuro_eqprop.study.folder import Run, open_run
-from neuro_eqprop.study.settings import Study
-from neuro_eqprop.study.simulation import Simulation, simulate
-from neuro_eqprop.study.training import run_training
 from neuro_eqprop.traces import Kind
 
 STUDY = Study(hidden=(16,), epochs=2, batch=64, learning_rate=0.01, beta=0.25)

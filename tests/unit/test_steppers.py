@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.study.settings import Study, adapt
-from neuro_eqprop.study.training import run_training
+from neuro_eqprop.experiments.config import Study, adapt
+from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.training.lr_schedules import SCHEDULERS, Length, course
 from neuro_eqprop.training.optimizers import OPTIMISERS, optimiser
 from neuro_eqprop.training.option_string import Called, called

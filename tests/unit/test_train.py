@@ -15,13 +15,13 @@ import pytest
 import torch
 
 from neuro_eqprop.data import load
+from neuro_eqprop.experiments.config import Study, read, write
+from neuro_eqprop.experiments.run_folder import RunError, open_run
+from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.io.checkpoint import load as load_checkpoint
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.inference import accuracy
-from neuro_eqprop.study.folder import RunError, open_run
-from neuro_eqprop.study.settings import Study, read, write
-from neuro_eqprop.study.training import run_training
 from neuro_eqprop.training.rules.contrastive import TrainingError
 from neuro_eqprop.training.train import Progress, Snapshot, train
 

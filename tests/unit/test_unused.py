@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from neuro_eqprop.study.models import MODELS, SHAPING
-from neuro_eqprop.study.settings import Study, adapt
-from neuro_eqprop.study.unused import refuse_unused
+from neuro_eqprop.experiments.check_settings import refuse_unused
+from neuro_eqprop.experiments.config import Study, adapt
+from neuro_eqprop.experiments.models import MODELS, SHAPING
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from neuro_eqprop.data import load
-from neuro_eqprop.study.estimator import EqPropClassifier
-from neuro_eqprop.study.settings import Study
-from neuro_eqprop.study.training import run_training
+from neuro_eqprop.estimator import EqPropClassifier
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.training.augment import as_it_is, moved_by
 
 SHAPE = (2, 5, 4)

@@ -13,10 +13,10 @@ from neuro_eqprop.architectures import layered
 from neuro_eqprop.claims.cells.nets import begin, data_of, study_of
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.data import Dataset, batches
+from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.networks import Network, Parameters
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.inference import SETTLED, answer
-from neuro_eqprop.study.settings import Study
 from neuro_eqprop.training.config import Lesson
 from neuro_eqprop.training.lr_schedules import Fall
 from neuro_eqprop.training.rules.contrastive import contrastive

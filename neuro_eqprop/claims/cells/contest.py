@@ -10,7 +10,7 @@ from neuro_eqprop.claims.cells.nets import data_of, study_of, trained
 from neuro_eqprop.claims.cells.twin import learn, score, twin
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.data import Dataset
-from neuro_eqprop.study.settings import Study
+from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.training.rules.contrastive import TrainingError
 
 

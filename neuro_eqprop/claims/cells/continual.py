@@ -11,8 +11,8 @@ from neuro_eqprop.claims.cells.nets import Trained, begin, data_of, epochs, stud
 from neuro_eqprop.claims.cells.twin import learn, score, twin
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.data import Dataset, Split
+from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.networks import Cost
-from neuro_eqprop.study.settings import Study
 from neuro_eqprop.training.train import Snapshot
 
 Learner: TypeAlias = Callable[[Dataset], Callable[[Split], float]]

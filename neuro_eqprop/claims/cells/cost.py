@@ -14,12 +14,12 @@ from neuro_eqprop.claims.cells.nets import begin, data_of, epochs, study_of
 from neuro_eqprop.claims.cells.twin import learn, twin
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.data import Dataset, batches, one_hot
+from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate import spectral
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import Damped, GaussSeidel, Solver, Stop, solve
-from neuro_eqprop.study.settings import Study
 
 Grads: TypeAlias = Callable[[Network, Any, Any, Any, int], None]
 """Leaves gradients of the squared error in parameters, for some samples, targets and steps."""

@@ -16,12 +16,12 @@ import torch
 from neuro_eqprop.claims.cells.nets import Trained, begin, data_of, study_of
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.data import Dataset, batches, one_hot
+from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate import spectral
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.rate.relax import Settling, relax
 from neuro_eqprop.solve import Damped
-from neuro_eqprop.study.settings import Study
 from neuro_eqprop.training.rules.hebbian import hebbian
 
 

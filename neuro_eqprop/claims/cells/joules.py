@@ -17,13 +17,13 @@ from neuro_eqprop.claims.cells.nets import data_of, study_of, trained
 from neuro_eqprop.claims.claim import Json, UndecidedError
 from neuro_eqprop.energy.dense_reference import host_macs
 from neuro_eqprop.energy.estimate import Estimate, Options, bill
+from neuro_eqprop.experiments.evaluate import count_events
+from neuro_eqprop.experiments.run_folder import Run
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.workload import Workload, describe
 from neuro_eqprop.io.checkpoint import Checkpoint
 from neuro_eqprop.io.profile.load import load
 from neuro_eqprop.spiking.lower import Code
-from neuro_eqprop.study.evaluation import count_events
-from neuro_eqprop.study.folder import Run
 
 
 def machine(profile: Profile, batch: int, macs: int) -> dict[str, tuple[float, float, float]]:

@@ -23,14 +23,14 @@ from neuro_eqprop.claims.cells.nets import begin
 from neuro_eqprop.claims.cells.twin import twin
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.data import Dataset, digits, one_hot
+from neuro_eqprop.experiments.config import Study, adapt
+from neuro_eqprop.experiments.models import MODELS
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.solve import GaussSeidel, Stop, solve
-from neuro_eqprop.study.models import MODELS
-from neuro_eqprop.study.settings import Study, adapt
 from neuro_eqprop.training.config import Lesson
 from neuro_eqprop.training.rules.hebbian import hebbian
 from neuro_eqprop.training.train import learn_batch, pupil

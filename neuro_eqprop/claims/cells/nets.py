@@ -13,11 +13,11 @@ from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.claims.claim import UndecidedError
 from neuro_eqprop.data import DataError, Dataset, Split
 from neuro_eqprop.data import load as load_data
+from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.inference import accuracy
 from neuro_eqprop.solve import Stop
-from neuro_eqprop.study.settings import Study, adapt
 from neuro_eqprop.training.train import Progress, Snapshot, train
 
 UNBOUND = 1e6

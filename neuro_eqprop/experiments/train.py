@@ -14,6 +14,12 @@ import torch
 
 from neuro_eqprop.data import Dataset, hold_out, one_hot
 from neuro_eqprop.data import load as load_data
+from neuro_eqprop.experiments import config, run_folder
+from neuro_eqprop.experiments.check_settings import refuse_unused
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.on_chip_config import learned_here
+from neuro_eqprop.experiments.simulate import Tell, silence
+from neuro_eqprop.experiments.training_trace import probing
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.io.checkpoint import Checkpoint
@@ -21,12 +27,6 @@ from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.inference import judge
 from neuro_eqprop.solve import Stop
-from neuro_eqprop.study import folder, settings
-from neuro_eqprop.study.lessons import learned_here
-from neuro_eqprop.study.probe import probing
-from neuro_eqprop.study.settings import Study
-from neuro_eqprop.study.simulation import Tell, silence
-from neuro_eqprop.study.unused import refuse_unused
 from neuro_eqprop.training.config import Lesson, Rule
 from neuro_eqprop.training.diagnostics import Probe, probe
 from neuro_eqprop.training.rules.contrastive import CURE, TrainingError
@@ -64,7 +64,7 @@ def run_training(
     network, began = study.network(data), time.perf_counter()
     overwrite = force or resume
     if traces is not None and traces.exists() and not overwrite:
-        raise folder.RunError(f"{traces} exists already; name another file or use --force")
+        raise run_folder.RunError(f"{traces} exists already; name another file or use --force")
     rehearse(study, network, data)
     start = prepare(study, network, out, force=force, resume=resume)
     tick(float(start.epoch), 0.0)
@@ -75,17 +75,17 @@ def run_training(
                 line = metrics(study, progress, network, data)
                 start = progress.snapshot
                 # In this order, so that after a kill the metrics are never behind the snapshot.
-                folder.append(out / folder.METRICS, line)
-                checkpoint.save(out / folder.RESUME, keep(network, start))
+                run_folder.append(out / run_folder.METRICS, line)
+                checkpoint.save(out / run_folder.RESUME, keep(network, start))
                 look(start, line)
                 watch(line)
         except TrainingError as error:
             diverged = error
     if diverged is not None and not start.epoch:
-        folder.abandon(out)
+        run_folder.abandon(out)
         raise diverged
-    checkpoint.save(out / folder.MODEL, Checkpoint(network, start.params, start.epoch))
-    (out / folder.RESUME).unlink(missing_ok=True)
+    checkpoint.save(out / run_folder.MODEL, Checkpoint(network, start.params, start.epoch))
+    (out / run_folder.RESUME).unlink(missing_ok=True)
     told = outcome(study, network, data, out=out, seconds=time.perf_counter() - began)
     kept = f"{out} keeps the model of epoch {start.epoch} of {study.epochs}, the last good one"
     return told | {"diverged": f"{diverged}; {kept}" if diverged else None}
@@ -131,8 +131,8 @@ def prepare(study: Study, network: Network, out: Path, *, force: bool, resume: b
     if resume:
         return left_off(study, network, out)
     start = fresh(study, network)
-    folder.claim(out, force=force)
-    write_text(out / folder.STUDY, settings.write(study))
+    run_folder.claim(out, force=force)
+    write_text(out / run_folder.STUDY, config.write(study))
     return start
 
 
@@ -145,27 +145,29 @@ def fresh(study: Study, network: Network) -> Snapshot:
 def left_off(study: Study, network: Network, out: Path) -> Snapshot:
     """Where the run in `out` was stopped: after an epoch, or within its first."""
     if learned_here(out):
-        raise folder.RunError(f"{out} learns on a chip; go on with `neuro-eqprop learn --resume`")
-    if settings.read(out / folder.STUDY) != study:
-        raise folder.RunError(
+        raise run_folder.RunError(
+            f"{out} learns on a chip; go on with `neuro-eqprop learn --resume`"
+        )
+    if config.read(out / run_folder.STUDY) != study:
+        raise run_folder.RunError(
             f"{out} was begun with other settings, and a run is resumed as it was begun; leave "
             f"them out, or train anew with another --out"
         )
-    left, start = out / folder.RESUME, fresh(study, network)
+    left, start = out / run_folder.RESUME, fresh(study, network)
     if left.exists():
         kept = checkpoint.load(left)
         if kept.network != network:
-            raise folder.RunError(f"{left} holds another network than the study describes")
+            raise run_folder.RunError(f"{left} holds another network than the study describes")
         start = Snapshot(kept.epoch, kept.params, kept.memory)
-    elif (out / folder.MODEL).exists():
-        raise folder.RunError(f"{out} has nothing to resume: {ended(study, out)}")
-    trim(out / folder.METRICS, start.epoch)
+    elif (out / run_folder.MODEL).exists():
+        raise run_folder.RunError(f"{out} has nothing to resume: {ended(study, out)}")
+    trim(out / run_folder.METRICS, start.epoch)
     return start
 
 
 def ended(study: Study, out: Path) -> str:
     """How the run came to its end; only one that diverged keeps a model of an earlier epoch."""
-    done = checkpoint.load(out / folder.MODEL).epoch
+    done = checkpoint.load(out / run_folder.MODEL).epoch
     if done >= study.epochs:
         return "its run is finished; train anew with another --out, or replace it with --force"
     return (
@@ -224,13 +226,13 @@ def outcome(
     study: Study, network: Network, data: Dataset, *, out: Path, seconds: float
 ) -> dict[str, Any]:
     """What became of the training, read from what it wrote."""
-    ops, model = TorchOps(device=study.device), checkpoint.load(out / folder.MODEL)
+    ops, model = TorchOps(device=study.device), checkpoint.load(out / run_folder.MODEL)
     params = {name: ops.bring(value) for name, value in model.params.items()}
-    last = json.loads((out / folder.METRICS).read_text().splitlines()[-1])
+    last = json.loads((out / run_folder.METRICS).read_text().splitlines()[-1])
     test = judge(ops, network, params, data.test, damping=study.damping)
     held = {"validation_accuracy": last["validation_accuracy"]} if data.validation else {}
     return {
-        **folder.head(out, study, model),
+        **run_folder.head(out, study, model),
         "train_accuracy": judge(ops, network, params, data.train, LOOK, study.damping).accuracy,
         **held,
         "test_accuracy": test.accuracy,
@@ -252,7 +254,9 @@ def check_device(name: str) -> None:
         torch.zeros(1, device=name)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         why = str(error).splitlines()[0]
-        raise folder.RunError(f"torch cannot use device {name!r} here ({why}); use cpu") from error
+        raise run_folder.RunError(
+            f"torch cannot use device {name!r} here ({why}); use cpu"
+        ) from error
 
 
 def load_for(study: Study) -> Dataset:

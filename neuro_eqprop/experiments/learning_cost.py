@@ -9,6 +9,8 @@ import numpy as np
 
 from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, load_learner
 from neuro_eqprop.data import one_hot
+from neuro_eqprop.experiments import on_chip_config as lessons
+from neuro_eqprop.experiments.run_folder import STUDY, Run
 from neuro_eqprop.networks import Network
 from neuro_eqprop.spiking.lower import Code, Coding
 from neuro_eqprop.spiking.make_plastic import Sprout, lessons_of, sprout
@@ -19,8 +21,6 @@ from neuro_eqprop.spiking.plasticity import (
     Rule,
     episode,
 )
-from neuro_eqprop.study import lessons
-from neuro_eqprop.study.folder import STUDY, Run
 
 DT = 1e-3
 """Seconds a step stands for; counts do not depend on it."""

@@ -15,8 +15,8 @@ import torch
 from neuro_eqprop.architectures import feed_forward
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset
+from neuro_eqprop.experiments.models import ATTENTIONS, HIDDEN_RATES, MODELS, OUTPUT_RATES
 from neuro_eqprop.networks import Cost, Network
-from neuro_eqprop.study.models import ATTENTIONS, HIDDEN_RATES, MODELS, OUTPUT_RATES
 from neuro_eqprop.training.augment import View, moved_by
 from neuro_eqprop.training.config import Nudging, Recipe, Rule
 from neuro_eqprop.training.lr_schedules import Length, course
@@ -298,7 +298,9 @@ def read(path: Path) -> Study:
         raise ValueError(f"there is no study file {path}") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{path} cannot be read as a study: {error}") from error
-    told.pop("learn", None)  # of a run that learned on a chip, see `neuro_eqprop.study.lessons`
+    told.pop(
+        "learn", None
+    )  # of a run that learned on a chip, see `neuro_eqprop.experiments.on_chip_config`
     try:
         return adapt(Study(), told)
     except UnknownNameError:

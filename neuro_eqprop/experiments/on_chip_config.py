@@ -10,6 +10,9 @@ from typing import Any
 
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.backends.learning import CANNOT, LEARNERS
+from neuro_eqprop.experiments import config
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.run_folder import STUDY
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.lower import Code, Coding
 from neuro_eqprop.spiking.make_plastic import LEARNING_CODES, Sprout
@@ -22,9 +25,6 @@ from neuro_eqprop.spiking.plasticity import (
     episode,
 )
 from neuro_eqprop.spiking.rounding import power_above
-from neuro_eqprop.study import settings
-from neuro_eqprop.study.folder import STUDY
-from neuro_eqprop.study.settings import Study
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -164,7 +164,7 @@ def adapt(learning: Learning, changes: Mapping[str, Any]) -> Learning:
         if key not in known:
             raise UnknownNameError("setting of [learn]", key, known)
         like = known[key]
-        clean[key] = value if isinstance(like, bool) else settings.convert(key, value, like)
+        clean[key] = value if isinstance(like, bool) else config.convert(key, value, like)
         if isinstance(like, bool) and not isinstance(value, bool):
             raise ValueError(f"setting {key!r} is true or false, not {value!r}")
     return replace(learning, **clean)
@@ -185,7 +185,7 @@ def write(study: Study, learning: Learning) -> str:
     for key, value in asdict(learning).items():
         text = f'"{value}"' if isinstance(value, str) else repr(value)
         lines.append(f"{key} = {text.lower() if isinstance(value, bool) else text}")
-    return settings.write(study) + "\n".join(lines) + "\n"
+    return config.write(study) + "\n".join(lines) + "\n"
 
 
 def table(path: Path) -> Mapping[str, Any] | None:
@@ -204,7 +204,7 @@ def table(path: Path) -> Mapping[str, Any] | None:
 def read(path: Path) -> tuple[Study, Learning]:
     """Both from a TOML file."""
     told = table(path)
-    study = settings.read(path)
+    study = config.read(path)
     if told is None:
         return study, Learning()
     try:

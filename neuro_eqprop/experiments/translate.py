@@ -15,14 +15,14 @@ from neuro_eqprop.backends.nir.document import Document, Feed, NirError
 from neuro_eqprop.backends.nir.read import read, whole
 from neuro_eqprop.backends.nir.write import beyond, plain, write
 from neuro_eqprop.data import load as load_data
+from neuro_eqprop.experiments.config import Study, adapt
+from neuro_eqprop.experiments.evaluate import rounded, spiking
+from neuro_eqprop.experiments.run_folder import Run
 from neuro_eqprop.io.checkpoint import Checkpoint, describe, rebuild
 from neuro_eqprop.networks import Network, Role, check_parameters
 from neuro_eqprop.operators import Echo
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork
 from neuro_eqprop.spiking.lower import Code, Coding, faces, gathered, matrix, reads
-from neuro_eqprop.study.evaluation import rounded, spiking
-from neuro_eqprop.study.folder import Run
-from neuro_eqprop.study.settings import Study, adapt
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,10 @@ from neuro_eqprop.analysis.synapse_history import Telling
 from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.backends.base import BACKENDS, kinds, load, tally
 from neuro_eqprop.data import one_hot
+from neuro_eqprop.experiments.environment import versions
+from neuro_eqprop.experiments.evaluate import Watch, rounded, samples_of, spiking
+from neuro_eqprop.experiments.event_stats import too_few
+from neuro_eqprop.experiments.run_folder import MODEL, Run
 from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.networks import Network
 from neuro_eqprop.operators import Dense
@@ -25,10 +29,6 @@ from neuro_eqprop.solve import Damped
 from neuro_eqprop.spiking.input_coding import Entry, enter, outer
 from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lower import Code, Coding
-from neuro_eqprop.study.counting import too_few
-from neuro_eqprop.study.evaluation import Watch, rounded, samples_of, spiking
-from neuro_eqprop.study.folder import MODEL, Run
-from neuro_eqprop.study.surroundings import versions
 from neuro_eqprop.synapse_recording import Synapse
 from neuro_eqprop.traces import Counts, Kind, Origin, Plan, Record, Recording, Sink, choose
 

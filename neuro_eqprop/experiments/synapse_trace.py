@@ -20,10 +20,10 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import kinds
 from neuro_eqprop.backends.learning import Learner, Synapses, nobody
+from neuro_eqprop.experiments.simulate import origin_of
 from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.networks import Network
 from neuro_eqprop.spiking.plasticity import COMMIT, Engine, Lessons, PlasticNetwork
-from neuro_eqprop.study.simulation import origin_of
 from neuro_eqprop.synapse_recording import Story, Synapse
 from neuro_eqprop.traces import Counts, Plan, Record, Recording, choose
 

@@ -10,15 +10,15 @@ import numpy as np
 from neuro_eqprop.analysis.compare import distance
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.data import Dataset, Split
+from neuro_eqprop.experiments import config
+from neuro_eqprop.experiments.config import Study, adapt
+from neuro_eqprop.experiments.evaluate import agreement, equilibria, right, spike, unseen
+from neuro_eqprop.experiments.event_stats import events, too_few
+from neuro_eqprop.experiments.run_folder import MODEL, STUDY, Run, claim
 from neuro_eqprop.io.checkpoint import Checkpoint, save
 from neuro_eqprop.rate.from_torch import Brought
 from neuro_eqprop.spiking.input_coding import Entry
 from neuro_eqprop.spiking.lower import Code, Coding
-from neuro_eqprop.study import settings
-from neuro_eqprop.study.counting import events, too_few
-from neuro_eqprop.study.evaluation import agreement, equilibria, right, spike, unseen
-from neuro_eqprop.study.folder import MODEL, STUDY, Run, claim
-from neuro_eqprop.study.settings import Study, adapt
 
 
 def loss(
@@ -72,6 +72,6 @@ def keep(brought: Brought, out: Path, *, dataset: str, force: bool = False) -> N
     hidden = [layer.size for layer in brought.network.moving[:-1]] or [1]
     study = adapt(Study(), {"dataset": dataset, "hidden": tuple(hidden)})
     claim(out, force=force)
-    (out / STUDY).write_text(settings.write(study))
+    (out / STUDY).write_text(config.write(study))
     params = {name: np.asarray(value, dtype=np.float64) for name, value in brought.params.items()}
     save(out / MODEL, Checkpoint(brought.network, params, 0))

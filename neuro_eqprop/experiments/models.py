@@ -28,7 +28,7 @@ from neuro_eqprop.operators import Attention, Kind
 from neuro_eqprop.training.config import Rule
 
 if TYPE_CHECKING:
-    from neuro_eqprop.study.settings import Study
+    from neuro_eqprop.experiments.config import Study
 
 HIDDEN_RATES = ("hard_sigmoid", "hard_tanh", "box", "relu", "tanh")
 OUTPUT_RATES = ("hard_sigmoid", "linear")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from neuro_eqprop.study.models import MODELS, SHAPING
-from neuro_eqprop.study.settings import Study
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.models import MODELS, SHAPING
 from neuro_eqprop.training.config import Nudging, Rule
 
 TRUE_ANYWAY = {"transformer": {"activation": "tanh", "output": "linear"}}

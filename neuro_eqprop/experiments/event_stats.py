@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from neuro_eqprop.experiments.run_folder import Run
 from neuro_eqprop.operators import Pooled
 from neuro_eqprop.spiking.input_coding import Entry, outer, steps_needed
 from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lower import Coding, spelled_out
-from neuro_eqprop.study.folder import Run
 from neuro_eqprop.traces import Counts
 
 EVENTS = (

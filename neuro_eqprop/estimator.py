@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import load
 from neuro_eqprop.data import Dataset, Split
+from neuro_eqprop.experiments.config import Study, adapt
+from neuro_eqprop.experiments.evaluate import DT, equilibria
+from neuro_eqprop.experiments.train import check_device, epochs, fresh, probed, rehearse, unheard
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
-from neuro_eqprop.study.evaluation import DT, equilibria
-from neuro_eqprop.study.settings import Study, adapt
-from neuro_eqprop.study.training import check_device, epochs, fresh, probed, rehearse, unheard
 from neuro_eqprop.traces import NOTHING, Memory
 
 OF_COMMANDS = {

@@ -16,14 +16,14 @@ import numpy as np
 from neuro_eqprop.analysis.synapse_history import Telling
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.data import Dataset, one_hot
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.simulate import Tell, origin_of, settle, silence, strengths
 from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.networks import Network
 from neuro_eqprop.operators import Dense
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
-from neuro_eqprop.study.settings import Study
-from neuro_eqprop.study.simulation import Tell, origin_of, settle, silence, strengths
 from neuro_eqprop.synapse_recording import HEBBIAN
 from neuro_eqprop.traces import Kind, Plan, choose
 from neuro_eqprop.training.train import Snapshot

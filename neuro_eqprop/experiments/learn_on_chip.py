@@ -17,6 +17,15 @@ from neuro_eqprop.backends.base import load
 from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, Watch, load_learner
 from neuro_eqprop.data import Dataset, Split, batches, one_hot
 from neuro_eqprop.data import load as load_data
+from neuro_eqprop.experiments import on_chip_config as lessons
+from neuro_eqprop.experiments import run_folder
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.evaluate import equilibria
+from neuro_eqprop.experiments.on_chip_config import RATES, Learning
+from neuro_eqprop.experiments.rate_baseline import Direction, directions, learn_rates, rate_schedule
+from neuro_eqprop.experiments.simulate import Tell, silence
+from neuro_eqprop.experiments.synapse_trace import Look, Watched, plan_watching, watching
+from neuro_eqprop.experiments.train import trim
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.io.checkpoint import Checkpoint
@@ -30,19 +39,6 @@ from neuro_eqprop.spiking.make_plastic import (
     with_weights,
 )
 from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork
-from neuro_eqprop.study import folder, lessons
-from neuro_eqprop.study.evaluation import equilibria
-from neuro_eqprop.study.learning_trace import Look, Watched, plan_watching, watching
-from neuro_eqprop.study.lessons import RATES, Learning
-from neuro_eqprop.study.rate_learning import (
-    Direction,
-    directions,
-    learn_rates,
-    rate_schedule,
-)
-from neuro_eqprop.study.settings import Study
-from neuro_eqprop.study.simulation import Tell, silence
-from neuro_eqprop.study.training import trim
 from neuro_eqprop.traces import NOTHING, Counts, Memory
 
 Told = Callable[[dict[str, Any]], None]
@@ -146,8 +142,8 @@ def run_learning(
         load_learner(learning.on).check(made(task), course(task, 0)[1])
     audience.watch(pupil.lessons)
     if not resume:
-        folder.claim(out, force=force)
-        write_text(out / folder.STUDY, lessons.write(study, learning))
+        run_folder.claim(out, force=force)
+        write_text(out / run_folder.STUDY, lessons.write(study, learning))
     pointing = probe(task, pupil)
     for warning in warnings(task, pointing):
         audience.warned(warning)
@@ -155,12 +151,14 @@ def run_learning(
         while pupil.epoch < task.epochs:
             pupil, line = learn_epoch(task, pupil, audience.watch)
             # In this order, so that after a kill the metrics are never behind the snapshot.
-            folder.append(out / folder.METRICS, line)
-            checkpoint.save(out / folder.RESUME, keep(task, pupil))
+            run_folder.append(out / run_folder.METRICS, line)
+            checkpoint.save(out / run_folder.RESUME, keep(task, pupil))
             look(pupil.weights, line)
             audience.told(line)
-    checkpoint.save(out / folder.MODEL, Checkpoint(task.network, params(task, pupil), pupil.epoch))
-    (out / folder.RESUME).unlink(missing_ok=True)
+    checkpoint.save(
+        out / run_folder.MODEL, Checkpoint(task.network, params(task, pupil), pupil.epoch)
+    )
+    (out / run_folder.RESUME).unlink(missing_ok=True)
     seconds = time.perf_counter() - began
     return outcome(task, pupil, out=out, seconds=seconds, pointing=pointing)
 
@@ -246,21 +244,21 @@ def keep(task: Task, pupil: Pupil) -> Checkpoint:
 def left_off(task: Task, out: Path) -> Pupil:
     """Where the run in `out` was stopped: after an epoch, or within its first."""
     if not lessons.learned_here(out):
-        raise folder.RunError(f"{out} holds no run that learned on a chip; leave out --resume")
-    if lessons.read(out / folder.STUDY) != (task.study, task.learning):
-        raise folder.RunError(
+        raise run_folder.RunError(f"{out} holds no run that learned on a chip; leave out --resume")
+    if lessons.read(out / run_folder.STUDY) != (task.study, task.learning):
+        raise run_folder.RunError(
             f"{out} was begun with other settings, and a run is resumed as it was begun; leave "
             f"them out, or learn anew with another --out"
         )
-    left, start = out / folder.RESUME, fresh(task)
+    left, start = out / run_folder.RESUME, fresh(task)
     if left.exists():
         kept = checkpoint.load(left)
         if kept.network != task.network:
-            raise folder.RunError(f"{left} holds another network than the study describes")
+            raise run_folder.RunError(f"{left} holds another network than the study describes")
         start = recalled(task, kept, left)
-    elif (out / folder.MODEL).exists():
-        raise folder.RunError(f"{out} has nothing to resume: its run is finished")
-    trim(out / folder.METRICS, start.epoch)
+    elif (out / run_folder.MODEL).exists():
+        raise run_folder.RunError(f"{out} has nothing to resume: its run is finished")
+    trim(out / run_folder.METRICS, start.epoch)
     return start
 
 
@@ -277,7 +275,7 @@ def recalled(task: Task, kept: Checkpoint, left: Path) -> Pupil:
             weights[f"always->{layer.name}"] = kept.memory[f"{layer.name}/weight"].reshape(-1, 1)
         done = int(kept.memory[f"{task.network.output.name}/lessons"].item())
     except KeyError as error:
-        raise folder.RunError(f"{left} lacks {error}; learn anew with another --out") from error
+        raise run_folder.RunError(f"{left} lacks {error}; learn anew with another --out") from error
     return Pupil(kept.epoch, weights, done)
 
 
@@ -356,7 +354,7 @@ def trace_of(task: Task, asked: Asked, *, overwrite: bool) -> AbstractContextMan
     if task.learning.on == RATES:
         raise ValueError("rates have no synapses to watch; use --on emulator")
     if asked.path.exists() and not overwrite:
-        raise folder.RunError(f"{asked.path} exists already; name another file or use --force")
+        raise run_folder.RunError(f"{asked.path} exists already; name another file or use --force")
     rows, given = course(task, 0, most=asked.lessons)
     learner, plastic = load_learner(task.learning.on), made(task)
     watched = Watched(rows, task.train.y[rows], asked.words, task.study.seed, task.epochs)
@@ -470,12 +468,12 @@ def outcome(
     task: Task, pupil: Pupil, *, out: Path, seconds: float, pointing: Mapping[str, Direction]
 ) -> dict[str, Any]:
     """What became of learning, read from what it wrote."""
-    lines = [json.loads(line) for line in (out / folder.METRICS).read_text().splitlines()]
+    lines = [json.loads(line) for line in (out / run_folder.METRICS).read_text().splitlines()]
     study, learning, last, rule = task.study, task.learning, lines[-1], made(task).rule
-    model = checkpoint.load(out / folder.MODEL)
+    model = checkpoint.load(out / run_folder.MODEL)
     settle = {phase.name: phase.steps for phase in rule.schedule}
     return {
-        **folder.head(out, study, model),
+        **run_folder.head(out, study, model),
         "train_accuracy": last["train_accuracy"],
         "test_accuracy": last["test_accuracy"],
         "seconds": seconds,

@@ -10,10 +10,10 @@ from typing import Any
 
 from neuro_eqprop.data import Dataset
 from neuro_eqprop.data import load as load_data
+from neuro_eqprop.experiments import config
+from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.checkpoint import Checkpoint
-from neuro_eqprop.study import settings
-from neuro_eqprop.study.settings import Study
 
 STUDY, MODEL, METRICS, RESUME = (
     "study.toml",
@@ -85,7 +85,7 @@ def open_run(path: Path) -> Run:
             "was not finished; go on with --resume" if (path / RESUME).exists() else "holds none"
         )
         raise RunError(f"{path} has no {MODEL}: the run {state}")
-    study = settings.read(path / STUDY)
+    study = config.read(path / STUDY)
     model, data = checkpoint.load(path / MODEL), load_data(study.dataset)
     sizes = model.network.input.size, model.network.output.size
     if sizes != (data.features, data.classes):

@@ -12,6 +12,8 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.backends.base import BACKENDS, Feature, load, tally
 from neuro_eqprop.data import Split
+from neuro_eqprop.experiments.event_stats import EVENTS, dense_macs, events, too_few
+from neuro_eqprop.experiments.run_folder import Run
 from neuro_eqprop.networks import Network, Role
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
@@ -22,8 +24,6 @@ from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lower import Code, Coding, lower, rates_of
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding, round_weight
-from neuro_eqprop.study.counting import EVENTS, dense_macs, events, too_few
-from neuro_eqprop.study.folder import Run
 from neuro_eqprop.traces import NOTHING, Counts, Memory
 
 RATES = ("rate", "numpy")

@@ -1,0 +1,1 @@
+"""The use cases: train, evaluate, simulate, learn on chip, translate."""

@@ -1,1 +1,0 @@
-"""One experiment carried out, from data to report."""
