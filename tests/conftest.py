@@ -21,7 +21,7 @@ from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import kinds, tally
 from neuro_eqprop.backends.reference.simulator import Reference
-from neuro_eqprop.claims.cells.nets import samples
+from neuro_eqprop.claims.experiments.common import samples
 from neuro_eqprop.data import FOLDER
 from neuro_eqprop.io.trace.file import write
 from neuro_eqprop.schedules import Schedule, three_phase

@@ -16,7 +16,7 @@ from math import isfinite
 from typing import Any, TypeAlias
 
 from neuro_eqprop.claims.charts import Chart
-from neuro_eqprop.claims.intervals import Interval
+from neuro_eqprop.claims.statistics import Interval
 
 Json: TypeAlias = dict[str, Any]
 TIMING = "seconds"

@@ -20,7 +20,7 @@ Function: TypeAlias = Callable[[Mapping[str, Any], int], Json]
 
 FUNCTIONS: Mapping[str, tuple[str, int]] = {
     "gradient": ("gradient:cosines", 1),
-    "contest": ("contest:contest", 2),
+    "contest": ("tuned_comparison:contest", 2),
     "lipschitz": ("lipschitz:constants", 2),
     "accuracy": ("training:accuracies", 1),
     "annealing": ("training:annealed", 2),
@@ -31,14 +31,14 @@ FUNCTIONS: Mapping[str, tuple[str, int]] = {
     "kernel": ("kernel:times", 2),
     "cost": ("cost:times", 1),
     "deq": ("deq:side_by_side", 2),
-    "joules": ("joules:ratios", 1),
-    "grid": ("grid:grid", 2),
-    "stemmed": ("stemmed:accuracies", 1),
+    "joules": ("energy:ratios", 1),
+    "grid": ("hyperparameter_grid:grid", 2),
+    "stemmed": ("patch_stem_transformer:accuracies", 1),
     "algorithmic": ("algorithmic:lengths", 1),
     "autoencoder": ("autoencoder:reconstruction", 1),
     "probe": ("probe:probe", 1),
 }
-"""By name: the module in `neuro_eqprop.claims.cells` with the function, and its version."""
+"""By name: the module in `neuro_eqprop.claims.experiments` with the function, and its version."""
 
 
 def home(name: str) -> tuple[str, int]:
@@ -56,7 +56,7 @@ def version(name: str) -> int:
 def find(name: str) -> Function:
     """The function of that name."""
     module, _, there = home(name)[0].partition(":")
-    found: Function = getattr(import_module(f"neuro_eqprop.claims.cells.{module}"), there)
+    found: Function = getattr(import_module(f"neuro_eqprop.claims.experiments.{module}"), there)
     return found
 
 

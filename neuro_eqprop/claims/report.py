@@ -20,8 +20,8 @@ from neuro_eqprop.claims.claim import (
     named,
     names,
 )
-from neuro_eqprop.claims.intervals import student
-from neuro_eqprop.claims.judging import Judged
+from neuro_eqprop.claims.run import Judged
+from neuro_eqprop.claims.statistics import student
 from neuro_eqprop.io.atomic import write_bytes, write_text
 
 FIGURES = "figures"

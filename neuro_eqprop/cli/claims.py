@@ -43,7 +43,7 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """List, test, or write for a manuscript."""
-    from neuro_eqprop.claims.rows import claims
+    from neuro_eqprop.claims.definitions import claims
 
     if args.words[:1] in (["list"], ["paper"]):
         if len(args.words) > 1:
@@ -61,9 +61,9 @@ def folders(args: Namespace, given: Path | None) -> list[Path]:
 
 def listing(args: Namespace) -> Json:
     """Every claim with the last verdict known."""
-    from neuro_eqprop.claims.judging import known
+    from neuro_eqprop.claims.definitions import claims
     from neuro_eqprop.claims.report import as_json
-    from neuro_eqprop.claims.rows import claims
+    from neuro_eqprop.claims.run import known
 
     rows: list[Json] = []
     for claim in claims():
@@ -76,14 +76,14 @@ def listing(args: Namespace) -> Json:
 
 def manuscript(args: Namespace) -> Json:
     """LaTeX and figures of what is confirmed."""
-    from neuro_eqprop.claims import paper
-    from neuro_eqprop.claims.judging import known
-    from neuro_eqprop.claims.rows import claims
+    from neuro_eqprop.claims import latex
+    from neuro_eqprop.claims.definitions import claims
+    from neuro_eqprop.claims.run import known
 
     if args.out is None:
         raise WrongWordsError("claims paper needs --out DIR for the files it writes")
     found = [known(claim, folders(args, None)) for claim in claims()]
-    made = paper.write([each for each in found if each is not None], args.out)
+    made = latex.write([each for each in found if each is not None], args.out)
     return {"out": str(args.out), "files": [str(path) for path in made]}
 
 
@@ -100,8 +100,8 @@ def test(args: Namespace, chosen: Sequence[Claim]) -> Json:
     """Run what is missing, judge, and write the page."""
     from neuro_eqprop.claims import report
     from neuro_eqprop.claims.claim import Budget
-    from neuro_eqprop.claims.judging import carry_out, judged, pending
-    from neuro_eqprop.claims.rows import claims
+    from neuro_eqprop.claims.definitions import claims
+    from neuro_eqprop.claims.run import carry_out, judged, pending
     from neuro_eqprop.cli.progress import bar
 
     budget, out = Budget(args.budget), args.out or RESULTS

@@ -1,7 +1,7 @@
 """Process time of one episode and its update: NumPy, torch, and EqProp through autograd.
 
 All three run in this process, in turns, on one thread. NumPy and torch are one code with two
-spellings of its operations; the third (`neuro_eqprop.claims.cells.graph`) differentiates the energy
+spellings of its operations; the third (`neuro_eqprop.claims.experiments.autograd_eqprop`) differentiates the energy
 by torch's graph in every step. `--write` puts the table into the docs.
 """
 
@@ -15,8 +15,8 @@ from page import put
 
 from neuro_eqprop.activations import LINEAR, RELU
 from neuro_eqprop.architectures import layered
-from neuro_eqprop.claims.cells.graph import graph_step
-from neuro_eqprop.claims.cells.kernel import apart, interleaved, step
+from neuro_eqprop.claims.experiments.autograd_eqprop import graph_step
+from neuro_eqprop.claims.experiments.kernel import apart, interleaved, step
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps

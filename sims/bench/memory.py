@@ -11,7 +11,7 @@ import sys
 import torch
 from page import put
 
-from neuro_eqprop.claims.cells.memory import growth, peaks, saved_by_models
+from neuro_eqprop.claims.experiments.memory import growth, peaks, saved_by_models
 
 WIDE = {"model": "looped", "width": 1024, "depth": 1, "batch": 1024}
 NARROW = {"model": "looped", "width": 256, "depth": 1, "batch": 128}

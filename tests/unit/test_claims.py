@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.claims import cache, paper, report
+from neuro_eqprop.claims import cache, report
+from neuro_eqprop.claims import latex as paper
 from neuro_eqprop.claims.charts import Chart, Mark, Series, draw
 from neuro_eqprop.claims.claim import (
     Budget,
@@ -28,11 +29,11 @@ from neuro_eqprop.claims.claim import (
     conclude,
     every,
 )
+from neuro_eqprop.claims.definitions import IDS, claim, claims
 from neuro_eqprop.claims.executor import Serial
-from neuro_eqprop.claims.intervals import Interval
-from neuro_eqprop.claims.judging import Judged, carry_out, judged, known
 from neuro_eqprop.claims.registry import FUNCTIONS, find
-from neuro_eqprop.claims.rows import IDS, claim, claims
+from neuro_eqprop.claims.run import Judged, carry_out, judged, known
+from neuro_eqprop.claims.statistics import Interval
 from neuro_eqprop.cli import main
 
 NOTES = 28

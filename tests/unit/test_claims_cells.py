@@ -8,15 +8,15 @@ import pytest
 import torch
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.claims.cells.lipschitz import jacobians
-from neuro_eqprop.claims.cells.nets import TESTED, Trained, begin, data_of, study_of
-from neuro_eqprop.claims.cells.settling import leave
-from neuro_eqprop.claims.cells.stemmed import stemmed
-from neuro_eqprop.claims.cells.twin import learn, score, twin
+from neuro_eqprop.claims.cell_builders import TRANSFORMER
 from neuro_eqprop.claims.claim import Cell, canonical, timeless
-from neuro_eqprop.claims.design import TRANSFORMER
+from neuro_eqprop.claims.definitions import claim, hierarchical_cifar, text_sst2
+from neuro_eqprop.claims.experiments.backprop_mlp import learn, score, twin
+from neuro_eqprop.claims.experiments.common import TESTED, Trained, begin, data_of, study_of
+from neuro_eqprop.claims.experiments.lipschitz import jacobians
+from neuro_eqprop.claims.experiments.patch_stem_transformer import stemmed
+from neuro_eqprop.claims.experiments.settling import leave
 from neuro_eqprop.claims.registry import perform
-from neuro_eqprop.claims.rows import claim, hierarchical_cifar, text_sst2
 from neuro_eqprop.data.cifar10 import RECORD, TEST, TRAIN
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field

@@ -8,9 +8,9 @@ import torch
 
 from neuro_eqprop.activations import LINEAR, TANH
 from neuro_eqprop.architectures import layered, looped
-from neuro_eqprop.claims.cells.graph import graph_step
-from neuro_eqprop.claims.cells.kernel import apart, step
-from neuro_eqprop.claims.cells.memory import growth, peaks, saved, saved_by_models
+from neuro_eqprop.claims.experiments.autograd_eqprop import graph_step
+from neuro_eqprop.claims.experiments.kernel import apart, step
+from neuro_eqprop.claims.experiments.memory import growth, peaks, saved, saved_by_models
 from neuro_eqprop.data import digits
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.models import MODELS

@@ -11,9 +11,9 @@ import pytest
 
 from neuro_eqprop.claims import cache, report
 from neuro_eqprop.claims.claim import Budget, Cell, Json, Outcome, timeless
-from neuro_eqprop.claims.judging import Judged, judged
+from neuro_eqprop.claims.definitions import IDS, claim
 from neuro_eqprop.claims.registry import perform
-from neuro_eqprop.claims.rows import IDS, claim
+from neuro_eqprop.claims.run import Judged, judged
 
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS = DOCS / "claims"

@@ -1,0 +1,81 @@
+"""Whether local updates avoid catastrophic forgetting."""
+
+from __future__ import annotations
+
+from neuro_eqprop.claims.cell_builders import LAYERED, bars, lost, meanings, over_seeds, sample
+from neuro_eqprop.claims.charts import Chart, Mark
+from neuro_eqprop.claims.claim import (
+    Budget,
+    Cell,
+    Claim,
+    Outcomes,
+    Verdict,
+    below,
+    column,
+    verdict,
+)
+from neuro_eqprop.claims.statistics import hedges_g, student
+
+RULES = ("eqprop", "backprop")
+SIZES = {
+    Budget.SMALL: {"seeds": 3, "images": 2000, "tests": 1000, "epochs": 3},
+    Budget.FULL: {"seeds": 5, "images": 6000, "tests": 3000, "epochs": 3},
+}
+
+
+TRIED = {"cost": "cross_entropy", "learning_rate": 0.003}
+"""For both rules."""
+
+
+def cells(budget: Budget) -> tuple[Cell, ...]:
+    """Both rules."""
+    size = SIZES[budget]
+    made: list[Cell] = []
+    for rule in RULES:
+        told = {**sample(size, "mnist"), "rule": rule}
+        told["study"] = {**LAYERED, **TRIED, "epochs": size["epochs"]}
+        made += over_seeds(rule, "continual", told, size["seeds"])
+    return tuple(made)
+
+
+def judge(outcomes: Outcomes) -> Verdict:
+    """How much of the first task is lost."""
+    ours, theirs = (column(outcomes, rule, "lost") for rule in RULES)
+    ours_lost = student(ours)
+    note = (
+        f"After the second task accuracy on the first is lower by {lost(ours_lost)} with EqProp, "
+        f"by {lost(student(theirs))} with backpropagation."
+    )
+    return verdict(below(ours_lost, 0.1), ours_lost, note, effect=hedges_g(ours, theirs))
+
+
+def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+    """Accuracy on the first task before and after."""
+    lines = tuple(
+        bars(when, outcomes, RULES, when, list(RULES)) for when in ("before", "after", "second")
+    )
+    title = "Accuracy on classes 0-4 before and after learning 5-9, and on these"
+    return (Chart(title, "", "test accuracy", lines, Mark.BAR),)
+
+
+CLAIM = Claim(
+    id="continual",
+    statement="Local updates avoid catastrophic forgetting.",
+    source="004, without figures",
+    threshold="less than 10 points of accuracy lost on the first task",
+    method=(
+        "The layered network 784-256-10 learns the MNIST classes 0 to 4 of {images} images for "
+        "{epochs} epochs, then 5 to 9 as long, with one output layer for all, cross-entropy, Adam, "
+        "learning rate 0.003; accuracy on the first before and after, {tests} test images, {seeds} "
+        "seeds; the feed-forward twin by backpropagation likewise."
+    ),
+    sizes=SIZES,
+    cells=cells,
+    judge=judge,
+    meaning=meanings(
+        "Tasks can be learnt one after the other.",
+        "Being local does not protect: replay old samples or protect weights, as with "
+        "backpropagation.",
+    ),
+    chart=chart,
+)

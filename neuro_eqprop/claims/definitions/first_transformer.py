@@ -1,0 +1,37 @@
+"""Whether nobody trained a transformer by EqProp before: a question to the literature."""
+
+from __future__ import annotations
+
+from neuro_eqprop.claims.cell_builders import meanings
+from neuro_eqprop.claims.claim import Budget, Cell, Claim, Finding, Outcomes, Verdict
+
+
+def cells(budget: Budget) -> tuple[Cell, ...]:
+    """None: it cannot be decided by running anything."""
+    return ()
+
+
+def judge(outcomes: Outcomes) -> Verdict:
+    """By literature."""
+    return Verdict(
+        Finding.REFUTED,
+        "By literature, not by a run: Bal and Sengupta (2022/23) trained modern-Hopfield "
+        "attention by EqProp on text, and Hoier, Kerjan and Scellier (Convergent Energy "
+        "Transformer, 2026) an energy transformer with log-sum-exp attention by centered EqProp.",
+    )
+
+
+CLAIM = Claim(
+    id="first-transformer",
+    statement="Nobody has trained a transformer by EqProp before.",
+    source="001, 004",
+    threshold="no earlier publication",
+    method="Search of publications; nothing is run.",
+    sizes={Budget.SMALL: {}, Budget.FULL: {}},
+    cells=cells,
+    judge=judge,
+    meaning=meanings(
+        "It would be a first.",
+        "Cite the earlier work and compare with it; do not claim a first.",
+    ),
+)

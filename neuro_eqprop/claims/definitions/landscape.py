@@ -1,0 +1,104 @@
+"""The energy landscape: descent and basins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from neuro_eqprop.claims.cell_builders import LOOPED, meanings, over_seeds, sample
+from neuro_eqprop.claims.charts import Chart, Mark, Series
+from neuro_eqprop.claims.claim import (
+    Budget,
+    Cell,
+    Claim,
+    Outcomes,
+    Verdict,
+    above,
+    column,
+    every,
+    named,
+    verdict,
+)
+from neuro_eqprop.claims.statistics import student, wilson
+
+SIZES = {
+    Budget.SMALL: {
+        **{"seeds": 3, "images": 1437, "tests": 360, "epochs": 4},
+        **{"samples": 40, "starts": 5, "sweeps": 20, "points": 15},
+    },
+    Budget.FULL: {
+        **{"seeds": 5, "images": 1437, "tests": 360, "epochs": 6},
+        **{"samples": 60, "starts": 10, "sweeps": 20, "points": 21},
+    },
+}
+
+
+def cells(budget: Budget) -> tuple[Cell, ...]:
+    """The looped network on the digits."""
+    size = SIZES[budget]
+    told = {**sample(size, "digits"), **{k: size[k] for k in ("samples", "starts", "sweeps")}}
+    told |= {"points": size["points"]}
+    told["study"] = {**LOOPED, "batch": 32, "epochs": size["epochs"]}
+    return over_seeds("looped", "landscape", told, size["seeds"])
+
+
+def judge(outcomes: Outcomes) -> Verdict:
+    """One basin for each sample, reached downhill."""
+    alike, pairs, rising, ways = (
+        column(outcomes, "looped", key) for key in ("alike", "pairs", "rising", "ways")
+    )
+    basin = student([a / p for a, p in zip(alike, pairs, strict=True)])
+    if basin.low == basin.high:
+        basin = wilson(round(sum(alike)), round(sum(pairs)))
+    down = wilson(round(sum(ways) - sum(rising)), round(sum(ways)))
+    note = (
+        f"{100 * basin.value:.1f} % of the drawn starts end where the start at zero ends; the "
+        f"energy never rises on {100 * down.value:.1f} % of the ways."
+    )
+    found = verdict(every([above(basin, 0.99), above(down, 0.99)]), basin, note)
+    return replace(found, seeds=len(alike))
+
+
+def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+    """A plane through an equilibrium, and ways down to it."""
+    plane = named(outcomes, "looped")[0]["plane"]
+    rows = tuple(
+        Series(str(b), plane["span"], row)
+        for b, row in zip(plane["span"], plane["height"], strict=True)
+    )
+    title = "Energy above an equilibrium, on two directions"
+    basin = Chart(title, "first direction", "second direction", rows, Mark.HEAT)
+    curves = named(outcomes, "looped")[0]["curves"]
+    low = min(min(curve) for curve in curves)
+    falls = tuple(
+        Series(
+            "from zero" if k == 0 else f"from a drawn state, {k}",
+            [float(step) for step in range(len(curve) - 1)],
+            [energy - low for energy in curve[:-1]],
+        )
+        for k, curve in enumerate(curves)
+    )
+    told = "Energy above the lowest while settling, mean"
+    return basin, Chart(told, "sweeps", "energy", falls, log_y=True)
+
+
+CLAIM = Claim(
+    id="landscape",
+    statement="Settling descends the energy, into one basin for each sample.",
+    source="002: pictures of landscape, basins and trajectories wanted",
+    threshold="more than 99 % of the starts end alike, and more than 99 % of the ways never rise",
+    method=(
+        "The looped network (128 tanh units, bound 0.95) after {epochs} epochs on {images} digits; "
+        "{samples} test samples, from zero and from {starts} states drawn over the range of the "
+        "rates, {sweeps} sweeps watched and then settled to 1e-8; two ends are alike if no rate "
+        "differs by 1e-3; {seeds} seeds."
+    ),
+    sizes=SIZES,
+    cells=cells,
+    judge=judge,
+    meaning=meanings(
+        "With a spectral bound the start does not matter, and the energy can serve as a check.",
+        "There are several basins or rises of the energy: start every phase from the same state, "
+        "and lower the bound if answers must not depend on the start.",
+    ),
+    chart=chart,
+)

@@ -1,0 +1,60 @@
+"""Whether networks with symmetric weights fail to train."""
+
+from __future__ import annotations
+
+from neuro_eqprop.claims.cell_builders import meanings, over_seeds, percent
+from neuro_eqprop.claims.claim import (
+    Budget,
+    Cell,
+    Claim,
+    Outcomes,
+    Verdict,
+    below,
+    column,
+    names,
+    verdict,
+)
+from neuro_eqprop.claims.definitions import transformer_mnist
+from neuro_eqprop.claims.definitions.multi_seed import SIZES, arguments
+from neuro_eqprop.claims.statistics import student
+
+
+def cells(budget: Budget) -> tuple[Cell, ...]:
+    """The symmetric looped network; the symmetric transformer beside it."""
+    size = SIZES[budget]
+    looped = over_seeds("looped", "accuracy", arguments("looped", size), size["seeds"])
+    other = transformer_mnist.SIZES[budget]
+    told = transformer_mnist.arguments({"attention": "linear"}, other)
+    return looped + over_seeds("transformer", "accuracy", told, other["seeds"], needed=False)
+
+
+def judge(outcomes: Outcomes) -> Verdict:
+    """Accuracy of the symmetric network against the notes' failure."""
+    found = student(column(outcomes, "looped", "test_accuracy"))
+    note = f"With symmetric weights the looped network reaches {percent(found)} on the digits."
+    if "transformer" in names(outcomes):
+        other = student(column(outcomes, "transformer", "test_accuracy"))
+        note += f" The transformer, symmetric by its energy, reaches {percent(other)} on MNIST."
+    return verdict(below(found, 0.15), found, note)
+
+
+CLAIM = Claim(
+    id="symmetric-saturates",
+    statement="In symmetric mode training saturates and fails.",
+    source="003: 10.2 % on MNIST",
+    threshold="test accuracy below 15 % (chance is 10 %)",
+    method=(
+        "The looped network of 128 tanh units with a symmetric loop, on {images} digits, "
+        "{epochs} epochs, {seeds} seeds; beside it the transformer of transformer-mnist, "
+        "whose weights are tied."
+    ),
+    sizes=SIZES,
+    cells=cells,
+    judge=judge,
+    meaning=meanings(
+        "Avoid symmetric weights.",
+        "Symmetric weights train well; what failed in the notes was a map that is not the "
+        "gradient of its energy (the state inside its own tanh, and a normaliser summed over the "
+        "wrong axis).",
+    ),
+)

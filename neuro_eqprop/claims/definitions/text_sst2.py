@@ -1,0 +1,58 @@
+"""Whether EqProp classifies text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neuro_eqprop.claims.cell_builders import TRANSFORMER, meanings, over_seeds, percent, sample
+from neuro_eqprop.claims.claim import (
+    Budget,
+    Cell,
+    Claim,
+    Outcomes,
+    Verdict,
+    above,
+    column,
+    verdict,
+)
+from neuro_eqprop.claims.statistics import student
+
+SIZES = {
+    Budget.SMALL: {"seeds": 3, "images": 6000, "tests": 872, "epochs": 3},
+    Budget.FULL: {"seeds": 5, "images": 60000, "tests": 872, "epochs": 4},
+}
+STUDY: dict[str, Any] = {**TRANSFORMER, "attention": "softmax", "learning_rate": 0.002}
+
+
+def cells(budget: Budget) -> tuple[Cell, ...]:
+    """The transformer on sentences."""
+    size = SIZES[budget]
+    told = {**sample(size, "sst2"), "study": {**STUDY, "epochs": size["epochs"]}}
+    return over_seeds("text", "accuracy", told, size["seeds"])
+
+
+def judge(outcomes: Outcomes) -> Verdict:
+    """The accuracy against the threshold."""
+    found = student(column(outcomes, "text", "test_accuracy"))
+    note = f"The accuracy is {percent(found)}."
+    return verdict(above(found, 0.77), found, note)
+
+
+CLAIM = Claim(
+    id="text-sst2",
+    statement="EqProp reaches 77 % on SST-2.",
+    source="002, 003: 77, 80 %",
+    threshold="accuracy on the development set above 77 %",
+    method=(
+        "The energy transformer with softmax attention over words on {images} sentences of "
+        "SST-2, {epochs} epochs, {seeds} seeds, where the data is present. Model "
+        "and loader are tested on small made data."
+    ),
+    sizes=SIZES,
+    cells=cells,
+    judge=judge,
+    meaning=meanings(
+        "Short texts are in reach.",
+        "Text needs another model.",
+    ),
+)

@@ -1,0 +1,61 @@
+"""Whether the predictive variant stays below 94 %."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neuro_eqprop.claims.cell_builders import meanings, over_seeds, percent, sample
+from neuro_eqprop.claims.claim import (
+    Budget,
+    Cell,
+    Claim,
+    Outcomes,
+    Verdict,
+    below,
+    column,
+    verdict,
+)
+from neuro_eqprop.claims.statistics import student
+
+SIZES = {
+    Budget.SMALL: {"seeds": 3, "images": 12000, "tests": 3000, "epochs": 6},
+    Budget.FULL: {"seeds": 5, "images": 12000, "tests": 3000, "epochs": 6},
+}
+STUDY: dict[str, Any] = {
+    **{"model": "predictive", "hidden": [256], "activation": "relu", "output": "linear"},
+    **{"beta": 0.1, "learning_rate": 0.002, "batch": 64, "free_steps": 2, "nudged_steps": 6},
+}
+
+
+def cells(budget: Budget) -> tuple[Cell, ...]:
+    """The predictive network on MNIST."""
+    size = SIZES[budget]
+    told = {**sample(size, "mnist"), "study": {**STUDY, "epochs": size["epochs"]}}
+    return over_seeds("predictive", "accuracy", told, size["seeds"])
+
+
+def judge(outcomes: Outcomes) -> Verdict:
+    """The test accuracy against the threshold."""
+    found = student(column(outcomes, "predictive", "test_accuracy"))
+    note = f"The test accuracy is {percent(found)}."
+    return verdict(below(found, 0.94), found, note)
+
+
+CLAIM = Claim(
+    id="tp-eqprop",
+    statement="The predictive single-phase variant (TPEqProp) stays below 94 %.",
+    source="004: below 94 %",
+    threshold="test accuracy on MNIST below 94 %",
+    method=(
+        "The predictive network 784-256-10 (relu), one nudged phase against what each layer "
+        "predicts, on {images} MNIST images, {epochs} epochs, {tests} test images, {seeds} seeds. "
+        "The notes' own form has no energy and no rule that follows a gradient; it is not tested."
+    ),
+    sizes=SIZES,
+    cells=cells,
+    judge=judge,
+    meaning=meanings(
+        "Prefer two phases.",
+        "A single phase is enough for this accuracy.",
+    ),
+)

@@ -1,0 +1,54 @@
+"""Accuracy and settle steps of a transformer on sequences of several lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from neuro_eqprop.claims.claim import Json
+from neuro_eqprop.claims.experiments.common import TESTED, study_of, trained
+from neuro_eqprop.claims.statistics import spearman
+from neuro_eqprop.data import generate
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.rate.inference import answer
+
+
+def lengths(arguments: Mapping[str, Any], seed: int) -> Json:
+    """Train on each length; rank correlation of the steps to rest with the length.
+
+    `rho` is over all test samples, `rho_right` over those that were answered right, and None where
+    these all have one length or took the same steps.
+    """
+    study, told, found = study_of(arguments, seed), arguments["lengths"], []
+    for length in told:
+        data = generate(
+            arguments["dataset"],
+            length=length,
+            samples=arguments["images"],
+            test=arguments["tests"],
+            seed=seed,
+        )
+        net = trained(study, data)
+        rest = answer(NumpyOps(np.float32), net.network, net.params, data.test.x, TESTED)
+        majority = float(np.bincount(data.test.y).max() / len(data.test))
+        found.append((length, rest.steps, rest.classes == data.test.y, majority))
+    steps = np.concatenate([each[1] for each in found])
+    size = np.concatenate([np.full(len(each[1]), each[0]) for each in found])
+    right = np.concatenate([each[2] for each in found])
+    return {
+        "lengths": list(told),
+        "accuracy": [float(each[2].mean()) for each in found],
+        "majority": [each[3] for each in found],
+        "steps": [float(each[1].mean()) for each in found],
+        "rho": spearman(steps.tolist(), size.tolist()).value,
+        "rho_right": correlation(steps[right].tolist(), size[right].tolist()),
+    }
+
+
+def correlation(one: list[float], other: list[float]) -> float | None:
+    """The rank correlation, where both vary."""
+    if len(set(one)) < 2 or len(set(other)) < 2:
+        return None
+    return spearman(one, other).value

@@ -1,0 +1,87 @@
+"""Joules of an inference as spikes on a chip, and of the dense pass on a measured GPU.
+
+With static power: the chip's estimate holds its power at rest for the time of the inference; the
+GPU's figure is its cost per multiplication above idle plus its idle power for the time that an
+inference took at that batch. Without: the chip's events alone against the GPU above idle. The
+input enters as a current that a host works out; `hosted` adds these multiplications to the chip's
+side at the GPU's own price, the other two leave them out, in favour of the chip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from neuro_eqprop.claims.claim import Json, UndecidedError
+from neuro_eqprop.claims.experiments.common import data_of, study_of, trained
+from neuro_eqprop.energy.dense_reference import host_macs
+from neuro_eqprop.energy.estimate import Estimate, Options, bill
+from neuro_eqprop.experiments.evaluate import count_events
+from neuro_eqprop.experiments.run_folder import Run
+from neuro_eqprop.hardware.profile import Profile
+from neuro_eqprop.hardware.workload import Workload, describe
+from neuro_eqprop.io.checkpoint import Checkpoint
+from neuro_eqprop.io.profile.load import load
+from neuro_eqprop.spiking.lower import Code
+
+
+def machine(profile: Profile, batch: int, macs: int) -> dict[str, tuple[float, float, float]]:
+    """Joules of a dense pass (value, low, high) above idle and with idle, per sample."""
+    point = next(each for each in profile.batches if each.batch == batch)
+    idle = profile.known("power.board")
+    if idle is None or not point.inferences_per_second:
+        raise UndecidedError(f"{profile.name} has no idle power or speed at batch {batch}")
+    cost = point.joules_per_mac
+    above = (macs * cost.value, macs * cost.low, macs * cost.high)
+    rest = tuple(p / point.inferences_per_second for p in (idle.value, idle.low, idle.high))
+    return {
+        "dynamic": above,
+        "total": (above[0] + rest[0], above[1] + rest[1], above[2] + rest[2]),
+    }
+
+
+def events_alone(found: Estimate) -> tuple[float, float, float]:
+    """Joules of the chip's events: all terms but power at rest."""
+    terms = [term.joules for term in found.terms if not term.key.startswith("power.")]
+    return sum(t.value for t in terms), sum(t.low for t in terms), sum(t.high for t in terms)
+
+
+def ratios(arguments: Mapping[str, Any], seed: int) -> Json:
+    """For each chip and batch how many times the chip's joules the GPU uses (value, low, high)."""
+    study, data = study_of(arguments, seed), data_of(arguments)
+    model = trained(study, data)
+    run = Run(Path(), study, Checkpoint(model.network, model.params, study.epochs), data)
+    counted = count_events(
+        run,
+        samples=arguments["samples"],
+        steps=arguments["steps"],
+        code=Code(arguments["code"]),
+        watch=lambda more: None,
+    )
+    workload = Workload(
+        describe(counted.network, bits=8),
+        counted.counts,
+        counted.samples,
+        counted.steps,
+        counted.input_coding,
+        counted.dense_macs,
+    )
+    gpu, rows = load(arguments["gpu"]), []
+    for name in arguments["chips"]:
+        estimate = bill(workload, load(name), Options(seed=seed)).inference.estimate
+        if estimate is None or estimate.joules is None:
+            continue
+        whole = (estimate.joules.value, estimate.joules.low, estimate.joules.high)
+        for batch in arguments["batches"]:
+            theirs = machine(gpu, batch, workload.dense_macs)
+            host = host_macs(workload) / workload.dense_macs
+            hosted = tuple(a + host * b for a, b in zip(whole, theirs["total"], strict=True))
+            sides = {"dynamic": events_alone(estimate), "total": whole, "hosted": hosted}
+            row: Json = {"chip": name, "batch": batch, "unknown": len(estimate.missing)}
+            for side, ours in sides.items():
+                if ours[0] > 0:
+                    dense = theirs["dynamic" if side == "dynamic" else "total"]
+                    row[side] = [dense[0] / ours[0], dense[1] / ours[2], dense[2] / ours[1]]
+            rows.append(row)
+    return {"rows": rows, "test_accuracy": model.accuracy(), "dense_macs": workload.dense_macs}

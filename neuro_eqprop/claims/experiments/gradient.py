@@ -1,0 +1,131 @@
+"""The angle between the local rule's update and the true gradient, in float64 at equilibrium."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from neuro_eqprop.activations import LINEAR, TANH
+from neuro_eqprop.architectures import Block, layered, looped, transformer
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.claims.claim import Json
+from neuro_eqprop.claims.experiments.common import data_of
+from neuro_eqprop.data import Dataset, one_hot
+from neuro_eqprop.networks import Connection, Network
+from neuro_eqprop.operators import Attention, Kind, PerToken
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.rate.field import field
+from neuro_eqprop.rate.relax import Settling, relax
+from neuro_eqprop.schedules import Schedule, three_phase, two_phase
+from neuro_eqprop.solve import GaussSeidel
+from neuro_eqprop.training.config import Rule
+from neuro_eqprop.training.gradients.exact import cosine, implicit
+from neuro_eqprop.training.rules.asymmetric import adjoint, vector_field
+from neuro_eqprop.training.rules.hebbian import hebbian
+
+TIGHT = Settling(GaussSeidel(), GaussSeidel(backwards=True), tolerance=1e-13)
+STEPS = 5000
+
+
+def network_of(model: str, hidden: int, data: Dataset) -> Network:
+    """A symmetric network of tanh units with a straight output, or the looped one with free ways.
+
+    `nonsymmetric`: the loop is any matrix, and the way back has weights of its own. `linear` and
+    `softmax`: the transformer with that attention, of a fourth as many units for each token; with
+    `nonsymmetric` before it, its memory answers by weights of its own.
+    """
+    kind = model.removeprefix("nonsymmetric ")
+    if kind in ("linear", "softmax"):
+        width = hidden // 4
+        block = Block(width, width, Attention(Kind(kind), 2, 0.5), 0.7, 1.0)
+        tied = transformer(data.shape, block, data.classes, patch=4)
+        return tied if kind == model else untied(tied)
+    sizes = (data.features, hidden, data.classes)
+    if model == "layered":
+        half = (sizes[1] // 2,) * 2
+        return layered(sizes[0], half, sizes[2], hidden_rate=TANH, output_rate=LINEAR)
+    made = looped(*sizes, hidden_rate=TANH, output_rate=LINEAR, bound=None)
+    if model == "looped":
+        return made
+    ways = tuple(replace(way, symmetric=False) for way in made.connections)
+    return Network(made.layers, (*ways, Connection("output", "hidden", symmetric=False)))
+
+
+def untied(network: Network) -> Network:
+    """A transformer whose memory answers by weights of its own."""
+    ways = [replace(way, symmetric=way.target != "memory") for way in network.connections]
+    back = Connection("memory", "tokens", PerToken(), symmetric=False)
+    return replace(network, connections=(*ways, back))
+
+
+def parameters(network: Network, coupling: float, seed: int) -> dict[str, Array]:
+    """Uniform weights, those that close a loop at a spectral norm of `coupling`, and no biases.
+
+    The matrices of attention have a norm of one each.
+    """
+    rng, params = np.random.default_rng(seed), dict[str, Array]()
+    for connection in network.connections:
+        shape = network.parameter(connection)
+        places = int(np.prod(shape[2:])) if len(shape) == 4 else 1
+        limit = np.sqrt(6.0 / (places * (shape[1] + (shape[0] if len(shape) != 3 else shape[2]))))
+        weight = rng.uniform(-limit, limit, shape)
+        if connection.loops and connection.symmetric and connection.operator.matrix:
+            weight = (weight + weight.T) / 2
+        if isinstance(connection.operator, Attention):
+            weight = weight / np.linalg.norm(weight, 2, axis=(1, 2), keepdims=True)
+        elif connection.source != network.input.name:
+            weight = weight * (coupling / float(np.linalg.norm(weight, 2)))
+        params[connection.name] = weight
+    return params | {layer.name: np.zeros(layer.bias) for layer in network.moving}
+
+
+def schedule_of(nudging: str, beta: float) -> Schedule:
+    """One-sided or centered phases that may take as long as they need."""
+    make = two_phase if nudging == "positive" else three_phase
+    return make(beta=beta, free=STEPS, nudged=STEPS)
+
+
+def update(
+    network: Network,
+    params: Mapping[str, Array],
+    x: Array,
+    y: Array,
+    schedule: Schedule,
+    rule: Rule = Rule.HEBBIAN,
+) -> dict[str, Array]:
+    """What the local rule asks for at equilibrium."""
+    ops = NumpyOps()
+    turn = adjoint if rule is Rule.ASYMMETRIC else None
+    phases = relax(field(ops, network, params, x), y, schedule, TIGHT, turn)
+    states = {name: settled.state for name, settled in phases.items()}
+    ask = hebbian if rule is Rule.HEBBIAN else vector_field
+    return ask(ops, network, x, states=states, schedule=schedule, params=params)
+
+
+def flat(parts: Mapping[str, Array]) -> Array:
+    """All parameters as one vector."""
+    return np.concatenate([np.ravel(parts[name]) for name in sorted(parts)])
+
+
+def cosines(arguments: Mapping[str, Any], seed: int) -> Json:
+    """For each beta the cosine over all parameters, and the ratio of the norms."""
+    data = data_of(arguments)
+    network = network_of(arguments["model"], arguments["hidden"], data)
+    params = parameters(network, arguments["coupling"], seed)
+    rows = np.random.default_rng([seed, 1]).permutation(len(data.train))[: arguments["samples"]]
+    x, y = data.train.x[rows], one_hot(data.train.y[rows], data.classes)
+    truth = {name: -slope for name, slope in implicit(network, params, x, y).items()}
+    rule = Rule(arguments.get("rule", Rule.HEBBIAN.value))
+    found: Json = {"cosine": [], "ratio": [], "beta": list(arguments["betas"])}
+    for beta in arguments["betas"]:
+        schedule = schedule_of(arguments["nudging"], beta)
+        asked = update(network, params, x, y, schedule, rule)
+        found["cosine"].append(cosine(flat(asked), flat(truth)))
+        sizes = [float(np.linalg.norm(flat(each))) for each in (asked, truth)]
+        found["ratio"].append(sizes[0] / sizes[1])
+        if beta == min(arguments["betas"]):
+            found["by_parameter"] = {n: cosine(asked[n], truth[n]) for n in sorted(truth)}
+    return found

@@ -1,0 +1,107 @@
+"""Tables and figures of the confirmed results, ready for a manuscript, traceable to their cells.
+
+`claims.tex` is to be included: a table, then a figure environment for each figure. Beside every
+piece a comment names the cells it was made from; `provenance.json` has their configurations.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from neuro_eqprop.claims.claim import Finding
+from neuro_eqprop.claims.report import FIGURES, figure, number, table
+from neuro_eqprop.claims.run import Judged
+from neuro_eqprop.io.atomic import write_bytes, write_text
+
+SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+}
+
+
+def escape(words: str) -> str:
+    """Text as LaTeX takes it."""
+    return "".join(SPECIAL.get(letter, letter) for letter in words)
+
+
+def write(found: Sequence[Judged], folder: Path) -> list[Path]:
+    """Write `claims.tex`, the figures as PDF and SVG, `cells.csv` and `provenance.json`."""
+    held = [each for each in found if each.verdict.finding is Finding.CONFIRMED]
+    if not held:
+        raise ValueError(
+            "no claim is confirmed by the results that are known, so there is nothing to write; "
+            "run `neuro-eqprop claims --budget small` first"
+        )
+    made, drawn = [], set()
+    for each in held:
+        for form in ("pdf", "svg"):
+            picture = figure(each, form)
+            if picture is not None:
+                path = folder / FIGURES / f"{each.claim.id}.{form}"
+                write_bytes(path, picture)
+                made.append(path)
+                drawn.add(each.claim.id)
+    write_text(folder / "claims.tex", "\n".join(latex(held, drawn)) + "\n")
+    write_text(folder / "cells.csv", table(held))
+    write_text(folder / "provenance.json", json.dumps(provenance(held), indent=1) + "\n")
+    return [*(folder / name for name in ("claims.tex", "cells.csv", "provenance.json")), *made]
+
+
+def latex(held: Sequence[Judged], drawn: set[str]) -> Iterator[str]:
+    """The table, and a figure environment for each figure."""
+    yield "% Needs \\usepackage{graphicx}; every number is traced in provenance.json."
+    yield "\\begin{table}"
+    yield "  \\caption{Claims confirmed: the whole 95\\,\\% interval lies beyond the threshold.}"
+    yield "  \\label{tab:claims}"
+    yield "  \\begin{tabular}{p{0.4\\linewidth}rrr}"
+    yield "    \\hline"
+    yield "    claim & value & 95\\,\\% interval & seeds \\\\"
+    yield "    \\hline"
+    for each in held:
+        v = each.verdict
+        ends = "" if v.interval is None else f"[{number(v.interval[0])}, {number(v.interval[1])}]"
+        row = (escape(each.claim.statement), number(v.value), ends, str(v.seeds))
+        yield f"    {' & '.join(row)} \\\\ % {each.claim.id}: {keys(each)}"
+    yield "    \\hline"
+    yield "  \\end{tabular}"
+    yield "\\end{table}"
+    for each in held:
+        if each.claim.id in drawn:
+            yield from environment(each)
+
+
+def environment(each: Judged) -> Iterator[str]:
+    """A figure with its caption."""
+    told = f"{each.claim.statement} {each.verdict.note} {each.claim.told(each.budget)}"
+    yield ""
+    yield f"% cells: {keys(each)}"
+    yield "\\begin{figure}"
+    yield "  \\centering"
+    yield f"  \\includegraphics[width=\\linewidth]{{{FIGURES}/{each.claim.id}.pdf}}"
+    yield f"  \\caption{{{escape(told)}}}"
+    yield f"  \\label{{fig:{each.claim.id}}}"
+    yield "\\end{figure}"
+
+
+def keys(each: Judged) -> str:
+    """The cells, by the first letters of their keys."""
+    return " ".join(outcome.cell.key[:12] for outcome in each.outcomes)
+
+
+def provenance(held: Sequence[Judged]) -> dict[str, object]:
+    """For each claim the configuration of every cell, by key."""
+    return {
+        each.claim.id: {o.cell.key: o.cell.configuration() for o in each.outcomes} for each in held
+    }
