@@ -10,7 +10,7 @@ from importlib import import_module
 
 from neuro_eqprop import __version__
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.cli.base import FAILURE, Command, WrongWordsError, common
+from neuro_eqprop.cli.command import FAILURE, Command, WrongWordsError, common
 
 COMMANDS = {
     "demo": "the whole chain on the embedded digits, from training to the report",

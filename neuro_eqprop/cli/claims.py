@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from neuro_eqprop.cli.base import Command, Json, WrongWordsError, positive_float, positive_int
+from neuro_eqprop.cli.command import Command, Json, WrongWordsError, positive_float, positive_int
 
 if TYPE_CHECKING:
     from neuro_eqprop.claims.claim import Claim, Outcome

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
-from neuro_eqprop.cli.base import Command, Json, percent
+from neuro_eqprop.cli.command import Command, Json, percent
 
 if TYPE_CHECKING:
     from neuro_eqprop.analysis.compare import Agreement

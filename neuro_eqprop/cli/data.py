@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from neuro_eqprop.cli.base import Command, Json, common, facts
+from neuro_eqprop.cli.command import Command, Json, common, facts
 
 
 def options(parser: ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from neuro_eqprop.cli.base import Command, Json, percent
+from neuro_eqprop.cli.command import Command, Json, percent
 
 RUNS = (
     ("rate", ("--on", "rate")),

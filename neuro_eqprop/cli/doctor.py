@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from neuro_eqprop import __version__
-from neuro_eqprop.cli.base import Command, Json
+from neuro_eqprop.cli.command import Command, Json
 
 
 def options(parser: ArgumentParser) -> None:

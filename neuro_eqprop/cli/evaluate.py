@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.cli.base import (
+from neuro_eqprop.cli.command import (
     FAILURE,
     Command,
     Json,

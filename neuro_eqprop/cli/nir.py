@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.cli.base import (
+from neuro_eqprop.cli.command import (
     Command,
     Json,
     WrongWordsError,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from neuro_eqprop.cli.base import Command, Json
+from neuro_eqprop.cli.command import Command, Json
 
 if TYPE_CHECKING:
     from neuro_eqprop.io.trace.file import TraceError

@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
-from neuro_eqprop.cli.base import Command, Json, positive_float
+from neuro_eqprop.cli.command import Command, Json, positive_float
 
 if TYPE_CHECKING:
     from neuro_eqprop.io.trace.file import Progress

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from neuro_eqprop.cli.base import (
+from neuro_eqprop.cli.command import (
     FAILURE,
     Command,
     Json,

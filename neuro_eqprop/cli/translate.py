@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from neuro_eqprop.cli.base import Command, Json, facts, positive_int
+from neuro_eqprop.cli.command import Command, Json, facts, positive_int
 from neuro_eqprop.cli.evaluate import code_named
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from neuro_eqprop import __version__
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.cli import COMMANDS, command, demo, main
-from neuro_eqprop.cli.base import facts, fraction, percent, positive_float, positive_int
+from neuro_eqprop.cli.command import facts, fraction, percent, positive_float, positive_int
 from neuro_eqprop.experiments.models import HIDDEN_RATES, MODELS, OUTPUT_RATES
 from neuro_eqprop.training.config import Nudging, Rule
 

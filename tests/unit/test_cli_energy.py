@@ -15,7 +15,7 @@ from rich.console import Console
 from neuro_eqprop.activations import HARD_SIGMOID, TANH, Activation
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.cli import main
-from neuro_eqprop.cli.energy_show import show
+from neuro_eqprop.cli.energy.tables import show
 from neuro_eqprop.energy.pareto import SLACK
 from neuro_eqprop.experiments.config import Study, write
 from neuro_eqprop.io.checkpoint import Checkpoint, save

@@ -14,7 +14,7 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID, TANH
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.cli import main
-from neuro_eqprop.cli.energy_learning import teach
+from neuro_eqprop.cli.energy.learning import teach
 from neuro_eqprop.energy.estimate import Bill, Options, bill
 from neuro_eqprop.energy.event_counts import Event, count
 from neuro_eqprop.experiments.config import Study, write

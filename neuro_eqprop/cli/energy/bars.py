@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from neuro_eqprop.cli.base import Json
-from neuro_eqprop.cli.units import si
+from neuro_eqprop.cli.command import Json
+from neuro_eqprop.cli.format import si
 
 NAME = 19
 """Columns of a chip's name."""

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.markup import escape
 
-from neuro_eqprop.cli import energy_learning
-from neuro_eqprop.cli.base import Json, plain_table
-from neuro_eqprop.cli.energy_bars import LEAST, bars, reason, shares
-from neuro_eqprop.cli.energy_versus import beside, dense, trades
-from neuro_eqprop.cli.units import si, span
+from neuro_eqprop.cli.command import Json, plain_table
+from neuro_eqprop.cli.energy import learning
+from neuro_eqprop.cli.energy.bars import LEAST, bars, reason, shares
+from neuro_eqprop.cli.energy.versus import beside, dense, trades
+from neuro_eqprop.cli.format import si, span
 
 FITS = {True: "fits", False: "no", None: "unknown"}
 ORDER = {True: 0, None: 1, False: 2}
@@ -25,7 +25,7 @@ def show(outcome: Json, console: Console) -> None:
     table(chips, console)
     bars(chips, console, use="inference")
     remarks(chips, console)
-    energy_learning.learning(chips, outcome["counted"]["lessons"], console)
+    learning.learning(chips, outcome["counted"]["lessons"], console)
     dense(outcome, console)
     if "curve" in outcome:
         trades(outcome, console)

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.markup import escape
 
-from neuro_eqprop.cli.base import Json, facts, plain_table
-from neuro_eqprop.cli.energy_show import describe, described
-from neuro_eqprop.cli.units import si, span
+from neuro_eqprop.cli.command import Json, facts, plain_table
+from neuro_eqprop.cli.energy.tables import describe, described
+from neuro_eqprop.cli.format import si, span
 
 
 def show(outcome: Json, console: Console) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuro_eqprop.cli.base import Json, positive_int
+from neuro_eqprop.cli.command import Json, positive_int
 from neuro_eqprop.cli.evaluate import code_named, entry_named, several
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def curve(args: Namespace, chips: list[Profile], how: Options) -> Json:
 
     A code the network cannot be translated to is left out, with the reason.
     """
-    from neuro_eqprop.cli.energy_json import trade_json
+    from neuro_eqprop.cli.energy.json import trade_json
     from neuro_eqprop.cli.progress import bar
 
     if args.run is None or args.counts is not None:

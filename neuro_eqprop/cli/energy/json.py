@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from neuro_eqprop.cli.base import Json
+from neuro_eqprop.cli.command import Json
 from neuro_eqprop.energy.dense_reference import Comparison, Reference
 from neuro_eqprop.energy.estimate import Bill, Estimate, Side
 from neuro_eqprop.energy.monte_carlo import Spread

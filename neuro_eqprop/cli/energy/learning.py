@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
-from neuro_eqprop.cli.base import Json, plain_table
-from neuro_eqprop.cli.units import si, span
+from neuro_eqprop.cli.command import Json, plain_table
+from neuro_eqprop.cli.format import si, span
 
 if TYPE_CHECKING:
     from neuro_eqprop.hardware.workload import Workload

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markup import escape
 
-from neuro_eqprop.cli.base import Json, plain_table
-from neuro_eqprop.cli.units import si
+from neuro_eqprop.cli.command import Json, plain_table
+from neuro_eqprop.cli.format import si
 from neuro_eqprop.energy.verdict import sentence
 
 STYLES = {

@@ -6,8 +6,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuro_eqprop.cli.base import FAILURE, Command, Json
-from neuro_eqprop.cli.profiles_show import show
+from neuro_eqprop.cli.command import FAILURE, Command, Json
+from neuro_eqprop.cli.profiles.tables import show
 
 if TYPE_CHECKING:
     from neuro_eqprop.energy.validation import Check
@@ -73,7 +73,7 @@ def in_short(profile: Profile) -> Json:
 
 def whole(profile: Profile) -> Json:
     """Everything a profile says."""
-    from neuro_eqprop.cli.energy_json import explain_json, learning_json
+    from neuro_eqprop.cli.energy.json import explain_json, learning_json
 
     return {
         **in_short(profile),

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuro_eqprop.cli.base import Command, Json, positive_float, positive_int
-from neuro_eqprop.cli.energy_learning import taught_json, teach
-from neuro_eqprop.cli.energy_more import beside, curve, curve_options, given, workload_of
-from neuro_eqprop.cli.energy_show import show
+from neuro_eqprop.cli.command import Command, Json, positive_float, positive_int
+from neuro_eqprop.cli.energy.learning import taught_json, teach
+from neuro_eqprop.cli.energy.options import beside, curve, curve_options, given, workload_of
+from neuro_eqprop.cli.energy.tables import show
 from neuro_eqprop.cli.evaluate import STEPS, code_named, code_options, entry_named, input_option
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Count, place, price and compare."""
-    from neuro_eqprop.cli.energy_json import bill_json
+    from neuro_eqprop.cli.energy.json import bill_json
     from neuro_eqprop.energy.estimate import NO_LEARNING, bill
     from neuro_eqprop.io.workload_file import write_json
 
@@ -219,7 +219,7 @@ def against(
     how: Options,
 ) -> Json:
     """The dense pass on measured devices, and whether spikes win."""
-    from neuro_eqprop.cli.energy_json import comparison_json, reference_json
+    from neuro_eqprop.cli.energy.json import comparison_json, reference_json
     from neuro_eqprop.energy.dense_reference import judge_all, ratio, references
     from neuro_eqprop.hardware.profile import Device
 
@@ -246,7 +246,7 @@ def against(
 
 def explain(bills: Iterable[Bill]) -> Json:
     """For each chip the entries that its estimate used, with their sources."""
-    from neuro_eqprop.cli.energy_json import explain_json
+    from neuro_eqprop.cli.energy.json import explain_json
 
     sources: Json = {}
     for each in bills:
