@@ -20,7 +20,7 @@ from neuro_eqprop.spiking.ir import (
     Spiking,
 )
 from neuro_eqprop.spiking.rounding import Rounding, Scaling
-from neuro_eqprop.testing.build import Case, build, group, link, rows, whole
+from neuro_eqprop.testing.case import Case, build, group, link, rows, whole
 from neuro_eqprop.traces import NOTHING
 
 PLAIN = Spiking(

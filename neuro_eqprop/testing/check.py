@@ -9,9 +9,9 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import Backend, Feature, load
-from neuro_eqprop.testing.build import Case, Run, run_case
+from neuro_eqprop.testing.case import Case, Run, run_case
 from neuro_eqprop.testing.cases import CASES
-from neuro_eqprop.testing.draw import draw_cases
+from neuro_eqprop.testing.random_networks import draw_cases
 from neuro_eqprop.traces import Recording
 
 TOLERANCE = 1e-12

@@ -19,8 +19,8 @@ import torch
 from neuro_eqprop.backends.base import Feature, load
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.testing import check_case, draw_case
-from neuro_eqprop.testing.build import Case, run_case
-from neuro_eqprop.testing.draw import draw_whole_case, lengthened
+from neuro_eqprop.testing.case import Case, run_case
+from neuro_eqprop.testing.random_networks import draw_whole_case, lengthened
 
 SIMULATORS = ("emulator", "snntorch", "brian2", "lava")
 SEED = 11

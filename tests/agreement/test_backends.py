@@ -32,8 +32,8 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
 )
 from neuro_eqprop.testing import CASES, check_backend, check_case, draw_case, draw_cases
-from neuro_eqprop.testing.build import Case, run_case
-from neuro_eqprop.testing.draw import GRID, lively, ties
+from neuro_eqprop.testing.case import Case, run_case
+from neuro_eqprop.testing.random_networks import GRID, lively, ties
 from neuro_eqprop.traces import Record, Recording, Sink
 
 NAMED = {case.name: case for case in CASES}

@@ -18,7 +18,7 @@ from neuro_eqprop.backends.brian2 import simulator
 from neuro_eqprop.backends.brian2.setup import SETTINGS, settings, simulator
 from neuro_eqprop.backends.brian2.simulator import Brian2, values_per_sample
 from neuro_eqprop.testing import CASES, check_case
-from neuro_eqprop.testing.build import run_case
+from neuro_eqprop.testing.case import run_case
 from neuro_eqprop.traces import NOTHING
 
 NAMED = {case.name: case for case in CASES}

@@ -23,8 +23,8 @@ from neuro_eqprop.spiking.ir import Falling, FixedPoint, Follow, Spiking, Spikin
 from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, rates_of, stimulate
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
-from neuro_eqprop.testing.build import Case, Run, everything, run_case
-from neuro_eqprop.testing.draw import attempt_case, draw_spiking
+from neuro_eqprop.testing.case import Case, Run, everything, run_case
+from neuro_eqprop.testing.random_networks import attempt_case, draw_spiking
 from neuro_eqprop.traces import NOTHING, Memory
 
 BETA = 0.25

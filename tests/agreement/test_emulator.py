@@ -28,8 +28,8 @@ from neuro_eqprop.spiking.ir import (
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
 from neuro_eqprop.testing import CASES, check_backend
-from neuro_eqprop.testing.build import Case, Run, everything, run_case
-from neuro_eqprop.testing.draw import attempt_case, draw_case, draw_cases
+from neuro_eqprop.testing.case import Case, Run, everything, run_case
+from neuro_eqprop.testing.random_networks import attempt_case, draw_case, draw_cases
 from neuro_eqprop.traces import NOTHING, Memory, Record
 
 INTEGRATOR = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=1.0)
@@ -226,7 +226,7 @@ def test_all_networks_share_few_compiled_functions() -> None:
 HITS = """
 from neuro_eqprop.backends.base import load
 from neuro_eqprop.testing import CASES
-from neuro_eqprop.testing.build import run_case
+from neuro_eqprop.testing.case import run_case
 run_case(load("emulator"), CASES[0])
 from neuro_eqprop.backends.emulator.kernels import emulate
 print(sum(emulate.stats.cache_hits.values()), sum(emulate.stats.cache_misses.values()))

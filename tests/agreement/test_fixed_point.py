@@ -28,8 +28,8 @@ from neuro_eqprop.spiking.ir import (
 )
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding, Scaling
-from neuro_eqprop.testing.build import Case, Run, everything, run_case
-from neuro_eqprop.testing.draw import attempt_case
+from neuro_eqprop.testing.case import Case, Run, everything, run_case
+from neuro_eqprop.testing.random_networks import attempt_case
 
 INTEGRATOR = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)
 LEAKY = Spiking(0.25, 0.0625, 1.0, Reset.SUBTRACT, floor=-inf, ceiling=inf)

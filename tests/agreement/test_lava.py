@@ -39,8 +39,8 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
 )
 from neuro_eqprop.testing import CASES
-from neuro_eqprop.testing.build import Case
-from neuro_eqprop.testing.draw import draw_whole_case
+from neuro_eqprop.testing.case import Case
+from neuro_eqprop.testing.random_networks import draw_whole_case
 from neuro_eqprop.traces import NOTHING, Memory, Record
 
 pytestmark = pytest.mark.lava

@@ -21,8 +21,8 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
 )
 from neuro_eqprop.testing import CASES, check_case, draw_case
-from neuro_eqprop.testing.build import Case, everything, run_case
-from neuro_eqprop.testing.draw import draw_whole_case
+from neuro_eqprop.testing.case import Case, everything, run_case
+from neuro_eqprop.testing.random_networks import draw_whole_case
 from neuro_eqprop.traces import Memory, Record
 
 pytestmark = pytest.mark.lava

@@ -45,7 +45,7 @@ from neuro_eqprop.spiking.ir import (
 )
 from neuro_eqprop.spiking.lower import Code
 from neuro_eqprop.testing.check import check_case
-from neuro_eqprop.testing.draw import draw_case
+from neuro_eqprop.testing.random_networks import draw_case
 
 DECAYS = st.sampled_from([0.0, 1.0, 0.5, 0.1]) | st.floats(0.0, 1.0)
 NUMBERS = st.floats(-1e6, 1e6)

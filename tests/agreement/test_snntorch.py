@@ -11,7 +11,7 @@ import pytest
 from neuro_eqprop.backends.base import Backend, BackendError, load
 from neuro_eqprop.backends.snntorch.simulator import SnnTorch
 from neuro_eqprop.testing import CASES, check_case, draw_case
-from neuro_eqprop.testing.build import Case, run_case
+from neuro_eqprop.testing.case import Case, run_case
 
 NAMED = {case.name: case for case in CASES}
 

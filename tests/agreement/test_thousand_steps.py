@@ -9,8 +9,8 @@ import pytest
 
 from neuro_eqprop.backends.base import load
 from neuro_eqprop.testing import check_case, draw_case
-from neuro_eqprop.testing.build import run_case
-from neuro_eqprop.testing.draw import draw_whole_case, lengthened
+from neuro_eqprop.testing.case import run_case
+from neuro_eqprop.testing.random_networks import draw_whole_case, lengthened
 
 LAVA = [pytest.mark.lava, pytest.mark.slow]
 

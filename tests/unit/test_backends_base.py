@@ -20,7 +20,7 @@ from neuro_eqprop.backends.base import (
 )
 from neuro_eqprop.backends.brian2.dale import paired, paired_stimulus, unpaired
 from neuro_eqprop.testing import draw_case
-from neuro_eqprop.testing.build import Case, Run, run_case
+from neuro_eqprop.testing.case import Case, Run, run_case
 from neuro_eqprop.traces import NOTHING, Counts, Kind
 
 

@@ -33,7 +33,7 @@ from neuro_eqprop.spiking.input_coding import (
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, rates_of
 from neuro_eqprop.testing import check_case
-from neuro_eqprop.testing.build import Case, everything, run_case
+from neuro_eqprop.testing.case import Case, everything, run_case
 from neuro_eqprop.traces import NOTHING, Memory
 
 X = np.rint(np.random.default_rng(1).random((5, 12)) * 255) / 255 * (np.arange(12) % 3 > 0)

@@ -24,7 +24,7 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
 )
 from neuro_eqprop.spiking.rounding import Rounding, Scaling
-from neuro_eqprop.testing.build import Case, Run, everything, run_case, whole
+from neuro_eqprop.testing.case import Case, Run, everything, run_case, whole
 
 GRID = 2.0**-12
 SAMPLES = 2
