@@ -11,7 +11,7 @@ import numpy as np
 from neuro_eqprop.arrays import Array
 
 
-class Curve(Enum):
+class ActivationKind(Enum):
     """The two families: straight inside a range, or the hyperbolic tangent."""
 
     CLIP = "clip"
@@ -28,7 +28,7 @@ class Activation:
     name: str
     low: float
     high: float
-    curve: Curve = Curve.CLIP
+    curve: ActivationKind = ActivationKind.CLIP
 
     def __post_init__(self) -> None:
         if not self.low < self.high:
@@ -43,7 +43,7 @@ class Activation:
 HARD_SIGMOID = Activation("hard_sigmoid", 0.0, 1.0)
 HARD_TANH = Activation("hard_tanh", -1.0, 1.0)
 RELU = Activation("relu", 0.0, inf)
-TANH = Activation("tanh", -1.0, 1.0, Curve.TANH)
+TANH = Activation("tanh", -1.0, 1.0, ActivationKind.TANH)
 LINEAR = Activation("linear", -inf, inf)
 
 
@@ -70,6 +70,6 @@ def tanh(u: Array) -> Array:
 
 def activate(activation: Activation, u: Array) -> Array:
     """rho(u), in NumPy."""
-    if activation.curve is Curve.TANH:
+    if activation.curve is ActivationKind.TANH:
         return tanh(u)
     return np.asarray(np.clip(u, activation.low, activation.high))

@@ -18,7 +18,14 @@ from neuro_eqprop.backends.base import load
 from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.experiments.evaluate import DT, equilibria
-from neuro_eqprop.experiments.train import check_device, epochs, fresh, probed, rehearse, unheard
+from neuro_eqprop.experiments.train import (
+    check_device,
+    dry_run,
+    epochs,
+    initial_snapshot,
+    no_progress,
+    probed,
+)
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
@@ -89,9 +96,9 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         data = Dataset("given", split, split, len(self.classes_))
         data = data if self.shape is None else replace(data, shape=self.shape)
         network = study.network(data)
-        rehearse(study, network, data)
-        at = fresh(study, network)
-        for progress in epochs(study, network, data, at, unheard):
+        dry_run(study, network, data)
+        at = initial_snapshot(study, network)
+        for progress in epochs(study, network, data, at, no_progress):
             at = progress.snapshot
         warning = probed(study, network, data, at, truth=False).warning
         if warning:

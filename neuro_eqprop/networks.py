@@ -100,7 +100,7 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class DirectedEdge:
     """One way into a layer: a connection taken forwards, or backwards from its target."""
 
     source: str
@@ -185,15 +185,15 @@ class Network:
         return tuple(layer for layer in self.layers if layer.role is not Role.INPUT)
 
     @cached_property
-    def wires(self) -> Mapping[str, tuple[Wire, ...]]:
+    def wires(self) -> Mapping[str, tuple[DirectedEdge, ...]]:
         """For each layer that moves, what arrives there from layers that move."""
-        found: dict[str, list[Wire]] = {layer.name: [] for layer in self.moving}
+        found: dict[str, list[DirectedEdge]] = {layer.name: [] for layer in self.moving}
         for c in self.connections:
             source, target = self[c.source], self[c.target]
             if source.role is not Role.INPUT:
-                found[c.target].append(Wire(c.source, c, None, target.shape))
+                found[c.target].append(DirectedEdge(c.source, c, None, target.shape))
             if self.feeds_back(c):
-                found[c.source].append(Wire(c.target, c, self.feedback(c), source.shape))
+                found[c.source].append(DirectedEdge(c.target, c, self.feedback(c), source.shape))
         return {name: tuple(ways) for name, ways in found.items()}
 
     def parameter(self, connection: Connection) -> Shape:

@@ -129,14 +129,14 @@ class Outcome(Enum):
 
     CONVERGED = "converged"
     OUT_OF_STEPS = "ran out of steps"
-    NOT_FINITE = "left the finite numbers"
+    NOT_FINITE = "diverged (NaN or inf)"
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
     """Stop after `max_steps`, or when no rate moves more than `tolerance` in a step.
 
-    Each sample stops by itself, also one that leaves the finite numbers, and then keeps its state,
+    Each sample stops by itself, also one that diverges, and then keeps its state,
     so that its answer does not depend on its company. Without a tolerance, exactly `max_steps` are
     taken, and the last is measured unless even that is too much (the residual is then no number).
     """

@@ -40,7 +40,7 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class SynapseLog:
     """What became of chosen synapses of a connection: arrays (steps, synapses)."""
 
     synapses: tuple[Synapse, ...]
@@ -50,15 +50,15 @@ class Story:
     tag: Array
     weight: Array
 
-    def part(self, rows: slice) -> Story:
+    def part(self, rows: slice) -> SynapseLog:
         """Some of the steps."""
-        return Story(self.synapses, *(getattr(self, name)[rows] for name in COLUMNS))
+        return SynapseLog(self.synapses, *(getattr(self, name)[rows] for name in COLUMNS))
 
 
-def join(stories: Sequence[Story]) -> Story:
+def join(stories: Sequence[SynapseLog]) -> SynapseLog:
     """Stories of the same synapses, one after the other."""
     whole = (np.concatenate([getattr(each, name) for each in stories]) for name in COLUMNS)
-    return Story(stories[0].synapses, *whole)
+    return SynapseLog(stories[0].synapses, *whole)
 
 
 def pick(weight: Array, most: int = FEW) -> tuple[Synapse, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.synapse_recording import HEBBIAN, Story, Synapse, Weights, check, join, named
+from neuro_eqprop.synapse_recording import HEBBIAN, Synapse, SynapseLog, Weights, check, join, named
 
 
 class Kind(Enum):
@@ -112,7 +112,7 @@ class Recording:
 
     spikes: Mapping[str, Array]
     signals: Mapping[tuple[str, str], Array]
-    hebbian: Mapping[str, Story] = field(default_factory=dict)
+    hebbian: Mapping[str, SynapseLog] = field(default_factory=dict)
     """By connection, of the synapses that are watched."""
 
 
@@ -183,7 +183,7 @@ class Trace:
     """Whether the run came to its end; if not, these are the samples it got to."""
     weights: Mapping[str, Weights] = field(default_factory=dict)
     """By connection, before the run and after it."""
-    hebbian: Mapping[str, Story] = field(default_factory=dict)
+    hebbian: Mapping[str, SynapseLog] = field(default_factory=dict)
     """By connection, of the synapses that were watched (steps over all samples, synapses)."""
     epochs: Mapping[str, Array] = field(default_factory=dict)
     """Of a training, which shows the same few samples after each epoch: its numbers by name."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.schedules import Schedule, contrast
-from neuro_eqprop.synapse_recording import Story, Synapse
+from neuro_eqprop.synapse_recording import Synapse, SynapseLog
 from neuro_eqprop.traces import Kind, Plan, Recording, Sink, Trace, so_far
 
 
@@ -38,7 +38,7 @@ def tags(product: Array, schedule: Schedule) -> Array:
 
 def stories(
     pre: Array, post: Array, *, synapses: Sequence[Synapse], weight: Array, schedule: Schedule
-) -> list[Story]:
+) -> list[SynapseLog]:
     """One for each sample, from r of all source units and of all target units."""
     target, source = np.array(synapses).T
     r_pre, r_post = pre[:, :, source], post[:, :, target]
@@ -46,10 +46,10 @@ def stories(
     tag = tags(product, schedule)
     held = np.broadcast_to(weight[target, source], product.shape[1:])
     told = zip(r_pre, r_post, product, tag, strict=True)
-    return [Story(tuple(synapses), *each, held) for each in told]
+    return [SynapseLog(tuple(synapses), *each, held) for each in told]
 
 
-def of_trace(trace: Trace, connection: str, synapses: Sequence[Synapse]) -> list[Story]:
+def of_trace(trace: Trace, connection: str, synapses: Sequence[Synapse]) -> list[SynapseLog]:
     """The stories of any synapses of a recorded connection whose weights are in the trace."""
     source, target = connection.split("->")
     if connection not in trace.weights:
@@ -71,7 +71,7 @@ def acted(trace: Trace, population: str) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class SynapseRecorder:
     """A sink that adds the stories of watched synapses to what a simulator recorded."""
 
     sink: Sink
@@ -88,7 +88,7 @@ class Telling:
         }
         self.sink.sample(index, replace(recording, hebbian={**recording.hebbian, **told}))
 
-    def _story(self, name: str, index: int, recording: Recording) -> Story:
+    def _story(self, name: str, index: int, recording: Recording) -> SynapseLog:
         source, target = name.split("->")
         (told,) = stories(
             self._acted(source, index, recording),

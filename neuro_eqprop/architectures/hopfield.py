@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from neuro_eqprop.activations import LINEAR, Activation
 from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role
-from neuro_eqprop.operators import Normed
+from neuro_eqprop.operators import LayerNorm
 
 
 def ends(inputs: int, outputs: int, output_rate: Activation) -> tuple[Layer, Layer]:
@@ -61,7 +61,7 @@ def modern_notes(
     )
     connections = (
         Connection("input", "hidden"),
-        Connection("hidden", "memory", Normed(), symmetric=False, bound=bound),
+        Connection("hidden", "memory", LayerNorm(), symmetric=False, bound=bound),
         Connection("memory", "hidden", symmetric=False, bound=bound),
         Connection("hidden", "output"),
     )

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from neuro_eqprop.activations import Activation
 from neuro_eqprop.networks import Connection, Layer, Network, Role
-from neuro_eqprop.operators import Echo
+from neuro_eqprop.operators import DelayedFeedback
 
 
 def layered(
@@ -65,7 +65,7 @@ def looped(
     return Network(plain.layers, (plain.connections[0], loop, *plain.connections[1:]))
 
 
-ECHO = Echo((0.9, 0.81, 0.729))
+ECHO = DelayedFeedback((0.9, 0.81, 0.729))
 """The past that a torus hears: three steps, each fainter."""
 ECHO_PART = 0.25
 """How much of a torus's bound its echo may take."""

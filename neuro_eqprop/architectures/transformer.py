@@ -10,12 +10,12 @@ from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role
 from neuro_eqprop.operators import (
     Attention,
     AtToken,
+    CrossAttention,
     Dense,
-    Lookup,
-    Normed,
+    Identity,
+    LayerNorm,
     Patches,
     PerToken,
-    Plain,
     Query,
 )
 
@@ -89,7 +89,7 @@ def looped_block(
         raise ValueError("the notes' block is made of attention: take linear or softmax, not none")
     tokens, embedding = cut(given, patch)
     width, memory, bound = block.width, block.memory, block.bound
-    wide, look = (tokens, width), Lookup(block.attention.kind, block.attention.heads)
+    wide, look = (tokens, width), CrossAttention(block.attention.kind, block.attention.heads)
     layers = (
         Layer("input", given, LINEAR, Role.INPUT),
         Layer("parts", (tokens, 3 * width), LINEAR),
@@ -105,11 +105,11 @@ def looped_block(
         Connection("input", "looked", embedding),
         Connection("tokens", "parts", Query(), symmetric=False, bound=block.attention_bound),
         Connection("parts", "looked", look, symmetric=False),
-        Connection("tokens", "looked", Plain(), symmetric=False),
-        Connection("looked", "memory", Normed(), symmetric=False, bound=bound),
-        Connection("looked", "block", Plain(), symmetric=False),
+        Connection("tokens", "looked", Identity(), symmetric=False),
+        Connection("looked", "memory", LayerNorm(), symmetric=False, bound=bound),
+        Connection("looked", "block", Identity(), symmetric=False),
         Connection("memory", "block", PerToken(), symmetric=False, bound=bound),
-        Connection("block", "tokens", Plain(normed=True), symmetric=False),
+        Connection("block", "tokens", Identity(normed=True), symmetric=False),
         Connection("tokens", "output", read),
     )
     return Network(layers, connections, Cost.CROSS_ENTROPY)

@@ -13,7 +13,7 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.spiking.ir import Gain
-from neuro_eqprop.spiking.plasticity import COMMIT, Lessons, PlasticNetwork
+from neuro_eqprop.spiking.plasticity import COMMIT, PlasticNetwork, TrainingSamples
 from neuro_eqprop.traces import Counts
 
 Watch = Callable[[int], None]
@@ -71,12 +71,12 @@ class Learner(Protocol):
         """What it is called on the command line."""
         ...
 
-    def check(self, plastic: PlasticNetwork, lessons: Lessons) -> None:
+    def check(self, plastic: PlasticNetwork, lessons: TrainingSamples) -> None:
         """Refuse, with the reason, what it cannot learn; nothing is begun."""
         ...
 
     def learn(
-        self, plastic: PlasticNetwork, lessons: Lessons, *, synapses: Synapses, watch: Watch
+        self, plastic: PlasticNetwork, lessons: TrainingSamples, *, synapses: Synapses, watch: Watch
     ) -> Learned:
         """Learn from all lessons, one after the other, beginning at rest with traces at zero."""
         ...
@@ -129,7 +129,7 @@ class Events:
 
 
 def tally_learning(
-    plastic: PlasticNetwork, lessons: Lessons, events: Events
+    plastic: PlasticNetwork, lessons: TrainingSamples, events: Events
 ) -> dict[tuple[str, str], Counts]:
     """Events by population and phase. A synapse that learns counts as one at any weight."""
     network, counts = plastic.network, {}

@@ -10,7 +10,7 @@ from importlib import import_module
 
 from neuro_eqprop import __version__
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.cli.command import FAILURE, Command, WrongWordsError, common
+from neuro_eqprop.cli.command import FAILURE, Command, UsageError, common
 
 COMMANDS = {
     "demo": "the whole chain on the embedded digits, from training to the report",
@@ -93,5 +93,5 @@ def attempt(args: Namespace) -> int:
         if args.debug:
             raise
         sys.stderr.write(f"neuro-eqprop {args.command}: {error}\n")
-        return 2 if isinstance(error, UnknownNameError | WrongWordsError) else 1
+        return 2 if isinstance(error, UnknownNameError | UsageError) else 1
     return 0

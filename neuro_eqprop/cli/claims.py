@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from neuro_eqprop.cli.command import Command, Json, WrongWordsError, positive_float, positive_int
+from neuro_eqprop.cli.command import Command, Json, UsageError, positive_float, positive_int
 
 if TYPE_CHECKING:
     from neuro_eqprop.claims.claim import Claim, Outcome
@@ -47,7 +47,7 @@ def run(args: Namespace) -> Json:
 
     if args.words[:1] in (["list"], ["paper"]):
         if len(args.words) > 1:
-            raise WrongWordsError(f"claims {args.words[0]} takes no claim, but all that are known")
+            raise UsageError(f"claims {args.words[0]} takes no claim, but all that are known")
         return listing(args) if args.words == ["list"] else manuscript(args)
     return test(args, claims(args.words))
 
@@ -81,7 +81,7 @@ def manuscript(args: Namespace) -> Json:
     from neuro_eqprop.claims.run import known
 
     if args.out is None:
-        raise WrongWordsError("claims paper needs --out DIR for the files it writes")
+        raise UsageError("claims paper needs --out DIR for the files it writes")
     found = [known(claim, folders(args, None)) for claim in claims()]
     made = latex.write([each for each in found if each is not None], args.out)
     return {"out": str(args.out), "files": [str(path) for path in made]}

@@ -32,7 +32,7 @@ class Command:
     show: Callable[[Json, Console], None]
 
 
-class WrongWordsError(ValueError):
+class UsageError(ValueError):
     """The words of a call are wrong, as only the work itself could find out."""
 
 
@@ -94,7 +94,7 @@ def plain_table(console: Console) -> Table:
     return Table(box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0))
 
 
-def facts(rows: Mapping[str, object], console: Console) -> None:
+def print_facts(rows: Mapping[str, object], console: Console) -> None:
     """A small table of names and values."""
     from rich.markup import escape
     from rich.table import Table

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from neuro_eqprop.cli.command import Command, Json, common, facts
+from neuro_eqprop.cli.command import Command, Json, common, print_facts
 
 
 def options(parser: ArgumentParser) -> None:
@@ -104,7 +104,7 @@ def show(outcome: Json, console: Console) -> None:
             Path(each["path"]).name: f"{each['address'] or 'was here'}: {each['verdict']}"
             for each in outcome["files"]
         }
-        facts({outcome["name"]: outcome["folder"]} | files, console)
+        print_facts({outcome["name"]: outcome["folder"]} | files, console)
     else:
         show_check(outcome, console)
 
@@ -133,7 +133,7 @@ def show_check(outcome: Json, console: Console) -> None:
         rows[key] = "\n".join(outcome[key]) or nothing
     if not (outcome["files_as_in_manifest"] or outcome["files_without_checksum"]):
         rows = {key: value for key, value in rows.items() if not key.startswith("files_")}
-    facts({key: value for key, value in rows.items() if value != ""}, console)
+    print_facts({key: value for key, value in rows.items() if value != ""}, console)
 
 
 COMMAND = Command("data", "the data sets", options, run, show)

@@ -13,13 +13,13 @@ from neuro_eqprop.cli.command import (
     FAILURE,
     Command,
     Json,
-    WrongWordsError,
-    facts,
+    UsageError,
     fraction,
     percent,
     positive_int,
+    print_facts,
 )
-from neuro_eqprop.spiking.input_coding import Entry
+from neuro_eqprop.spiking.input_coding import InputCoding
 from neuro_eqprop.spiking.lower import Code
 
 if TYPE_CHECKING:
@@ -58,20 +58,20 @@ def open_source(
         from neuro_eqprop.experiments.run_folder import open_run
 
         if dataset is not None:
-            raise WrongWordsError(f"--dataset goes with a NET.nir; the run {path} knows its own")
+            raise UsageError(f"--dataset goes with a NET.nir; the run {path} knows its own")
         return open_run(path), asked or Code.RATE, bits
     from neuro_eqprop.experiments.translate import open_nir
 
     if dataset is None:
-        raise WrongWordsError(f"{path} does not say what to judge it on; name a --dataset")
+        raise UsageError(f"{path} does not say what to judge it on; name a --dataset")
     opened = open_nir(path, dataset)
     if asked not in {None, opened.code}:
-        raise WrongWordsError(
+        raise UsageError(
             f"{path} holds a network of code {opened.code.value!r}, not {code!r}; leave out --code"
         )
     if bits not in {None, opened.bits}:
         held = "floating point" if opened.bits is None else f"{opened.bits} bits"
-        raise WrongWordsError(f"{path} holds a network in {held}, not {bits}; leave out --bits")
+        raise UsageError(f"{path} holds a network in {held}, not {bits}; leave out --bits")
     return opened.run, opened.code, opened.bits
 
 
@@ -155,9 +155,9 @@ def code_named(name: str) -> Code:
     return known[name]
 
 
-def entry_named(name: str) -> Entry:
+def entry_named(name: str) -> InputCoding:
     """The way in of that name."""
-    known = {entry.value: entry for entry in Entry}
+    known = {entry.value: entry for entry in InputCoding}
     if name not in known:
         raise UnknownNameError("input", name, known)
     return known[name]
@@ -197,7 +197,7 @@ def show(outcome: Json, console: Console) -> None:
         rows["fixed point"] = f"{outcome['bits']}-bit weights, {outcome['overflows']} overflows"
     for warning in outcome["warnings"]:
         rows["warning"] = warning
-    facts(rows | {"time": f"{outcome['seconds']:.1f} s"}, console)
+    print_facts(rows | {"time": f"{outcome['seconds']:.1f} s"}, console)
     if "sweep" in outcome:
         show_sweep(outcome["sweep"], console)
 

@@ -12,17 +12,17 @@ from rich.console import Console
 from neuro_eqprop.cli.command import (
     Command,
     Json,
-    WrongWordsError,
-    facts,
+    UsageError,
     fraction,
     percent,
     positive_float,
     positive_int,
+    print_facts,
 )
 
 if TYPE_CHECKING:
     from neuro_eqprop.experiments.config import Study
-    from neuro_eqprop.experiments.on_chip_config import Learning
+    from neuro_eqprop.experiments.on_chip_config import OnChipConfig
 
 SETTINGS = (
     "dataset",
@@ -107,7 +107,7 @@ def options(parser: ArgumentParser) -> None:
     add("--force", action="store_true", help="replace a run that --out already holds")
 
 
-def chosen(args: Namespace) -> tuple[Study, Learning]:
+def chosen(args: Namespace) -> tuple[Study, OnChipConfig]:
     """The settings that the command line, and the study file if there is one, make."""
     from neuro_eqprop.experiments import config, on_chip_config
     from neuro_eqprop.experiments.run_folder import STUDY, check_begun
@@ -118,7 +118,7 @@ def chosen(args: Namespace) -> tuple[Study, Learning]:
     study, learning = (
         on_chip_config.read(written)
         if written
-        else (config.adapt(config.Study(), on_chip_config.DEFAULTS), on_chip_config.Learning())
+        else (config.adapt(config.Study(), on_chip_config.DEFAULTS), on_chip_config.OnChipConfig())
     )
     own = {key: getattr(args, key) for key in OWN if getattr(args, key) is not None}
     own |= {key: True for key in SWITCHES if getattr(args, key)}
@@ -126,10 +126,13 @@ def chosen(args: Namespace) -> tuple[Study, Learning]:
         study = config.adapt(study, changes(args))
         code = own.get("code", learning.code)
         if args.steps or code != learning.code:
-            own = on_chip_config.paced(args.steps or on_chip_config.STEPS.get(code, 16), code) | own
+            own = (
+                on_chip_config.phase_steps(args.steps or on_chip_config.STEPS.get(code, 16), code)
+                | own
+            )
         return study, on_chip_config.adapt(learning, own)
     except ValueError as error:
-        raise WrongWordsError(str(error)) from error
+        raise UsageError(str(error)) from error
 
 
 def changes(args: Namespace) -> dict[str, object]:
@@ -146,7 +149,12 @@ def changes(args: Namespace) -> dict[str, object]:
 def run(args: Namespace) -> Json:
     """Learn and write the run."""
     from neuro_eqprop.cli.progress import announce, bar
-    from neuro_eqprop.experiments.learn_on_chip import Asked, Audience, prepare, run_learning
+    from neuro_eqprop.experiments.learn_on_chip import (
+        Callbacks,
+        TraceRequest,
+        prepare,
+        run_learning,
+    )
     from neuro_eqprop.experiments.run_folder import TRACES
     from neuro_eqprop.synapse_recording import HEBBIAN
 
@@ -156,7 +164,7 @@ def run(args: Namespace) -> Json:
     if args.traces:
         path = args.out / TRACES if args.traces == BESIDE else args.traces
         first = f"{task.network.connections[-1].name}:{HEBBIAN}"
-        asked = Asked(path, args.record or [first], args.watched, announce)
+        asked = TraceRequest(path, args.record or [first], args.watched, announce)
     total = sum(len(task.order(epoch)) for epoch in range(task.epochs))
     with bar(f"learning {study.dataset} on {learning.on}", total) as advance:
         word = "lessons"
@@ -171,7 +179,7 @@ def run(args: Namespace) -> Json:
             args.out,
             force=args.force,
             resume=args.resume,
-            audience=Audience(lambda more: advance(more, word), told, warn),
+            audience=Callbacks(lambda more: advance(more, word), told, warn),
             asked=asked,
         )
     if asked:
@@ -215,7 +223,7 @@ def show(outcome: Json, console: Console) -> None:
             f"{percent(task['learned'])} -> {percent(task['end'])}"
             for task in outcome["forgetting"]
         )
-    facts(rows, console)
+    print_facts(rows, console)
 
 
 COMMAND = Command("learn", "learn in the spiking domain itself", options, run, show)

@@ -15,7 +15,7 @@ from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.cli.command import (
     Command,
     Json,
-    WrongWordsError,
+    UsageError,
     percent,
     positive_float,
     positive_int,
@@ -52,7 +52,7 @@ def assumptions(args: Namespace) -> Assumptions | None:
         reset = Reset(args.assume_reset or "zero")
         return Assumptions(args.assume_dt, args.assume_delay or 1, reset)
     if args.assume_delay or args.assume_reset:
-        raise WrongWordsError("--assume-delay and --assume-reset go with --assume-dt")
+        raise UsageError("--assume-delay and --assume-reset go with --assume-dt")
     return None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from neuro_eqprop.cli.command import Command, Json, facts, positive_int
+from neuro_eqprop.cli.command import Command, Json, positive_int, print_facts
 from neuro_eqprop.cli.evaluate import (
     STEPS,
     code_options,
@@ -41,11 +41,11 @@ def run(args: Namespace) -> Json:
     """Simulate and write the trace."""
     from neuro_eqprop.cli.progress import announce, bar
     from neuro_eqprop.experiments.run_folder import TRACES
-    from neuro_eqprop.experiments.simulate import Simulation, simulate
+    from neuro_eqprop.experiments.simulate import SimulationConfig, simulate
 
     opened, code, bits = open_source(args.run, args.dataset, args.code, args.bits)
     beside = args.run / TRACES if args.run.is_dir() else args.run.with_suffix(".h5")
-    simulation = Simulation(
+    simulation = SimulationConfig(
         on=args.on,
         samples=args.samples,
         steps=args.steps or STEPS[code.value],
@@ -78,7 +78,7 @@ def show(outcome: Json, console: Console) -> None:
     }
     for warning in outcome["warnings"]:
         rows["warning"] = warning
-    facts(rows, console)
+    print_facts(rows, console)
 
 
 COMMAND = Command("simulate", "run samples and record traces", options, run, show)

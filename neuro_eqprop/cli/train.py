@@ -11,11 +11,11 @@ from neuro_eqprop.cli.command import (
     FAILURE,
     Command,
     Json,
-    WrongWordsError,
-    facts,
+    UsageError,
     percent,
     positive_float,
     positive_int,
+    print_facts,
 )
 
 SETTINGS = (
@@ -112,7 +112,7 @@ def run(args: Namespace) -> Json:
     try:
         study = config.adapt(study, changes(args))
     except ValueError as error:
-        raise WrongWordsError(str(error)) from error
+        raise UsageError(str(error)) from error
     with bar(f"training {study.model} on {study.dataset}", study.epochs) as advance:
         judged: list[str] = []
 
@@ -166,7 +166,7 @@ def show(outcome: Json, console: Console) -> None:
         rows["warning"] = outcome["warning"]
     if outcome["note"]:
         rows["data"] = outcome["note"]
-    facts(rows, console)
+    print_facts(rows, console)
 
 
 COMMAND = Command("train", "train a rate network", options, run, show)

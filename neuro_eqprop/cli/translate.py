@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from neuro_eqprop.cli.command import Command, Json, facts, positive_int
+from neuro_eqprop.cli.command import Command, Json, positive_int, print_facts
 from neuro_eqprop.cli.evaluate import code_named
 
 
@@ -50,7 +50,7 @@ def show(outcome: Json, console: Console) -> None:
         "in metadata alone": "; ".join(outcome["beyond_nir"]),
         "digest": outcome["digest"][:16],
     }
-    facts(rows, console)
+    print_facts(rows, console)
 
 
 COMMAND = Command("translate", "the spiking description as a NIR file", options, run, show)

@@ -1,43 +1,43 @@
 """Read, make, check and batch data sets."""
 
-from neuro_eqprop.data.behaviour_cloning import cloning, returns
-from neuro_eqprop.data.cifar10 import cifar10
+from neuro_eqprop.data.behaviour_cloning import load_behaviour_cloning, returns
+from neuro_eqprop.data.cifar10 import load_cifar10
 from neuro_eqprop.data.dataset import DataError, Dataset, Split, batches, one_hot
-from neuro_eqprop.data.digits import digits
+from neuro_eqprop.data.digits import load_digits
 from neuro_eqprop.data.holdout import hold_out
-from neuro_eqprop.data.idx import IDX, idx, one_file, place_of, read_idx
-from neuro_eqprop.data.npz import own
+from neuro_eqprop.data.idx import IDX, load_idx, one_file, place_of, read_idx
+from neuro_eqprop.data.npz import load_npz
 from neuro_eqprop.data.paths import FOLDER, folders
-from neuro_eqprop.data.registry import CATALOGUE, NAMES, Entry, find, load, missing, summary
-from neuro_eqprop.data.sequences import generate
-from neuro_eqprop.data.sst2 import sst2
+from neuro_eqprop.data.registry import DATASETS, NAMES, DatasetInfo, find, load, missing, summary
+from neuro_eqprop.data.sequences import make_sequences
+from neuro_eqprop.data.sst2 import load_sst2
 
 __all__ = [
-    "CATALOGUE",
+    "DATASETS",
     "FOLDER",
     "IDX",
     "NAMES",
     "DataError",
     "Dataset",
-    "Entry",
+    "DatasetInfo",
     "Split",
     "batches",
-    "cifar10",
-    "cloning",
-    "digits",
     "find",
     "folders",
-    "generate",
     "hold_out",
-    "idx",
     "load",
+    "load_behaviour_cloning",
+    "load_cifar10",
+    "load_digits",
+    "load_idx",
+    "load_npz",
+    "load_sst2",
+    "make_sequences",
     "missing",
     "one_file",
     "one_hot",
-    "own",
     "place_of",
     "read_idx",
     "returns",
-    "sst2",
     "summary",
 ]

@@ -114,7 +114,9 @@ def demonstrate(name: str, samples: int, rng: np.random.Generator) -> tuple[Arra
     return np.array(states[:samples]), np.array(actions[:samples], dtype=np.int64)
 
 
-def cloning(name: str, *, samples: int = TRAIN, test: int = TEST, seed: int = 0) -> Dataset:
+def load_behaviour_cloning(
+    name: str, *, samples: int = TRAIN, test: int = TEST, seed: int = 0
+) -> Dataset:
     """States, standardised by the mean and spread of the training ones, and the expert's actions.
 
     Training and test states are of different episodes.

@@ -23,7 +23,7 @@ LARGEST = 10000 * RECORD
 """Bytes of one file of records."""
 
 
-def cifar10() -> Dataset:
+def load_cifar10() -> Dataset:
     """60 000 pictures of 32 x 32 coloured pixels, 10 000 of them for the test; about 1.5 GB."""
     folder = find_any(NAME, FILES)
     if folder is None:

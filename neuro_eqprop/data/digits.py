@@ -7,7 +7,7 @@ import numpy as np
 from neuro_eqprop.data.dataset import Dataset, Split
 
 
-def digits() -> Dataset:
+def load_digits() -> Dataset:
     """The 1797 handwritten digits of 8 x 8 pixels that scikit-learn ships; 360 are for the test."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split

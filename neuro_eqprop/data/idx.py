@@ -51,7 +51,7 @@ def one_file(folder: Path, stem: str) -> Path:
     return found[0]
 
 
-def idx(name: str) -> Dataset:
+def load_idx(name: str) -> Dataset:
     """A data set of pictures kept as four IDX files."""
     folder = place_of(name)
 

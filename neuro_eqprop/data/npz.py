@@ -28,7 +28,7 @@ WHOLE = np.iinfo(np.int64)
 Given = dict[str, npt.NDArray[Any]]
 
 
-def is_own(name: str) -> bool:
+def is_npz(name: str) -> bool:
     """Whether a data set is named by the path of a file."""
     return name.endswith(".npz")
 
@@ -115,7 +115,7 @@ def note_on(known: npt.NDArray[Any], x: Array) -> str:
     return "; ".join(told)
 
 
-def own(path: Path) -> Dataset:
+def load_npz(path: Path) -> Dataset:
     """The data set in a `.npz` file; without test arrays a seeded, stratified fifth is the test."""
     given, name = read_npz(path), str(path)
     x, y = numbers(given["x"], f"x of {name!r}"), labels(given["y"], f"y of {name!r}")

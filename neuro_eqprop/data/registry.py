@@ -11,21 +11,21 @@ import numpy as np
 
 from neuro_eqprop.arrays import Shape, UnknownNameError
 from neuro_eqprop.data import behaviour_cloning, cifar10, sequences, sst2
-from neuro_eqprop.data.behaviour_cloning import PACKAGE, TASKS, cloning
-from neuro_eqprop.data.cifar10 import cifar10
+from neuro_eqprop.data.behaviour_cloning import PACKAGE, TASKS, load_behaviour_cloning
+from neuro_eqprop.data.cifar10 import load_cifar10
 from neuro_eqprop.data.dataset import Dataset
-from neuro_eqprop.data.digits import digits
-from neuro_eqprop.data.idx import IMAGES, idx
-from neuro_eqprop.data.npz import is_own, own
+from neuro_eqprop.data.digits import load_digits
+from neuro_eqprop.data.idx import IMAGES, load_idx
+from neuro_eqprop.data.npz import is_npz, load_npz
 from neuro_eqprop.data.paths import find_any
-from neuro_eqprop.data.sequences import KINDS, generate
-from neuro_eqprop.data.sst2 import sst2
+from neuro_eqprop.data.sequences import KINDS, make_sequences
+from neuro_eqprop.data.sst2 import load_sst2
 
 EMBEDDED, MADE, MISSING = "embedded", "made by seed", "not here"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DatasetInfo:
     """A data set as the list shows it, without loading it."""
 
     name: str
@@ -43,35 +43,63 @@ class Entry:
     """Where it is from, if not from files."""
 
 
-def pictures(name: str, what: str) -> Entry:
+def pictures(name: str, what: str) -> DatasetInfo:
     """A data set of the size of MNIST."""
-    return Entry(name, what, lambda: idx(name), (1, 28, 28), 10, 60000, 10000, IMAGES)
+    return DatasetInfo(name, what, lambda: load_idx(name), (1, 28, 28), 10, 60000, 10000, IMAGES)
 
 
-def cloned(name: str, what: str) -> Entry:
+def cloned(name: str, what: str) -> DatasetInfo:
     """What an expert does in an environment."""
     task = TASKS[name]
     shape, sizes = (task.features,), (behaviour_cloning.TRAIN, behaviour_cloning.TEST)
-    return Entry(name, what, lambda: cloning(name), shape, task.actions, *sizes, package=PACKAGE)
+    return DatasetInfo(
+        name,
+        what,
+        lambda: load_behaviour_cloning(name),
+        shape,
+        task.actions,
+        *sizes,
+        package=PACKAGE,
+    )
 
 
-def sequence(name: str, what: str) -> Entry:
+def sequence(name: str, what: str) -> DatasetInfo:
     """Sequences of the default length."""
     kind = KINDS[name]
     shape = kind.see(kind.draw(np.random.default_rng(0), 1, kind.length)).shape[1:]
     sizes = kind.classes(kind.length), kind.samples, sequences.TEST
-    return Entry(name, what, lambda: generate(name), shape, *sizes)
+    return DatasetInfo(name, what, lambda: make_sequences(name), shape, *sizes)
 
 
 ENTRIES = (
-    Entry("digits", "handwritten digits", digits, (1, 8, 8), 10, 1437, 360, origin=EMBEDDED),
+    DatasetInfo(
+        "digits", "handwritten digits", load_digits, (1, 8, 8), 10, 1437, 360, origin=EMBEDDED
+    ),
     pictures("mnist", "handwritten digits"),
     pictures("fashion-mnist", "clothes"),
     pictures("kmnist", "cursive Japanese"),
-    Entry("cifar10", "small photographs", cifar10, cifar10.SHAPE, 10, 50000, 10000, cifar10.FILES),
+    DatasetInfo(
+        "cifar10",
+        "small photographs",
+        load_cifar10,
+        cifar10.SHAPE,
+        10,
+        50000,
+        10000,
+        cifar10.FILES,
+    ),
     cloned("cartpole-bc", "hold up a pole"),
     cloned("acrobot-bc", "swing up an arm"),
-    Entry("sst2", "film reviews", sst2, (sst2.TOKENS, sst2.WIDTH), 2, 67349, 872, sst2.FILES),
+    DatasetInfo(
+        "sst2",
+        "film reviews",
+        load_sst2,
+        (sst2.TOKENS, sst2.WIDTH),
+        2,
+        67349,
+        872,
+        sst2.FILES,
+    ),
     sequence("parity", "is the count odd?"),
     sequence("addition", "sum of two numbers"),
     sequence("copying", "letter at a place"),
@@ -79,22 +107,22 @@ ENTRIES = (
     sequence("recall", "value of a key"),
 )
 
-CATALOGUE: Mapping[str, Entry] = {entry.name: entry for entry in ENTRIES}
+DATASETS: Mapping[str, DatasetInfo] = {entry.name: entry for entry in ENTRIES}
 
-NAMES = tuple(CATALOGUE)
+NAMES = tuple(DATASETS)
 
 
-def entry_of(name: str) -> Entry:
+def entry_of(name: str) -> DatasetInfo:
     """The data set of that name in the list."""
-    if name not in CATALOGUE:
+    if name not in DATASETS:
         raise UnknownNameError("data set", name, NAMES)
-    return CATALOGUE[name]
+    return DATASETS[name]
 
 
 def load(name: str) -> Dataset:
     """The data set of that name, or in the `.npz` file of that path."""
-    if is_own(name):
-        return own(Path(name))
+    if is_npz(name):
+        return load_npz(Path(name))
     return entry_of(name).load()
 
 
@@ -103,19 +131,20 @@ def find(name: str) -> Path | None:
     return find_any(name, entry_of(name).files)
 
 
-def place(entry: Entry) -> str:
+def place(entry: DatasetInfo) -> str:
     """Where a data set is, or that it is not here."""
     if entry.package and find_spec(entry.package) is None:
         return MISSING
     return str(find(entry.name) or MISSING) if entry.files else entry.origin
 
 
-def missing(entry: Entry) -> str | None:
+def missing(entry: DatasetInfo) -> str | None:
     """The way to get what a data set lacks; None if it lacks nothing."""
     if place(entry) != MISSING:
         return None
     if entry.package:
-        return f"needs {entry.package}: `pip install 'neuro_eqprop[{behaviour_cloning.EXTRA}]'` brings it"
+        extra = behaviour_cloning.EXTRA
+        return f"needs {entry.package}: `pip install 'neuro_eqprop[{extra}]'` installs it"
     return f"`neuro-eqprop data get {entry.name}` fetches it"
 
 

@@ -114,7 +114,7 @@ KINDS = {
 }
 
 
-def generate(
+def make_sequences(
     name: str,
     *,
     length: int | None = None,

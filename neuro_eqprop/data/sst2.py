@@ -32,7 +32,9 @@ PADDING, UNKNOWN = 0, 1
 TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[^\sa-z0-9]")
 
 
-def sst2(*, tokens: int = TOKENS, width: int = WIDTH, words: int = WORDS, seed: int = 0) -> Dataset:
+def load_sst2(
+    *, tokens: int = TOKENS, width: int = WIDTH, words: int = WORDS, seed: int = 0
+) -> Dataset:
     """Sentences as (tokens, width); the development sentences of GLUE are the test."""
     if min(tokens, width, words) < 1:
         raise DataError(f"{NAME!r} needs at least one token, width and word")

@@ -152,7 +152,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class ChipEstimate:
     """What a workload costs on a chip, inference and learning apart."""
 
     profile: Profile
@@ -170,14 +170,14 @@ def bill(
     *,
     lessons: Workload | None = None,
     unlearned: str = NO_LEARNING,
-) -> Bill:
+) -> ChipEstimate:
     """Place and price a workload on a chip; learning by its lessons, or why there are none."""
     check_factors(profile)
     inference = side(workload, profile, options, learning=False)
     learning = side(lessons or workload, profile, options, learning=True)
     if learning.reason == NO_LEARNING:
         learning = replace(learning, reason=unlearned)
-    return Bill(profile, inference, learning)
+    return ChipEstimate(profile, inference, learning)
 
 
 def check_factors(profile: Profile) -> None:

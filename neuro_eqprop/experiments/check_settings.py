@@ -33,7 +33,7 @@ def unused(study: Study) -> Iterator[tuple[str, str]]:
         yield "attention_sharpness", f"attention {study.attention!r}"
 
 
-def refuse_unused(study: Study) -> None:
+def refuse_unused_settings(study: Study) -> None:
     """Refuse what was set and would change nothing."""
     usual, true = Study(), TRUE_ANYWAY.get(study.model, {})
     for key, who in unused(study):

@@ -17,10 +17,10 @@ from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset
 from neuro_eqprop.experiments.models import ATTENTIONS, HIDDEN_RATES, MODELS, OUTPUT_RATES
 from neuro_eqprop.networks import Cost, Network
-from neuro_eqprop.training.augment import View, moved_by
-from neuro_eqprop.training.config import Nudging, Recipe, Rule
-from neuro_eqprop.training.lr_schedules import Length, course
-from neuro_eqprop.training.optimizers import optimiser
+from neuro_eqprop.training.augment import Augmentation, random_shift
+from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
+from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates
+from neuro_eqprop.training.optimizers import make_optimizer
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -115,8 +115,8 @@ class Study:
             if name not in known:
                 raise UnknownNameError(kind, name, known)
         self._check_numbers()
-        optimiser(self.optimiser, self.learning_rate, {"any": torch.zeros(1)})
-        course(self.fall, self.learning_rate, Length(self.epochs, 1))
+        make_optimizer(self.optimiser, self.learning_rate, {"any": torch.zeros(1)})
+        learning_rates(self.fall, self.learning_rate, TrainingLength(self.epochs, 1))
         if len(self.hidden) not in MODELS[self.model].depths:
             raise ValueError(
                 f"model {self.model!r} does not take {len(self.hidden)} hidden sizes {self.hidden}"
@@ -165,13 +165,13 @@ class Study:
         free = tuple(replace(c, bound=None) for c in twin.connections)
         return replace(twin, connections=free)
 
-    def view(self, data: Dataset) -> View:
+    def view(self, data: Dataset) -> Augmentation:
         """How training sees the data."""
-        return moved_by(self.shift, data.shape)
+        return random_shift(self.shift, data.shape)
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> TrainingConfig:
         """How the network is trained."""
-        return Recipe(
+        return TrainingConfig(
             epochs=self.epochs,
             batch=self.batch,
             optimiser=self.optimiser,
@@ -264,15 +264,15 @@ def convert(key: str, value: Any, like: Any) -> Any:  # noqa: ANN401
         if isinstance(like, tuple):
             parts = value.split(",") if isinstance(value, str) else value
             parts = parts if isinstance(parts, list | tuple) else [parts]
-            return tuple(whole(part) for part in parts)
+            return tuple(to_int(part) for part in parts)
         if isinstance(like, bool):
-            return truth(value)
-        return whole(value) if isinstance(like, int) else type(like)(value)
+            return to_bool(value)
+        return to_int(value) if isinstance(like, int) else type(like)(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"setting {key!r} cannot be {value!r}: {error}") from error
 
 
-def truth(value: Any) -> bool:  # noqa: ANN401
+def to_bool(value: Any) -> bool:  # noqa: ANN401
     """Yes or no, given as such or as text."""
     words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
     if str(value).lower() not in words:
@@ -280,7 +280,7 @@ def truth(value: Any) -> bool:  # noqa: ANN401
     return words[str(value).lower()]
 
 
-def whole(value: Any) -> int:  # noqa: ANN401
+def to_int(value: Any) -> int:  # noqa: ANN401
     """A whole number, given as a number or as text."""
     try:
         return int(value) if isinstance(value, str) else index(value)

@@ -12,17 +12,17 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.experiments import config
 from neuro_eqprop.experiments.config import Study, adapt
-from neuro_eqprop.experiments.evaluate import agreement, equilibria, right, spike, unseen
+from neuro_eqprop.experiments.evaluate import accuracy_of, agreement, equilibria, no_progress, spike
 from neuro_eqprop.experiments.event_stats import events, too_few
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY, Run, claim
 from neuro_eqprop.io.checkpoint import Checkpoint, save
-from neuro_eqprop.rate.from_torch import Brought
-from neuro_eqprop.spiking.input_coding import Entry
+from neuro_eqprop.rate.from_torch import ConvertedModel
+from neuro_eqprop.spiking.input_coding import InputCoding
 from neuro_eqprop.spiking.lower import Code, Coding
 
 
 def loss(
-    brought: Brought,
+    brought: ConvertedModel,
     x: Array,
     y: Ints,
     *,
@@ -30,7 +30,7 @@ def loss(
     steps: int,
     on: str = "emulator",
     bits: int | None = None,
-    entry: Entry = Entry.CURRENT,
+    entry: InputCoding = InputCoding.CURRENT,
 ) -> dict[str, Any]:
     """What becomes of samples (samples, features) with labels y as spikes, layer by layer."""
     split = Split(x, np.asarray(y, dtype=np.int64))
@@ -38,7 +38,9 @@ def loss(
     model = Checkpoint(brought.network, dict(brought.params), 0)
     run = Run(Path("given"), Study(), model, data)
     exact = equilibria(brought.network, brought.params, x)
-    made = spike(run, split, on=on, code=code, steps=steps, watch=unseen, bits=bits, entry=entry)
+    made = spike(
+        run, split, on=on, code=code, steps=steps, watch=no_progress, bits=bits, entry=entry
+    )
     layers = []
     for layer in brought.network.moving:
         firing = made.firing[layer.name]
@@ -58,8 +60,8 @@ def loss(
         "code": code.value,
         "steps": steps,
         "samples": len(split),
-        "rate_accuracy": right(exact.drive, split.y),
-        "accuracy": right(made.drive, split.y),
+        "rate_accuracy": accuracy_of(exact.drive, split.y),
+        "accuracy": accuracy_of(made.drive, split.y),
         **agreement(brought.network, (exact.state, exact.drive), (made.firing, made.drive)),
         **events(run, made.network, made.counts, samples=len(split)),
         "layers": layers,
@@ -67,7 +69,7 @@ def loss(
     }
 
 
-def keep(brought: Brought, out: Path, *, dataset: str, force: bool = False) -> None:
+def keep(brought: ConvertedModel, out: Path, *, dataset: str, force: bool = False) -> None:
     """Write it as a run, so that every command takes it: evaluate, translate, simulate, energy."""
     hidden = [layer.size for layer in brought.network.moving[:-1]] or [1]
     study = adapt(Study(), {"dataset": dataset, "hidden": tuple(hidden)})

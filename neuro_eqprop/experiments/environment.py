@@ -55,7 +55,7 @@ def look() -> list[Finding]:
     note = browser or "optional: the tests of the report page need one (Debian: chromium)"
     findings.append(Finding("browser", browser is not None, note))
     places = data.summary()
-    for name, entry in data.CATALOGUE.items():
+    for name, entry in data.DATASETS.items():
         lacking = data.missing(entry)
         note = lacking or places[name]
         findings.append(Finding(f"data set {name}", lacking is None, note))

@@ -17,9 +17,9 @@ from neuro_eqprop.experiments.run_folder import Run
 from neuro_eqprop.networks import Network, Role
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
-from neuro_eqprop.rate.inference import Answer, answers
+from neuro_eqprop.rate.inference import Inference, infer_in_chunks
 from neuro_eqprop.schedules import Schedule, free_only, tail
-from neuro_eqprop.spiking.input_coding import Entry, enter, outer, with_input
+from neuro_eqprop.spiking.input_coding import InputCoding, encode_input, outer, with_input
 from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lower import Code, Coding, lower, rates_of
 from neuro_eqprop.spiking.quantize import quantise
@@ -72,7 +72,7 @@ def equilibria(
     *,
     damping: float = 1.0,
     ops: Ops | None = None,
-) -> Answer:
+) -> Inference:
     """Where the rates settle, in float64: what spikes are compared with."""
     if ops is None:
         import torch
@@ -81,11 +81,11 @@ def equilibria(
 
         ops = TorchOps(torch.float64)
     exact = {name: ops.bring(value) for name, value in params.items()}
-    return answers(ops, network, exact, x, damping=damping)
+    return infer_in_chunks(ops, network, exact, x, damping=damping)
 
 
 def spiking(
-    run: Run, coding: Coding, nudged: bool, entry: Entry = Entry.CURRENT
+    run: Run, coding: Coding, nudged: bool, entry: InputCoding = InputCoding.CURRENT
 ) -> tuple[SpikingNetwork, dict[str, Array]]:
     """The run's network as spikes, and the parameters it was made from."""
     params = {name: value.astype(np.float64) for name, value in run.model.params.items()}
@@ -95,7 +95,12 @@ def spiking(
 
 
 def rounded(
-    run: Run, coding: Coding, bits: int, entry: Entry = Entry.CURRENT, *, nudged: bool = False
+    run: Run,
+    coding: Coding,
+    bits: int,
+    entry: InputCoding = InputCoding.CURRENT,
+    *,
+    nudged: bool = False,
 ) -> tuple[SpikingNetwork, dict[str, Array]]:
     """The run's network in fixed point; the input weights of the host have so many bits too."""
     rounding, params = Rounding(bits), dict(run.model.params)
@@ -116,7 +121,7 @@ def spike(
     steps: int,
     watch: Watch,
     bits: int | None = None,
-    entry: Entry = Entry.CURRENT,
+    entry: InputCoding = InputCoding.CURRENT,
 ) -> Spikes:
     """Run the samples on a simulator, freely; with `bits` in fixed point."""
     coding, backend, rate = Coding(code), load(on), run.model.network
@@ -130,7 +135,7 @@ def spike(
     chunk = LARGE if on in ("emulator", "lava-fused") else CHUNK
     for start in range(0, len(split), chunk):
         part = split.take(slice(start, start + chunk))
-        stimulus = enter(rate, params, part.x, target=None, coding=coding, entry=entry)
+        stimulus = encode_input(rate, params, part.x, target=None, coding=coding, entry=entry)
         result = backend.run(network, stimulus, schedule, record=NOTHING, sink=Memory())
         for key, more in tally(network, stimulus, schedule, result).items():
             counts[key] = counts.get(key, Counts()) + more
@@ -172,22 +177,22 @@ def agreement(
 
 
 def error_to_reference(
-    run: Run, split: Split, made: Spikes, *, code: Code, entry: Entry
+    run: Run, split: Split, made: Spikes, *, code: Code, entry: InputCoding
 ) -> float | None:
     """Of a simulator that is not exact, by how much its firing is off on average."""
     if Feature.EXACT in load(made.on).support:
         return None
     steps = made.schedule[0].steps
-    exact = spike(run, split, on="emulator", code=code, steps=steps, watch=unseen, entry=entry)
+    exact = spike(run, split, on="emulator", code=code, steps=steps, watch=no_progress, entry=entry)
     gaps = [np.abs(made.firing[name] - rates).ravel() for name, rates in exact.firing.items()]
     return float(np.concatenate(gaps).mean())
 
 
-def unseen(_: int) -> None:
+def no_progress(_: int) -> None:
     """Watches nothing."""
 
 
-def right(drive: Array, y: Ints) -> float:
+def accuracy_of(drive: Array, y: Ints) -> float:
     """The share of samples answered right."""
     return float((drive.argmax(axis=1) == y).mean())
 
@@ -202,7 +207,7 @@ def rates_on(run: Run, on: str, x: Array) -> tuple[Mapping[str, Array], Array]:
 
         ops = TorchOps()
         params = {name: ops.bring(value) for name, value in run.model.params.items()}
-        found = answers(ops, network, params, x, damping=damping)
+        found = infer_in_chunks(ops, network, params, x, damping=damping)
     return found.state, found.drive
 
 
@@ -215,7 +220,7 @@ def evaluate(
     samples: int | None,
     watch: Watch,
     bits: int | None = None,
-    entry: Entry = Entry.CURRENT,
+    entry: InputCoding = InputCoding.CURRENT,
 ) -> dict[str, Any]:
     """What `evaluate --json` shows."""
     if on not in WHERE:
@@ -242,8 +247,8 @@ def evaluate(
         "bits": bits,
         "samples": len(split),
         "steps": None if rates else steps,
-        "accuracy": right(side[1], split.y),
-        "rate_accuracy": right(exact.drive, split.y),
+        "accuracy": accuracy_of(side[1], split.y),
+        "rate_accuracy": accuracy_of(exact.drive, split.y),
         **agreement(network, (exact.state, exact.drive), side),
         "input": None if rates else entry.value,
         **counted,
@@ -277,7 +282,7 @@ def count_events(
     code: Code,
     watch: Watch,
     bits: int | None = None,
-    entry: Entry = Entry.CURRENT,
+    entry: InputCoding = InputCoding.CURRENT,
 ) -> CountedRun:
     """Run inference on at most `samples` test samples and count; with `bits` in fixed point."""
     split = samples_of(run, min(samples, len(run.data.test)))
@@ -286,4 +291,4 @@ def count_events(
     )
     outside = outer(run.model.network) & {p.name for p in made.network.populations}
     told = (len(split), steps, entry.value, dense_macs(run))
-    return CountedRun(made.network, made.counts, *told, outside, right(made.drive, split.y))
+    return CountedRun(made.network, made.counts, *told, outside, accuracy_of(made.drive, split.y))

@@ -8,7 +8,7 @@ import numpy as np
 
 from neuro_eqprop.experiments.run_folder import Run
 from neuro_eqprop.operators import Pooled
-from neuro_eqprop.spiking.input_coding import Entry, outer, steps_needed
+from neuro_eqprop.spiking.input_coding import InputCoding, outer, steps_needed
 from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lower import Coding, spelled_out
 from neuro_eqprop.traces import Counts
@@ -65,7 +65,7 @@ def events(
     return dict(zip(EVENTS, values, strict=True))
 
 
-def too_few(run: Run, coding: Coding, steps: int, entry: Entry) -> list[str]:
+def too_few(run: Run, coding: Coding, steps: int, entry: InputCoding) -> list[str]:
     """A warning if the steps cannot be enough for the depth of the network."""
     needed = steps_needed(run.model.network, coding, entry)
     if steps >= needed:

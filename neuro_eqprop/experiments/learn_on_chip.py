@@ -21,9 +21,9 @@ from neuro_eqprop.experiments import on_chip_config as lessons
 from neuro_eqprop.experiments import run_folder
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.evaluate import equilibria
-from neuro_eqprop.experiments.on_chip_config import RATES, Learning
+from neuro_eqprop.experiments.on_chip_config import RATES, OnChipConfig
 from neuro_eqprop.experiments.rate_baseline import Direction, directions, learn_rates, rate_schedule
-from neuro_eqprop.experiments.simulate import Tell, silence
+from neuro_eqprop.experiments.simulate import AnnounceCallback, no_announcement
 from neuro_eqprop.experiments.synapse_trace import Look, Watched, plan_watching, watching
 from neuro_eqprop.experiments.train import trim
 from neuro_eqprop.io import checkpoint
@@ -33,12 +33,12 @@ from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.make_plastic import (
     for_inference,
-    lessons_of,
+    make_plastic,
     parameters,
-    sprout,
+    training_stimulus,
     with_weights,
 )
-from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork
+from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
 from neuro_eqprop.traces import NOTHING, Counts, Memory
 
 Told = Callable[[dict[str, Any]], None]
@@ -58,7 +58,7 @@ class Task:
     """All that learning needs, before its first epoch."""
 
     study: Study
-    learning: Learning
+    learning: OnChipConfig
     data: Dataset
     network: Network
     plastic: PlasticNetwork | None
@@ -93,7 +93,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Audience:
+class Callbacks:
     """Who is told of a run while it goes on."""
 
     watch: Watch
@@ -102,17 +102,17 @@ class Audience:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TraceRequest:
     """A trace that is wanted of a run: where, which synapses, in how many of its first lessons."""
 
     path: Path
     words: Sequence[str]
     lessons: int
-    tell: Tell = silence
+    tell: AnnounceCallback = no_announcement
 
 
 @dataclass(frozen=True, slots=True)
-class Pupil:
+class LearningState:
     """What learning has come to: weights by projection, or parameters if rates learn."""
 
     epoch: int
@@ -122,13 +122,13 @@ class Pupil:
 
 def run_learning(
     study: Study,
-    learning: Learning,
+    learning: OnChipConfig,
     out: Path,
     *,
     force: bool,
     resume: bool,
-    audience: Audience,
-    asked: Asked | None = None,
+    audience: Callbacks,
+    asked: TraceRequest | None = None,
 ) -> dict[str, Any]:
     """Learn and write the run; what `learn --json` shows. The first lessons go to a trace, live."""
     began = time.perf_counter()
@@ -192,7 +192,7 @@ def refuse_training_alone(study: Study) -> None:
             )
 
 
-def prepare(study: Study, learning: Learning) -> Task:
+def prepare(study: Study, learning: OnChipConfig) -> Task:
     """Read the data and make the network plastic."""
     refuse_training_alone(study)
     data = load_data(study.dataset)
@@ -200,17 +200,17 @@ def prepare(study: Study, learning: Learning) -> Task:
     start = initialise(network, np.random.default_rng(study.seed))
     for layer in network.moving:
         start[layer.name] = start[layer.name] + learning.bias
-    plastic = sprout(network, start, learning.sprout(study))
+    plastic = make_plastic(network, start, learning.sprout(study))
     task = Task(study, learning, data, network, plastic)
     if not len(task.train) or learning.tasks > data.classes:
         raise ValueError(f"{learning.tasks} tasks need as many classes, not {data.classes}")
     return task
 
 
-def fresh(task: Task) -> Pupil:
+def fresh(task: Task) -> LearningState:
     """Before the first epoch."""
     plastic = made(task)
-    return Pupil(0, {name: plastic.projection(name).weight for name in plastic.learns}, 0)
+    return LearningState(0, {name: plastic.projection(name).weight for name in plastic.learns}, 0)
 
 
 def made(task: Task) -> PlasticNetwork:
@@ -220,12 +220,12 @@ def made(task: Task) -> PlasticNetwork:
     return task.plastic
 
 
-def params(task: Task, pupil: Pupil) -> dict[str, Array]:
+def params(task: Task, pupil: LearningState) -> dict[str, Array]:
     """The parameters of the rate network."""
     return parameters(task.network, made(task), pupil.weights)
 
 
-def keep(task: Task, pupil: Pupil) -> Checkpoint:
+def keep(task: Task, pupil: LearningState) -> Checkpoint:
     """A pupil as a file holds it: mirrors that learn apart lie with what they mirror, turned."""
     memory: dict[str, Array] = {}
     for connection in task.network.connections:
@@ -241,9 +241,9 @@ def keep(task: Task, pupil: Pupil) -> Checkpoint:
     return Checkpoint(task.network, params(task, pupil), pupil.epoch, memory)
 
 
-def left_off(task: Task, out: Path) -> Pupil:
+def left_off(task: Task, out: Path) -> LearningState:
     """Where the run in `out` was stopped: after an epoch, or within its first."""
-    if not lessons.learned_here(out):
+    if not lessons.was_learned_on_chip(out):
         raise run_folder.RunError(f"{out} holds no run that learned on a chip; leave out --resume")
     if lessons.read(out / run_folder.STUDY) != (task.study, task.learning):
         raise run_folder.RunError(
@@ -262,7 +262,7 @@ def left_off(task: Task, out: Path) -> Pupil:
     return start
 
 
-def recalled(task: Task, kept: Checkpoint, left: Path) -> Pupil:
+def recalled(task: Task, kept: Checkpoint, left: Path) -> LearningState:
     """The pupil that a file holds."""
     weights: dict[str, Array] = {}
     try:
@@ -276,7 +276,7 @@ def recalled(task: Task, kept: Checkpoint, left: Path) -> Pupil:
         done = int(kept.memory[f"{task.network.output.name}/lessons"].item())
     except KeyError as error:
         raise run_folder.RunError(f"{left} lacks {error}; learn anew with another --out") from error
-    return Pupil(kept.epoch, weights, done)
+    return LearningState(kept.epoch, weights, done)
 
 
 def rates_of(task: Task, epoch: int, lessons_: int) -> Array:
@@ -290,16 +290,18 @@ def rates_of(task: Task, epoch: int, lessons_: int) -> Array:
 
 def course(
     task: Task, epoch: int, *, most: int | None = None, first: int = 0
-) -> tuple[Ints, Lessons]:
+) -> tuple[Ints, TrainingSamples]:
     """The lessons of an epoch, or so many of them, and which samples they are."""
     rows = task.order(epoch)
     rates, rows = rates_of(task, epoch, len(rows))[:most], rows[:most]
     target = one_hot(task.train.y[rows], task.data.classes)
-    stimulus = lessons_of(task.network, task.train.x[rows], target, task.learning.coding)
-    return rows, Lessons(stimulus, rates, first)
+    stimulus = training_stimulus(task.network, task.train.x[rows], target, task.learning.coding)
+    return rows, TrainingSamples(stimulus, rates, first)
 
 
-def learn_epoch(task: Task, pupil: Pupil, watch: Watch) -> tuple[Pupil, dict[str, Any]]:
+def learn_epoch(
+    task: Task, pupil: LearningState, watch: Watch
+) -> tuple[LearningState, dict[str, Any]]:
     """One epoch, and its line of metrics."""
     began = time.perf_counter()
     rows, given = course(task, pupil.epoch, first=pupil.lessons)
@@ -314,14 +316,14 @@ def learn_epoch(task: Task, pupil: Pupil, watch: Watch) -> tuple[Pupil, dict[str
         weights, drive = learned.weights, learned.drive
         line |= events(learned)
     seconds = time.perf_counter() - began
-    after = Pupil(pupil.epoch + 1, weights, pupil.lessons + len(rows))
-    line |= judged(task, after) | {"spectral": norms(task, params(task, after))}
+    after = LearningState(pupil.epoch + 1, weights, pupil.lessons + len(rows))
+    line |= evaluate_epoch(task, after) | {"spectral": norms(task, params(task, after))}
     line["train_accuracy"] = float((drive.argmax(axis=1) == task.train.y[rows]).mean())
     return after, line | {"images_per_second": len(rows) / seconds, "seconds": seconds}
 
 
 def rate_epoch(
-    task: Task, pupil: Pupil, course: Lessons, watch: Watch
+    task: Task, pupil: LearningState, course: TrainingSamples, watch: Watch
 ) -> tuple[dict[str, Array], Array]:
     """An epoch of rates; their parameters in the places of synapses."""
     learned = learn_rates(
@@ -349,7 +351,7 @@ def unseen(_: Mapping[str, Array], __: Mapping[str, Any]) -> None:
     """Record nothing of an epoch."""
 
 
-def trace_of(task: Task, asked: Asked, *, overwrite: bool) -> AbstractContextManager[Look]:
+def trace_of(task: Task, asked: TraceRequest, *, overwrite: bool) -> AbstractContextManager[Look]:
     """The trace of a run, refused or told of before anything is begun."""
     if task.learning.on == RATES:
         raise ValueError("rates have no synapses to watch; use --on emulator")
@@ -394,12 +396,12 @@ def norms(task: Task, here: Mapping[str, Array]) -> dict[str, float]:
     return {c.name: float(np.linalg.norm(here[c.name], 2)) for c in task.network.connections}
 
 
-def judged(task: Task, pupil: Pupil) -> dict[str, Any]:
+def evaluate_epoch(task: Task, pupil: LearningState) -> dict[str, Any]:
     """Accuracies on the test set: as spikes where it learned, and as rates."""
     test, here = task.data.test, params(task, pupil)
     answers = {"rate_test_accuracy": equilibria(task.network, here, test.x).drive}
     if task.learning.on != RATES:
-        answers["test_accuracy"] = ask(task, pupil, test.x)
+        answers["test_accuracy"] = predict(task, pupil, test.x)
     else:
         answers["test_accuracy"] = answers["rate_test_accuracy"]
     right = {name: drive.argmax(axis=1) == test.y for name, drive in answers.items()}
@@ -413,7 +415,7 @@ def judged(task: Task, pupil: Pupil) -> dict[str, Any]:
     return line
 
 
-def ask(task: Task, pupil: Pupil, x: Array) -> Array:
+def predict(task: Task, pupil: LearningState, x: Array) -> Array:
     """The output's drive for samples that the network as it learned is asked, without a nudge."""
     network = for_inference(with_weights(made(task), pupil.weights))
     coding, emulator = task.learning.coding, load("emulator")
@@ -422,13 +424,13 @@ def ask(task: Task, pupil: Pupil, x: Array) -> Array:
     for start in range(0, len(x), 2000):
         part = x[start : start + 2000]
         nothing = np.zeros((len(part), task.data.classes))
-        stimulus = replace(lessons_of(task.network, part, nothing, coding), pull={})
+        stimulus = replace(training_stimulus(task.network, part, nothing, coding), pull={})
         result = emulator.run(network, stimulus, schedule, record=NOTHING, sink=Memory())
         drives.append(result.drive[network.output][:, 0])
     return np.concatenate(drives)
 
 
-def probe(task: Task, pupil: Pupil) -> dict[str, Direction]:
+def probe(task: Task, pupil: LearningState) -> dict[str, Direction]:
     """Where learning would go from here, by some samples; nothing if rates learn."""
     if task.learning.on == RATES or pupil.epoch >= task.epochs:
         return {}
@@ -465,7 +467,12 @@ def warnings(task: Task, pointing: Mapping[str, Direction]) -> list[str]:
 
 
 def outcome(
-    task: Task, pupil: Pupil, *, out: Path, seconds: float, pointing: Mapping[str, Direction]
+    task: Task,
+    pupil: LearningState,
+    *,
+    out: Path,
+    seconds: float,
+    pointing: Mapping[str, Direction],
 ) -> dict[str, Any]:
     """What became of learning, read from what it wrote."""
     lines = [json.loads(line) for line in (out / run_folder.METRICS).read_text().splitlines()]

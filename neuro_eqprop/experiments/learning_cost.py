@@ -13,12 +13,12 @@ from neuro_eqprop.experiments import on_chip_config as lessons
 from neuro_eqprop.experiments.run_folder import STUDY, Run
 from neuro_eqprop.networks import Network
 from neuro_eqprop.spiking.lower import Code, Coding
-from neuro_eqprop.spiking.make_plastic import Sprout, lessons_of, sprout
+from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
 from neuro_eqprop.spiking.plasticity import (
-    Lessons,
+    LearningRule,
     PlasticityError,
     PlasticNetwork,
-    Rule,
+    TrainingSamples,
     episode,
 )
 
@@ -29,7 +29,7 @@ TAU = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class CountedLessons:
+class LearningCounts:
     """A network that learned, and what its lessons took."""
 
     plastic: PlasticNetwork
@@ -42,7 +42,7 @@ class CountedLessons:
     """What is left out of the counts."""
 
 
-def phases(run: Run, code: Code, steps: int) -> Rule:
+def phases(run: Run, code: Code, steps: int) -> LearningRule:
     """Phases of so many steps, tags gathering in their last half, or quarter if graded."""
     study = run.study
     if study.nudging not in ("positive", "centered"):
@@ -60,14 +60,18 @@ def phases(run: Run, code: Code, steps: int) -> Rule:
         settle=steps - window,
         window=window,
     )
-    return Rule(schedule, TAU)
+    return LearningRule(schedule, TAU)
 
 
-def taught_by(run: Run, coding: Coding, *, steps: int, limit: float) -> tuple[Sprout, int]:
+def plasticity_of_run(
+    run: Run, coding: Coding, *, steps: int, limit: float
+) -> tuple[PlasticityConfig, int]:
     """How lessons go, and how many the training has: as the run learned on a chip, if it did."""
     samples, epochs = len(run.data.train), run.study.epochs
-    if not lessons.learned_here(run.path):
-        return Sprout(coding, phases(run, coding.code, steps), limit, DT), samples * epochs
+    if not lessons.was_learned_on_chip(run.path):
+        return PlasticityConfig(
+            coding, phases(run, coding.code, steps), limit, DT
+        ), samples * epochs
     study, learning = lessons.read(run.path / STUDY)
     return learning.sprout(study), (learning.samples or samples) * epochs
 
@@ -80,20 +84,20 @@ def unbound(network: Network) -> tuple[Network, str]:
     return replace(network, connections=connections), note if bounded else ""
 
 
-def count_lessons(
+def count_learning_events(
     run: Run, *, samples: int, steps: int, code: Code, watch: Callable[[int], None]
-) -> CountedLessons:
+) -> LearningCounts:
     """Learn from training samples on the emulator, beginning with the run's weights, and count."""
     network, note = unbound(run.model.network)
     params = {name: value.astype(np.float64) for name, value in run.model.params.items()}
     largest = max(float(np.abs(value).max(initial=0.0)) for value in params.values())
     train = run.data.train
-    how, whole = taught_by(run, Coding(code), steps=steps, limit=max(4.0, 2 * largest))
-    plastic = sprout(network, params, how)
+    how, whole = plasticity_of_run(run, Coding(code), steps=steps, limit=max(4.0, 2 * largest))
+    plastic = make_plastic(network, params, how)
     count = min(samples, len(train))
     split = train.take(slice(0, count))
     target = one_hot(split.y, run.data.classes)
-    stimulus = lessons_of(network, split.x, target, how.coding)
-    course = Lessons(stimulus, np.full(count, run.study.learning_rate))
+    stimulus = training_stimulus(network, split.x, target, how.coding)
+    course = TrainingSamples(stimulus, np.full(count, run.study.learning_rate))
     learned = load_learner("emulator").learn(plastic, course, synapses=NO_SYNAPSES, watch=watch)
-    return CountedLessons(plastic, learned, count, how.coding.code, whole, note)
+    return LearningCounts(plastic, learned, count, how.coding.code, whole, note)

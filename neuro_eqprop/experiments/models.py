@@ -157,7 +157,7 @@ def build_transformer(study: Study, data: Dataset) -> Network:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ModelInfo:
     """How to build a model, the rule that suits it, how many hidden sizes it takes.
 
     `takes` are the settings of its shape (see `SHAPING`) that it listens to, `defaults` such as
@@ -198,23 +198,23 @@ IMAGES = {
     "nudged_steps": 1,
 }
 TOKENS = {"hidden": (64,), "bound": 0.7, "free_steps": 6, "nudged_steps": 3}
-MODELS: Mapping[str, Model] = {
-    "layered": Model(build_layered, (*RATES, "bound", "feedback", "stem"), depths=MANY),
-    "looped": Model(build_looped, (*RATES, "bound", "symmetric")),
-    "toroidal": Model(build_toroidal, (*RATES, "bound")),
-    "modern": Model(build_modern, (*RATES, "bound", "symmetric", "memory")),
-    "conv": Model(
+MODELS: Mapping[str, ModelInfo] = {
+    "layered": ModelInfo(build_layered, (*RATES, "bound", "feedback", "stem"), depths=MANY),
+    "looped": ModelInfo(build_looped, (*RATES, "bound", "symmetric")),
+    "toroidal": ModelInfo(build_toroidal, (*RATES, "bound")),
+    "modern": ModelInfo(build_modern, (*RATES, "bound", "symmetric", "memory")),
+    "conv": ModelInfo(
         build_conv, (*RATES, "bound", "feedback", "kernel"), depths=MANY, defaults=IMAGES
     ),
-    "multiscale": Model(build_multiscale, (*RATES, "bound")),
-    "predictive": Model(
+    "multiscale": ModelInfo(build_multiscale, (*RATES, "bound")),
+    "predictive": ModelInfo(
         build_predictive,
         (*RATES, "bound"),
         rule=Rule.SINGLE_PHASE.value,
         depths=MANY,
         defaults={"nudging": "positive"},
     ),
-    "transformer": Model(
+    "transformer": ModelInfo(
         build_transformer,
         ("bound", "symmetric", "memory", *ATTENTION),
         defaults=TOKENS,

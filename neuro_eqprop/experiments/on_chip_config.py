@@ -15,12 +15,12 @@ from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.run_folder import STUDY
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.lower import Code, Coding
-from neuro_eqprop.spiking.make_plastic import LEARNING_CODES, Sprout
-from neuro_eqprop.spiking.nonidealities import Flaws
+from neuro_eqprop.spiking.make_plastic import LEARNING_CODES, PlasticityConfig
+from neuro_eqprop.spiking.nonidealities import Nonidealities
 from neuro_eqprop.spiking.plasticity import (
     Arithmetic,
-    Rule,
-    Whole,
+    IntegerArithmetic,
+    LearningRule,
     engine_for,
     episode,
 )
@@ -41,7 +41,7 @@ DT = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Learning:
+class OnChipConfig:
     """What learning on a chip has beyond the settings of a study."""
 
     on: str = "emulator"
@@ -81,7 +81,7 @@ class Learning:
         known = [code.value for code in Code]
         if self.code not in known:
             raise UnknownNameError("code", self.code, [c.value for c in LEARNING_CODES])
-        for key, usual in paced(STEPS.get(self.code, 16), self.code).items():
+        for key, usual in phase_steps(STEPS.get(self.code, 16), self.code).items():
             if not getattr(self, key):
                 object.__setattr__(self, key, usual)
         for key in ("free", "settle", "window", "tasks"):
@@ -132,19 +132,21 @@ class Learning:
                 scale=self.bound / 256,
                 seed=study.seed,
             )
-        return Whole(study.seed, self.bits) if self.bits else None
+        return IntegerArithmetic(study.seed, self.bits) if self.bits else None
 
-    def sprout(self, study: Study) -> Sprout:
+    def sprout(self, study: Study) -> PlasticityConfig:
         """How the network of the study becomes plastic."""
-        rule = Rule(
+        rule = LearningRule(
             self.schedule(study),
             self.tau,
             batch=study.batch,
             fresh=not self.run_on,
             numbers=self.numbers(study),
         )
-        flaws = Flaws(self.weight_noise, self.dead, self.mismatch, self.asymmetric, study.seed)
-        return Sprout(self.coding, rule, self.bound, DT, flaws)
+        flaws = Nonidealities(
+            self.weight_noise, self.dead, self.mismatch, self.asymmetric, study.seed
+        )
+        return PlasticityConfig(self.coding, rule, self.bound, DT, flaws)
 
 
 def centered(study: Study) -> bool:
@@ -156,7 +158,7 @@ def centered(study: Study) -> bool:
     return study.nudging == "centered"
 
 
-def adapt(learning: Learning, changes: Mapping[str, Any]) -> Learning:
+def adapt(learning: OnChipConfig, changes: Mapping[str, Any]) -> OnChipConfig:
     """The settings with some changed; values may be text, as from the command line."""
     known = {f.name: getattr(learning, f.name) for f in fields(learning)}
     clean: dict[str, Any] = {}
@@ -170,7 +172,7 @@ def adapt(learning: Learning, changes: Mapping[str, Any]) -> Learning:
     return replace(learning, **clean)
 
 
-def paced(steps: int, code: str) -> dict[str, int]:
+def phase_steps(steps: int, code: str) -> dict[str, int]:
     """Phases of so many steps: graded units need a short window, spikes half of the phase."""
     if steps < 2:
         raise ValueError(f"phases of {steps} steps have no room to settle and to learn")
@@ -179,7 +181,7 @@ def paced(steps: int, code: str) -> dict[str, int]:
     return {"free": free, "settle": steps - window, "window": window}
 
 
-def write(study: Study, learning: Learning) -> str:
+def write(study: Study, learning: OnChipConfig) -> str:
     """Both as TOML."""
     lines = ["", "[learn]"]
     for key, value in asdict(learning).items():
@@ -201,20 +203,20 @@ def table(path: Path) -> Mapping[str, Any] | None:
     return found
 
 
-def read(path: Path) -> tuple[Study, Learning]:
+def read(path: Path) -> tuple[Study, OnChipConfig]:
     """Both from a TOML file."""
     told = table(path)
     study = config.read(path)
     if told is None:
-        return study, Learning()
+        return study, OnChipConfig()
     try:
-        return study, adapt(Learning(), told)
+        return study, adapt(OnChipConfig(), told)
     except UnknownNameError:
         raise
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def learned_here(out: Path) -> bool:
+def was_learned_on_chip(out: Path) -> bool:
     """Whether the run in a folder was begun by learning on a chip."""
     return (out / STUDY).exists() and table(out / STUDY) is not None

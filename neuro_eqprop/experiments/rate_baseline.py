@@ -12,11 +12,11 @@ from neuro_eqprop.backends.learning import NO_SYNAPSES, Learner, Watch, nobody
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
-from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.spiking.ir import Stimulus
 from neuro_eqprop.spiking.make_plastic import ALWAYS
-from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork
+from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
+from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
 
 
@@ -54,7 +54,7 @@ def asked_for(
 def learn_rates(
     network: Network,
     params: Mapping[str, Array],
-    lessons: Lessons,
+    lessons: TrainingSamples,
     *,
     schedule: Schedule,
     batch: int,
@@ -103,7 +103,7 @@ def directions(
     slopes: dict[str, list[float]] = {}
     for k in range(stimulus.samples):
         one = stimulus.take(k, k + 1)
-        lesson = Lessons(one, np.zeros(1))
+        lesson = TrainingSamples(one, np.zeros(1))
         tags = learner.learn(plastic, lesson, synapses=NO_SYNAPSES, watch=nobody).tags
         asked, _ = asked_for(network, params, one, schedule)
         slope = gradient(network, params, one)

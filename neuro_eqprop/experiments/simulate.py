@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.analysis.synapse_history import Telling
+from neuro_eqprop.analysis.synapse_history import SynapseRecorder
 from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.backends.base import BACKENDS, kinds, load, tally
 from neuro_eqprop.data import one_hot
@@ -26,7 +26,7 @@ from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import Field, State, field
 from neuro_eqprop.schedules import Schedule, free_only, tail, three_phase
 from neuro_eqprop.solve import Damped
-from neuro_eqprop.spiking.input_coding import Entry, enter, outer
+from neuro_eqprop.spiking.input_coding import InputCoding, encode_input, outer
 from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lower import Code, Coding
 from neuro_eqprop.synapse_recording import Synapse
@@ -37,7 +37,7 @@ RATE_DAMPING = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Simulation:
+class SimulationConfig:
     """What to run and what to record."""
 
     on: str
@@ -47,21 +47,21 @@ class Simulation:
     phases: bool
     """Whether nudged phases follow the free one."""
     record: tuple[str, ...]
-    entry: Entry = Entry.CURRENT
+    entry: InputCoding = InputCoding.CURRENT
     """How data enter; the populations that bring them are counted, but not part of the trace."""
     bits: int | None = None
     """Of weights in fixed point; none for floating point."""
 
 
-Tell = Callable[[Plan], None]
+AnnounceCallback = Callable[[Plan], None]
 """Told what is going to be recorded, before the first step."""
 
 
-def silence(_: Plan) -> None:
+def no_announcement(_: Plan) -> None:
     """Tell nobody."""
 
 
-def schedule_of(simulation: Simulation, beta: float) -> Schedule:
+def schedule_of(simulation: SimulationConfig, beta: float) -> Schedule:
     """The phases, all of the same length."""
     steps, part = simulation.steps, Coding(simulation.code).tail
     if simulation.phases:
@@ -83,12 +83,12 @@ def origin_of(on: str, *, seed: int, digest: str) -> Origin:
 
 def simulate(
     run: Run,
-    simulation: Simulation,
+    simulation: SimulationConfig,
     path: Path,
     *,
     force: bool,
     watch: Watch,
-    tell: Tell = silence,
+    tell: AnnounceCallback = no_announcement,
 ) -> dict[str, Any]:
     """Record a trace; what `simulate --json` shows."""
     if simulation.on != "rate" and simulation.on not in BACKENDS:
@@ -100,7 +100,7 @@ def simulate(
     plan, work = make(run, simulation, schedule)
     tell(plan)
     with Writer(path, plan, overwrite=force) as writer:
-        brought = work(writer, Telling(Counted(writer, watch), plan))
+        brought = work(writer, SynapseRecorder(Counted(writer, watch), plan))
     return {
         "run": str(run.path),
         "traces": str(path),
@@ -139,7 +139,7 @@ the way in of the data took."""
 
 def plan_of(
     run: Run,
-    simulation: Simulation,
+    simulation: SimulationConfig,
     schedule: Schedule,
     *,
     sizes: Mapping[str, int],
@@ -199,7 +199,7 @@ def dense(network: Network) -> list[str]:
     return [c.name for c in network.connections if isinstance(c.operator, Dense)]
 
 
-def plan_spikes(run: Run, simulation: Simulation, schedule: Schedule) -> tuple[Plan, Work]:
+def plan_spikes(run: Run, simulation: SimulationConfig, schedule: Schedule) -> tuple[Plan, Work]:
     """The samples as spikes, on a simulator."""
     coding, backend, entry = Coding(simulation.code), load(simulation.on), simulation.entry
     if simulation.bits is None:
@@ -221,7 +221,7 @@ def plan_spikes(run: Run, simulation: Simulation, schedule: Schedule) -> tuple[P
     )
     target = one_hot(plan.label, run.data.classes) if simulation.phases else None
     rate = run.model.network
-    stimulus = enter(rate, params, plan.inputs, target=target, coding=coding, entry=entry)
+    stimulus = encode_input(rate, params, plan.inputs, target=target, coding=coding, entry=entry)
 
     def work(writer: Writer, sink: Sink) -> Counts:
         result = backend.run(network, stimulus, schedule, record=plan.record, sink=sink)
@@ -232,7 +232,7 @@ def plan_spikes(run: Run, simulation: Simulation, schedule: Schedule) -> tuple[P
     return plan, work
 
 
-def plan_rates(run: Run, simulation: Simulation, schedule: Schedule) -> tuple[Plan, Work]:
+def plan_rates(run: Run, simulation: SimulationConfig, schedule: Schedule) -> tuple[Plan, Work]:
     """The samples as rates, settling step by step."""
     network = run.model.network
     params = {k: v.astype(np.float64) for k, v in run.model.params.items()}

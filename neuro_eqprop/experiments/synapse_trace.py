@@ -1,10 +1,10 @@
-"""The story of chosen synapses while they learn on a chip, as a trace file.
+"""Record chosen synapses while they learn on a chip, as a trace file.
 
-A simulator tells both traces, tag and weight at the end of every step, in its own numbers. A trace
-file has them in those of `neuro_eqprop.synapse_recording`: with Q the trace of a unit that always fires (one
-in real numbers), pre and post are divided by Q, and a tag by gap M Q^2; the engine's by what a
-window of such traces leaves in it. The commit, a step of its own here, belongs to the last step of
-a lesson there.
+A simulator reports both traces, tag and weight at the end of every step, in its own units. A trace
+file has the units of `neuro_eqprop.synapse_recording`: with Q the trace of a unit that always fires
+(one in floating point), pre and post are divided by Q, and a tag by gap M Q^2; the tag of Lava's
+engine by what a window of such traces leaves in it. The commit is a step of its own here and
+belongs to the last step of a sample there.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from neuro_eqprop.backends.learning import Learner, Synapses, nobody
 from neuro_eqprop.experiments.simulate import origin_of
 from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.networks import Network
-from neuro_eqprop.spiking.plasticity import COMMIT, Engine, Lessons, PlasticNetwork
-from neuro_eqprop.synapse_recording import Story, Synapse
+from neuro_eqprop.spiking.plasticity import COMMIT, LoihiEngine, PlasticNetwork, TrainingSamples
+from neuro_eqprop.synapse_recording import Synapse, SynapseLog
 from neuro_eqprop.traces import Counts, Plan, Record, Recording, choose
 
 Look: TypeAlias = Callable[[Mapping[str, Array], Mapping[str, Any]], None]
@@ -46,7 +46,7 @@ class Watched:
 
 
 def plan_watching(
-    watched: Watched, network: Network, plastic: PlasticNetwork, lessons: Lessons, on: str
+    watched: Watched, network: Network, plastic: PlasticNetwork, lessons: TrainingSamples, on: str
 ) -> Plan:
     """What the trace is going to hold."""
     inputs = lessons.stimulus.current[network.input.name]
@@ -75,7 +75,7 @@ def watching(
     path: Path,
     plan: Plan,
     plastic: PlasticNetwork,
-    lessons: Lessons,
+    lessons: TrainingSamples,
     learner: Learner,
     *,
     overwrite: bool,
@@ -111,7 +111,7 @@ def tell(
     lesson: Array,
     chosen: Mapping[str, tuple[Synapse, ...]],
     rate: float,
-) -> dict[str, Story]:
+) -> dict[str, SynapseLog]:
     """The story of one lesson (steps, synapses, what), by connection."""
     top, full = sizes(plastic, rate)
     pre, post, tag, weight = (lesson[:-1, :, k].copy() for k in range(4))
@@ -120,7 +120,7 @@ def tell(
     found, start = {}, 0
     for name, pairs in chosen.items():
         here = slice(start, start + len(pairs))
-        found[name] = Story(pairs, *(column[:, here] for column in columns))
+        found[name] = SynapseLog(pairs, *(column[:, here] for column in columns))
         start += len(pairs)
     return found
 
@@ -131,7 +131,7 @@ def sizes(plastic: PlasticNetwork, rate: float) -> tuple[float, float]:
     if numbers is None:
         return 1.0, rule.gap * rule.window
     full = rule.gap * rule.window * numbers.top**2
-    if isinstance(numbers, Engine):
+    if isinstance(numbers, LoihiEngine):
         full *= max(1.0, np.rint(numbers.factor * rate / numbers.first)) / 2**17
     return float(numbers.top), float(full)
 

@@ -15,32 +15,32 @@ import torch
 from neuro_eqprop.data import Dataset, hold_out, one_hot
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments import config, run_folder
-from neuro_eqprop.experiments.check_settings import refuse_unused
+from neuro_eqprop.experiments.check_settings import refuse_unused_settings
 from neuro_eqprop.experiments.config import Study
-from neuro_eqprop.experiments.on_chip_config import learned_here
-from neuro_eqprop.experiments.simulate import Tell, silence
+from neuro_eqprop.experiments.on_chip_config import was_learned_on_chip
+from neuro_eqprop.experiments.simulate import AnnounceCallback, no_announcement
 from neuro_eqprop.experiments.training_trace import probing
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.io.checkpoint import Checkpoint
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.inference import judge
+from neuro_eqprop.rate.inference import score
 from neuro_eqprop.solve import Stop
-from neuro_eqprop.training.config import Lesson, Rule
-from neuro_eqprop.training.diagnostics import Probe, probe
-from neuro_eqprop.training.rules.contrastive import CURE, TrainingError
+from neuro_eqprop.training.config import Batch, Rule
+from neuro_eqprop.training.diagnostics import Diagnostics, diagnose
+from neuro_eqprop.training.rules.contrastive import DIVERGENCE_ADVICE, TrainingError
 from neuro_eqprop.training.rules.hybrid import stem_of
-from neuro_eqprop.training.rules.registry import TEACHERS
+from neuro_eqprop.training.rules.registry import UPDATE_RULES
 from neuro_eqprop.training.train import Progress, Snapshot, train
 
-Watch = Callable[[dict[str, Any]], None]
+EpochCallback = Callable[[dict[str, Any]], None]
 """Told each epoch's line of metrics."""
-Tick = Callable[[float, float], None]
+ProgressCallback = Callable[[float, float], None]
 """Told what part of an epoch went by, and the share of its samples answered right so far."""
 
 
-def unheard(part: float, right: float) -> None:
+def no_progress(part: float, right: float) -> None:
     """Nobody listens."""
 
 
@@ -50,10 +50,10 @@ def run_training(
     *,
     force: bool,
     resume: bool,
-    watch: Watch,
+    watch: EpochCallback,
     traces: Path | None = None,
-    tick: Tick = unheard,
-    tell: Tell = silence,
+    tick: ProgressCallback = no_progress,
+    tell: AnnounceCallback = no_announcement,
 ) -> dict[str, Any]:
     """Train and write the run; what `train --json` shows. A few samples go to `traces`, live.
 
@@ -65,7 +65,7 @@ def run_training(
     overwrite = force or resume
     if traces is not None and traces.exists() and not overwrite:
         raise run_folder.RunError(f"{traces} exists already; name another file or use --force")
-    rehearse(study, network, data)
+    dry_run(study, network, data)
     start = prepare(study, network, out, force=force, resume=resume)
     tick(float(start.epoch), 0.0)
     diverged: TrainingError | None = None
@@ -76,7 +76,7 @@ def run_training(
                 start = progress.snapshot
                 # In this order, so that after a kill the metrics are never behind the snapshot.
                 run_folder.append(out / run_folder.METRICS, line)
-                checkpoint.save(out / run_folder.RESUME, keep(network, start))
+                checkpoint.save(out / run_folder.RESUME, to_checkpoint(network, start))
                 look(start, line)
                 watch(line)
         except TrainingError as error:
@@ -92,7 +92,7 @@ def run_training(
 
 
 def epochs(
-    study: Study, network: Network, data: Dataset, start: Snapshot, tick: Tick
+    study: Study, network: Network, data: Dataset, start: Snapshot, tick: ProgressCallback
 ) -> Iterator[Progress]:
     """The epochs that are left."""
 
@@ -104,11 +104,11 @@ def epochs(
 
 
 @torch.no_grad()
-def rehearse(study: Study, network: Network, data: Dataset) -> None:
+def dry_run(study: Study, network: Network, data: Dataset) -> None:
     """Teach two samples for a step, so that what cannot be taught is refused before all else."""
     ops, few = TorchOps(device=study.device), data.train.take(slice(2))
     study.view(data)
-    refuse_unused(study)
+    refuse_unused_settings(study)
     deaf = stem_of(network)
     if deaf and Rule(study.rule) in (Rule.HEBBIAN, Rule.VECTOR_FIELD):
         raise TrainingError(
@@ -116,12 +116,14 @@ def rehearse(study: Study, network: Network, data: Dataset) -> None:
             f"weights as they are: use rule 'single-phase', 'hybrid' or 'asymmetric'"
         )
     recipe = replace(study.recipe(), free_steps=1, nudged_steps=1)
-    params = {name: ops.bring(value) for name, value in fresh(study, network).params.items()}
-    lesson = Lesson(ops.bring(few.x), ops.bring(one_hot(few.y, data.classes)), measured=False)
-    TEACHERS[recipe.rule](ops, network, params, lesson, recipe)
+    params = {
+        name: ops.bring(value) for name, value in initial_snapshot(study, network).params.items()
+    }
+    lesson = Batch(ops.bring(few.x), ops.bring(one_hot(few.y, data.classes)), measured=False)
+    UPDATE_RULES[recipe.rule](ops, network, params, lesson, recipe)
 
 
-def keep(network: Network, snapshot: Snapshot) -> Checkpoint:
+def to_checkpoint(network: Network, snapshot: Snapshot) -> Checkpoint:
     """A snapshot as a file holds it."""
     return Checkpoint(network, snapshot.params, snapshot.epoch, snapshot.memory)
 
@@ -129,22 +131,22 @@ def keep(network: Network, snapshot: Snapshot) -> Checkpoint:
 def prepare(study: Study, network: Network, out: Path, *, force: bool, resume: bool) -> Snapshot:
     """Where training starts: anew in an empty folder, or where it was left."""
     if resume:
-        return left_off(study, network, out)
-    start = fresh(study, network)
+        return resume_snapshot(study, network, out)
+    start = initial_snapshot(study, network)
     run_folder.claim(out, force=force)
     write_text(out / run_folder.STUDY, config.write(study))
     return start
 
 
-def fresh(study: Study, network: Network) -> Snapshot:
+def initial_snapshot(study: Study, network: Network) -> Snapshot:
     """Before the first epoch."""
     params = initialise(network, np.random.default_rng(study.seed))
     return Snapshot(0, {name: value.astype(np.float32) for name, value in params.items()})
 
 
-def left_off(study: Study, network: Network, out: Path) -> Snapshot:
+def resume_snapshot(study: Study, network: Network, out: Path) -> Snapshot:
     """Where the run in `out` was stopped: after an epoch, or within its first."""
-    if learned_here(out):
+    if was_learned_on_chip(out):
         raise run_folder.RunError(
             f"{out} learns on a chip; go on with `neuro-eqprop learn --resume`"
         )
@@ -153,7 +155,7 @@ def left_off(study: Study, network: Network, out: Path) -> Snapshot:
             f"{out} was begun with other settings, and a run is resumed as it was begun; leave "
             f"them out, or train anew with another --out"
         )
-    left, start = out / run_folder.RESUME, fresh(study, network)
+    left, start = out / run_folder.RESUME, initial_snapshot(study, network)
     if left.exists():
         kept = checkpoint.load(left)
         if kept.network != network:
@@ -171,8 +173,8 @@ def ended(study: Study, out: Path) -> str:
     if done >= study.epochs:
         return "its run is finished; train anew with another --out, or replace it with --force"
     return (
-        f"its numbers left the finite ones after epoch {done} of {study.epochs}, and would again; "
-        f"train anew with another --out or --force, and {CURE}"
+        f"it diverged (NaN or inf) after epoch {done} of {study.epochs}, and would again; "
+        f"train anew with another --out or --force, and {DIVERGENCE_ADVICE}"
     )
 
 
@@ -193,7 +195,7 @@ def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -
     ops, snapshot = TorchOps(device=study.device), progress.snapshot
     params = {name: ops.bring(value) for name, value in snapshot.params.items()}
     judged = {
-        name: judge(ops, network, params, split, LOOK, study.damping)
+        name: score(ops, network, params, split, LOOK, study.damping)
         for name, split in (("test", data.test), ("validation", data.validation))
         if split is not None
     }
@@ -215,11 +217,11 @@ def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -
 
 def probed(
     study: Study, network: Network, data: Dataset, at: Snapshot, *, truth: bool = True
-) -> Probe:
+) -> Diagnostics:
     """What a probe of a few training samples finds."""
     few = data.train.take(slice(PROBED))
     y = one_hot(few.y, data.classes)
-    return probe(network, at.params, few.x, y, study.recipe(), truth=truth)
+    return diagnose(network, at.params, few.x, y, study.recipe(), truth=truth)
 
 
 def outcome(
@@ -229,11 +231,11 @@ def outcome(
     ops, model = TorchOps(device=study.device), checkpoint.load(out / run_folder.MODEL)
     params = {name: ops.bring(value) for name, value in model.params.items()}
     last = json.loads((out / run_folder.METRICS).read_text().splitlines()[-1])
-    test = judge(ops, network, params, data.test, damping=study.damping)
+    test = score(ops, network, params, data.test, damping=study.damping)
     held = {"validation_accuracy": last["validation_accuracy"]} if data.validation else {}
     return {
         **run_folder.head(out, study, model),
-        "train_accuracy": judge(ops, network, params, data.train, LOOK, study.damping).accuracy,
+        "train_accuracy": score(ops, network, params, data.train, LOOK, study.damping).accuracy,
         **held,
         "test_accuracy": test.accuracy,
         "confusion": test.confusion.tolist(),

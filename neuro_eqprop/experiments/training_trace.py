@@ -13,11 +13,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.analysis.synapse_history import Telling
+from neuro_eqprop.analysis.synapse_history import SynapseRecorder
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.data import Dataset, one_hot
 from neuro_eqprop.experiments.config import Study
-from neuro_eqprop.experiments.simulate import Tell, origin_of, settle, silence, strengths
+from neuro_eqprop.experiments.simulate import (
+    AnnounceCallback,
+    no_announcement,
+    origin_of,
+    settle,
+    strengths,
+)
 from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.networks import Network
 from neuro_eqprop.operators import Dense
@@ -46,7 +52,7 @@ def probing(
     *,
     start: Snapshot,
     overwrite: bool,
-    tell: Tell = silence,
+    tell: AnnounceCallback = no_announcement,
 ) -> Iterator[Look]:
     """What to call after each epoch; it does nothing without a path."""
     if path is None:
@@ -60,7 +66,10 @@ def probing(
 
         def look(snapshot: Snapshot, line: Mapping[str, Any]) -> None:
             params = exact(snapshot.params)
-            free, sink = field(NumpyOps(), network, params, x), Telling(writer, plan, params)
+            free, sink = (
+                field(NumpyOps(), network, params, x),
+                SynapseRecorder(writer, plan, params),
+            )
             recordings = settle(free, target, plan.schedule, plan.record)
             for k, recording in enumerate(recordings, start=writer.taken):
                 sink.sample(k, recording)

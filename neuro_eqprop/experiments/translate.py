@@ -20,7 +20,7 @@ from neuro_eqprop.experiments.evaluate import rounded, spiking
 from neuro_eqprop.experiments.run_folder import Run
 from neuro_eqprop.io.checkpoint import Checkpoint, describe, rebuild
 from neuro_eqprop.networks import Network, Role, check_parameters
-from neuro_eqprop.operators import Echo
+from neuro_eqprop.operators import DelayedFeedback
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork
 from neuro_eqprop.spiking.lower import Code, Coding, faces, gathered, matrix, reads
 
@@ -69,7 +69,7 @@ def document_of(run: Run, code: Code, *, nudged: bool, bits: int | None = None) 
         "echoes": {
             c.name: float(params[c.name][0])
             for c in rate.connections
-            if isinstance(c.operator, Echo)
+            if isinstance(c.operator, DelayedFeedback)
         },
         "learning": {"rule": study.rule, "nudging": study.nudging, "beta": study.beta},
     }
@@ -158,7 +158,7 @@ def parameters(rate: Network, document: Document, coding: Coding) -> dict[str, A
     for connection in rate.connections:
         operator, ends = connection.operator, (rate[connection.source], rate[connection.target])
         sides = [len(faces(layer, coding)) for layer in ends]
-        if isinstance(operator, Echo):
+        if isinstance(operator, DelayedFeedback):
             took(projections, len(operator.parts) * prod(sides))
             params[connection.name] = np.array([document.notes["echoes"][connection.name]])
             continue

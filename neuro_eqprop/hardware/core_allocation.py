@@ -16,7 +16,7 @@ ROUNDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class CoreAllocation:
     """A population on its cores, which it shares with no other."""
 
     name: str
@@ -70,7 +70,9 @@ def most(group: Group, profile: Profile, memory: Store, *, destinations: int) ->
     return low
 
 
-def settle(shapes: Shapes, profile: Profile, memory: Store) -> tuple[list[Seat], list[Violation]]:
+def settle(
+    shapes: Shapes, profile: Profile, memory: Store
+) -> tuple[list[CoreAllocation], list[Violation]]:
     """Seats for all; more cores need more axons, which need more cores, until nothing changes."""
     if profile.limit("neurons_per_core") is None:
         return [], []
@@ -101,7 +103,7 @@ def stuck(group: Group, profile: Profile, memory: Store, *, destinations: int) -
 
 def seat_all(
     shapes: Shapes, profile: Profile, memory: Store, *, cores: Mapping[str, int]
-) -> list[Seat]:
+) -> list[CoreAllocation]:
     """The seats, one population after the other, each spread evenly over its cores."""
     seats = []
     first = 0
@@ -115,12 +117,12 @@ def seat_all(
         full = over(beyond) if most_here < group.size else []
         binding = full[0] if full else max(used, key=lambda name: used[name], default="unknown")
         size = compartments(group, profile)
-        seats.append(Seat(group.name, first, cores[group.name], n, size, used, binding))
+        seats.append(CoreAllocation(group.name, first, cores[group.name], n, size, used, binding))
         first += cores[group.name]
     return seats
 
 
-def share(seats: list[Seat]) -> list[Seat]:
+def share(seats: list[CoreAllocation]) -> list[CoreAllocation]:
     """The same with small populations together on cores, for chips whose cores take several.
 
     A population that takes one core at most joins the first that has room for it.
@@ -142,17 +144,17 @@ def share(seats: list[Seat]) -> list[Seat]:
     return shared
 
 
-def joins(seat: Seat, used: Mapping[str, float]) -> bool:
+def joins(seat: CoreAllocation, used: Mapping[str, float]) -> bool:
     """Whether a core of which so much is in use has room for a population."""
     return all(used.get(name, 0.0) + part <= 1.0 for name, part in seat.used.items())
 
 
-def occupied(seats: list[Seat]) -> int:
+def occupied(seats: list[CoreAllocation]) -> int:
     """How many cores are taken."""
     return max((seat.first_core + seat.cores for seat in seats), default=0)
 
 
-def fullest(seats: list[Seat]) -> dict[str, float]:
+def fullest(seats: list[CoreAllocation]) -> dict[str, float]:
     """Of each limited thing, the part in use on the core that uses most of it."""
     cores: dict[int, dict[str, float]] = {}
     for seat in seats:

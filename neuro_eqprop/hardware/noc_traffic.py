@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuro_eqprop.arrays import Ints
-from neuro_eqprop.hardware.core_allocation import Seat
+from neuro_eqprop.hardware.core_allocation import CoreAllocation
 from neuro_eqprop.hardware.placement import Placement
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.workload import Link, Shapes
@@ -22,7 +22,7 @@ class Mesh:
     width: int
     height: int
 
-    def positions(self, seat: Seat) -> tuple[Ints, Ints, Ints]:
+    def positions(self, seat: CoreAllocation) -> tuple[Ints, Ints, Ints]:
         """Chip, column and row of each core of a seat."""
         cores = np.arange(seat.first_core, seat.first_core + seat.cores, dtype=np.int64)
         chip, within = np.divmod(cores, self.cores_per_chip)
@@ -68,7 +68,9 @@ def apart(one: Ints, other: Ints) -> float:
     return float(np.einsum("ci,ij,cj->", one, distance, other))
 
 
-def travel(grid: Mesh, source: Seat, target: Seat) -> tuple[float, float, float]:
+def travel(
+    grid: Mesh, source: CoreAllocation, target: CoreAllocation
+) -> tuple[float, float, float]:
     """Mean hops east-west and north-south of a message, and the part that leaves the chip."""
     a, b = grid.positions(source), grid.positions(target)
     first = min(int(a[0][0]), int(b[0][0]))

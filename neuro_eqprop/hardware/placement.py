@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from math import ceil
 
-from neuro_eqprop.hardware.core_allocation import Seat, fullest, occupied, settle, share
+from neuro_eqprop.hardware.core_allocation import CoreAllocation, fullest, occupied, settle, share
 from neuro_eqprop.hardware.limits import Unchecked, Violation, walls
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.synapse_memory import Store, store
@@ -28,7 +28,7 @@ class Placement:
 
     profile: str
     verdict: Verdict
-    seats: tuple[Seat, ...]
+    seats: tuple[CoreAllocation, ...]
     cores: int | None
     chips: int | None
     binding: str
@@ -37,7 +37,7 @@ class Placement:
     used: Mapping[str, float]
     """The fullest use of each limited thing, and of the cores of the chips."""
 
-    def seat(self, name: str) -> Seat:
+    def seat(self, name: str) -> CoreAllocation:
         """The seat of a population."""
         for seat in self.seats:
             if seat.name == name:
@@ -102,7 +102,7 @@ def judge(violations: list[Violation], unchecked: list[Unchecked], *, placed: bo
     return Verdict.FITS
 
 
-def bind(seats: list[Seat], violations: list[Violation]) -> str:
+def bind(seats: list[CoreAllocation], violations: list[Violation]) -> str:
     """What decides: the first violation, else what fills the population with most cores."""
     if violations:
         return violations[0].limit
@@ -131,7 +131,9 @@ def count_chips(
     return number, []
 
 
-def fill(seats: list[Seat], profile: Profile, *, cores: int, chips: int | None) -> dict[str, float]:
+def fill(
+    seats: list[CoreAllocation], profile: Profile, *, cores: int, chips: int | None
+) -> dict[str, float]:
     """The fullest use of each thing, and how much of the chips' cores are taken."""
     used = fullest(seats)
     per_chip = profile.limit("cores_per_chip")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.activations import Activation, Curve
+from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.io.atomic import write_bytes
 from neuro_eqprop.io.operator_json import from_text, to_text
@@ -109,7 +109,7 @@ def activation(told: Mapping[str, Any]) -> Activation:
     t = told["activation"]
     low = -np.inf if t["low"] is None else float(t["low"])
     high = np.inf if t["high"] is None else float(t["high"])
-    return Activation(str(t["name"]), low, high, Curve(t["curve"]))
+    return Activation(str(t["name"]), low, high, ActivationKind(t["curve"]))
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:

@@ -24,7 +24,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class ChipEstimateRecord:
     """The joules of one use (inference or learning) of a network on one chip."""
 
     profile: str
@@ -47,10 +47,10 @@ class Bill:
 
 
 @dataclass(frozen=True, slots=True)
-class Bills:
+class EnergyRecord:
     """All chips, and devices that do the same work densely."""
 
-    chips: tuple[Bill, ...] = ()
+    chips: tuple[ChipEstimateRecord, ...] = ()
     devices: tuple[tuple[Term, str], ...] = ()
     """Each with the boundary of its measurement."""
     verdicts: Mapping[str, str] = field(default_factory=dict)
@@ -83,7 +83,7 @@ def rows(held: object, name: str) -> list[Row]:
     )
 
 
-def read_bills(held: object) -> Bills:
+def read_bills(held: object) -> EnergyRecord:
     """The estimates in what `energy` writes."""
     chips = tuple(
         bill(profile, use)
@@ -103,7 +103,7 @@ def read_bills(held: object) -> Bills:
         held.get(name) if isinstance(held, Mapping) else None
         for name in ("input_coding", "options")
     )
-    return Bills(
+    return EnergyRecord(
         chips,
         tuple(devices),
         {name: sentence(each) for name, each in compared.items()},
@@ -136,7 +136,7 @@ def points(curve: object) -> tuple[Row, ...]:
     )
 
 
-def bill(profile: Row, use: str) -> Bill:
+def bill(profile: Row, use: str) -> ChipEstimateRecord:
     """One estimate; terms may be a mapping by name or a list of named terms."""
     part = profile[use]
     listed = part.get("terms")
@@ -148,7 +148,7 @@ def bill(profile: Row, use: str) -> Bill:
     unknown = part.get("unknown")
     name = word(profile.get("profile"))
     facts = {key: part.get(key, profile.get(key)) for key in ("fits", "cores", "chips", "binding")}
-    return Bill(
+    return ChipEstimateRecord(
         name,
         word(profile.get("title")) or name,
         use,

@@ -3,28 +3,28 @@
 from neuro_eqprop.operators.attention import Attention, Kind
 from neuro_eqprop.operators.base import Operator
 from neuro_eqprop.operators.convolution import Conv2d, Pooled
-from neuro_eqprop.operators.cross_attention import Lookup, Query
-from neuro_eqprop.operators.delayed_feedback import Echo
+from neuro_eqprop.operators.cross_attention import CrossAttention, Query
+from neuro_eqprop.operators.delayed_feedback import DelayedFeedback
 from neuro_eqprop.operators.dense import Dense
-from neuro_eqprop.operators.identity import Plain
-from neuro_eqprop.operators.layer_norm import Normed
-from neuro_eqprop.operators.strided_convolution import Framed
+from neuro_eqprop.operators.identity import Identity
+from neuro_eqprop.operators.layer_norm import LayerNorm
+from neuro_eqprop.operators.strided_convolution import StridedConv2d
 from neuro_eqprop.operators.tokens import AtToken, Patches, PerToken
 
 KINDS: tuple[type, ...] = (
     Dense,
     Conv2d,
-    Framed,
+    StridedConv2d,
     Pooled,
     PerToken,
     Patches,
     AtToken,
-    Echo,
-    Normed,
+    DelayedFeedback,
+    LayerNorm,
     Attention,
     Query,
-    Lookup,
-    Plain,
+    CrossAttention,
+    Identity,
 )
 """All of them, for files that name one."""
 
@@ -33,16 +33,16 @@ __all__ = [
     "AtToken",
     "Attention",
     "Conv2d",
+    "CrossAttention",
+    "DelayedFeedback",
     "Dense",
-    "Echo",
-    "Framed",
+    "Identity",
     "Kind",
-    "Lookup",
-    "Normed",
+    "LayerNorm",
     "Operator",
     "Patches",
     "PerToken",
-    "Plain",
     "Pooled",
     "Query",
+    "StridedConv2d",
 ]

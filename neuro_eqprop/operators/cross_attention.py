@@ -1,7 +1,7 @@
 """Attention as the research notes have it: queries from a state, keys and values from the data.
 
 A layer of 3 D units a token holds (q_i, k_i, v_i). `Query` brings W n(h_i) into its first third;
-the data bring the rest. With heads of d units, `Lookup` makes of it
+the data bring the rest. With heads of d units, `CrossAttention` makes of it
 
     y_i = W sum_j p_ij v_j,    softmax   p_ij = exp(q_i . k_j / sqrt d) / sum_j of it
                                linear    p_ij = f(q_i) . f(k_j) / sum_j of it,  f(u) = elu(u) + 1
@@ -64,7 +64,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class CrossAttention:
     """y_i = W sum_j p_ij v_j, see the module."""
 
     kind: Kind

@@ -10,7 +10,7 @@ from neuro_eqprop.ops.protocol import Ops, Values
 
 
 @dataclass(frozen=True, slots=True)
-class Echo:
+class DelayedFeedback:
     """y[t] = W sum over k of parts[k] x[t - 1 - k], with one number W for all units.
 
     At equilibrium the past is the present, so that y = W (sum of parts) x: the delays shape how a

@@ -11,7 +11,7 @@ from neuro_eqprop.ops.protocol import Ops, Values
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class Identity:
     """y = x, or y_i = n(x_i) for each token (n as in `Normed`) if `normed`."""
 
     normed: bool = False

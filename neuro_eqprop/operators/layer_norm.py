@@ -20,7 +20,7 @@ def norm_pull(ops: Ops, x: Values, u: Values) -> Values:
 
 
 @dataclass(frozen=True, slots=True)
-class Normed:
+class LayerNorm:
     """y = W n(x), with n(x) = (x - mean of x) / deviation of x over the units of the layer.
 
     Between sequences, of each token by itself.

@@ -10,7 +10,7 @@ from neuro_eqprop.ops.protocol import Ops, Values
 
 
 @runtime_checkable
-class Bent(Protocol):
+class NonlinearOperator(Protocol):
     """An operator that is not linear, but whose slope is known."""
 
     def pull(self, ops: Ops, weight: Values, x: Values, y: Values) -> Values:
@@ -22,7 +22,7 @@ class Bent(Protocol):
 class Tangent:
     """The linear map J = dA/dx at x = `at`, of which only the transpose is asked for."""
 
-    bent: Bent
+    bent: NonlinearOperator
     at: Any
     linear: ClassVar[bool] = True
     matrix: ClassVar[bool] = False

@@ -12,7 +12,7 @@ from neuro_eqprop.ops.protocol import Ops, Values
 
 
 @dataclass(frozen=True, slots=True)
-class Framed:
+class StridedConv2d:
     """y[o, i, j] = (W * p)[o, step i, step j], with p the image x in a margin of zeros."""
 
     margin: int

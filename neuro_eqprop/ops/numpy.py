@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from neuro_eqprop.activations import Activation, Curve
+from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.arrays import Array, Bits, Shape
 from neuro_eqprop.ops.protocol import Values
 
@@ -94,7 +94,7 @@ class NumpyOps:
 
     def activate(self, activation: Activation, u: Values) -> Values:
         """The rate at drive u."""
-        if activation.curve is Curve.TANH:
+        if activation.curve is ActivationKind.TANH:
             return np.tanh(u)
         if activation.low == -np.inf and activation.high == np.inf:
             return u

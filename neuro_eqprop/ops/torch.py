@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional
 from torch.nn.grad import conv2d_weight
 
-from neuro_eqprop.activations import Activation, Curve
+from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.arrays import Array, Bits, Shape
 from neuro_eqprop.ops.numpy import STEADY
 from neuro_eqprop.ops.protocol import Values
@@ -109,7 +109,7 @@ class TorchOps:
 
     def activate(self, activation: Activation, u: Values) -> Values:
         """The rate at drive u."""
-        if activation.curve is Curve.TANH:
+        if activation.curve is ActivationKind.TANH:
             return torch.tanh(u)
         if activation.low == -np.inf and activation.high == np.inf:
             return u

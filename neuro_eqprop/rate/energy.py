@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from neuro_eqprop.activations import Activation, Curve
+from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.operators import Attention
@@ -25,7 +25,7 @@ from neuro_eqprop.rate.field import shaped
 
 def storage(activation: Activation, s: Array) -> Array:
     """G(s): what it costs a unit to hold the rate s; infinite outside of its range."""
-    if activation.curve is Curve.TANH:
+    if activation.curve is ActivationKind.TANH:
         inside = np.clip(s, -1 + 1e-15, 1 - 1e-15)
         held = s * np.arctanh(inside) + 0.5 * np.log1p(-(inside**2))
     else:

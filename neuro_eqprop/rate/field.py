@@ -21,9 +21,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.activations import Curve
+from neuro_eqprop.activations import ActivationKind
 from neuro_eqprop.arrays import Array, Bits
-from neuro_eqprop.networks import Cost, Network, Role, Wire
+from neuro_eqprop.networks import Cost, DirectedEdge, Network, Role
 from neuro_eqprop.ops.protocol import Ops, Values
 
 State: TypeAlias = dict[str, Values]
@@ -38,7 +38,7 @@ class Field:
     network: Network
     params: Mapping[str, Values]
     batch: int
-    ways: Mapping[str, tuple[Wire, ...]]
+    ways: Mapping[str, tuple[DirectedEdge, ...]]
     fed: Mapping[str, Values]
     """Bias plus what the input brings: constant while the network settles, so computed once."""
     target: Values = None
@@ -87,7 +87,7 @@ class Field:
             return self.beta * (self.target - self.ops.softmax(self.drive(name, state)))
         u = self.drive(name, state)
         if self.beta:
-            if layer.activation.curve is Curve.TANH:
+            if layer.activation.curve is ActivationKind.TANH:
                 u = u + self.beta * (self.target - state[name])
             else:
                 u = (u + self.beta * self.target) / (1.0 + self.beta)

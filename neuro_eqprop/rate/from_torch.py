@@ -49,7 +49,7 @@ SILENT = ("Dropout", "Dropout2d", "Identity")
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class ConvertedModel:
     """A network and its parameters, ready for `spiking.lower`."""
 
     network: Network
@@ -79,7 +79,7 @@ class Stage:
     activation: Activation = LINEAR
 
 
-def from_torch(module: nn.Module, shape: Shape) -> Brought:
+def from_torch(module: nn.Module, shape: Shape) -> ConvertedModel:
     """The network of an `nn.Sequential` for samples of that shape, (channels, height, width) say.
 
     Data are given flat, as everywhere.
@@ -99,7 +99,7 @@ def from_torch(module: nn.Module, shape: Shape) -> Brought:
         params |= {connection.name: stage.weight, name: stage.bias}
     network = Network(tuple(layers), tuple(connections))
     check_parameters(network, params)
-    return Brought(network, params)
+    return ConvertedModel(network, params)
 
 
 def names(stages: list[Stage]) -> list[str]:
@@ -190,7 +190,7 @@ def bent(stage: Stage, name: str, part: Any) -> Stage:  # noqa: ANN401
     return replace(stage, activation=known[kind])
 
 
-def normalised(brought: Brought, x: Array, part: float = 0.999) -> Brought:
+def normalised(brought: ConvertedModel, x: Array, part: float = 0.999) -> ConvertedModel:
     """The same network with rates of 0..1, which spikes of code `rate` carry.
 
     With scale k_l the `part` quantile of the rates of layer l over samples x, W_l becomes
@@ -212,4 +212,4 @@ def normalised(brought: Brought, x: Array, part: float = 0.999) -> Brought:
         params[layer.name] = brought.params[layer.name] / scale
         layers.append(replace(layer, activation=HARD_SIGMOID))
         before = scale
-    return Brought(Network(tuple(layers), brought.network.connections), params)
+    return ConvertedModel(Network(tuple(layers), brought.network.connections), params)

@@ -19,7 +19,7 @@ SETTLED = Stop(1e-6, 1000)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Inference:
     """Of each sample: the rates, the drive of the output (the pre-activation), and how it settled.
 
     The class is read from the drive, not from the clipped rate: many clipped rates tie at zero.
@@ -37,14 +37,14 @@ class Answer:
         return np.asarray(self.drive.argmax(axis=1))
 
 
-def answer(
+def infer(
     ops: Ops,
     network: Network,
     params: Mapping[str, Values],
     x: Array,
     stop: Stop = SETTLED,
     damping: float = 1.0,
-) -> Answer:
+) -> Inference:
     """Settle on the samples x (samples, features), freely."""
     free = field(ops, network, params, ops.bring(x))
     settled = solve(free, free.rest(), GaussSeidel(damping=damping), stop)
@@ -52,10 +52,10 @@ def answer(
     state = {name: ops.numpy(rates) for name, rates in settled.state.items()}
     if network.cost is Cost.CROSS_ENTROPY:
         state[network.output.name] = drive  # it only reads: its answer, not the error it sends
-    return Answer(state, drive, settled.steps, settled.residual, settled.outcome)
+    return Inference(state, drive, settled.steps, settled.residual, settled.outcome)
 
 
-def answers(
+def infer_in_chunks(
     ops: Ops,
     network: Network,
     params: Mapping[str, Values],
@@ -64,12 +64,12 @@ def answers(
     damping: float = 1.0,
     *,
     at_once: int = 1000,
-) -> Answer:
-    """As `answer`, so many samples at a time: images of a large set do not fit in memory."""
+) -> Inference:
+    """As `infer`, so many samples at a time: images of a large set do not fit in memory."""
     if not len(x):
         raise ValueError("there is no sample to answer")
     parts = [
-        answer(ops, network, params, x[start : start + at_once], stop, damping)
+        infer(ops, network, params, x[start : start + at_once], stop, damping)
         for start in range(0, len(x), at_once)
     ]
     if len(parts) == 1:
@@ -78,7 +78,7 @@ def answers(
     worst = next(
         o for o in (Outcome.NOT_FINITE, Outcome.OUT_OF_STEPS, Outcome.CONVERGED) if o in outcomes
     )
-    return Answer(
+    return Inference(
         {name: np.concatenate([part.state[name] for part in parts]) for name in parts[0].state},
         np.concatenate([part.drive for part in parts]),
         np.concatenate([part.steps for part in parts]),
@@ -88,7 +88,7 @@ def answers(
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Score:
     """The answers to a split: samples of each class (row) answered as each class (column)."""
 
     confusion: Ints
@@ -101,27 +101,27 @@ class Judged:
         return float(np.trace(self.confusion) / self.confusion.sum())
 
 
-def judge(
+def score(
     ops: Ops,
     network: Network,
     params: Mapping[str, Values],
     split: Split,
     stop: Stop = SETTLED,
     damping: float = 1.0,
-) -> Judged:
+) -> Score:
     """Answer all samples of a split, a thousand at a time."""
     counts = np.zeros((network.output.size, network.output.size), dtype=np.int64)
     resting = 0
     for start in range(0, len(split), 1000):
         part = split.take(slice(start, start + 1000))
-        found = answer(ops, network, params, part.x, stop, damping)
+        found = infer(ops, network, params, part.x, stop, damping)
         np.add.at(counts, (part.y, found.classes), 1)
         resting += int((found.residual <= (stop.tolerance or np.inf)).sum())
-    return Judged(counts, resting / len(split))
+    return Score(counts, resting / len(split))
 
 
 def accuracy(
     ops: Ops, network: Network, params: Mapping[str, Values], split: Split, stop: Stop = SETTLED
 ) -> float:
     """The share of samples whose class is answered right."""
-    return judge(ops, network, params, split, stop).accuracy
+    return score(ops, network, params, split, stop).accuracy

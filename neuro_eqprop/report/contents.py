@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.analysis.compare import Agreement, compare
-from neuro_eqprop.io.energy_file import Bills, Row, read_bills
+from neuro_eqprop.io.energy_file import EnergyRecord, Row, read_bills
 from neuro_eqprop.report.training_snapshots import course_of
 from neuro_eqprop.traces import Kind, Trace
 
@@ -33,7 +33,7 @@ class Run:
     """The settings, tables flattened to `table.key`."""
     metrics: tuple[Row, ...]
     evaluations: tuple[Row, ...]
-    bills: Bills
+    bills: EnergyRecord
     rates: tuple[str, Trace] | None
     """The trace of rates, with the name of its file."""
     spikes: Mapping[str, Trace]
@@ -230,12 +230,12 @@ def parse(text: str) -> Any:  # noqa: ANN401
         return None
 
 
-def read_energy(path: Path, notes: list[str]) -> Bills:
+def read_energy(path: Path, notes: list[str]) -> EnergyRecord:
     """The energy estimates of a run."""
     if not path.is_file():
-        return Bills()
+        return EnergyRecord()
     held = parse(path.read_text(encoding="utf-8", errors="replace"))
     if not isinstance(held, dict) or not isinstance(held.get("profiles"), list):
         notes.append(f"{path.name} holds no list of profiles and was left out.")
-        return Bills()
+        return EnergyRecord()
     return read_bills(held)

@@ -8,26 +8,26 @@ from html import escape
 from typing import Any
 
 from neuro_eqprop.hardware.profile import Boundary
-from neuro_eqprop.io.energy_file import Bill, Bills, Term, number, plain, term
+from neuro_eqprop.io.energy_file import ChipEstimateRecord, EnergyRecord, Term, number, plain, term
 from neuro_eqprop.report import tables as text
 
 USES = ("inference", "learning")
 
 
-def shown(bills: Bills) -> list[Bill]:
+def shown(bills: EnergyRecord) -> list[ChipEstimateRecord]:
     """The bills whose terms can be drawn, those that fit first."""
     drawn = [bill for bill in bills.chips if any(term.joules > 0 for term in bill.terms)]
     return sorted(drawn, key=lambda bill: (bill.facts.get("fits") is not True, bill.use))
 
 
-def headline(bills: Bills) -> Bill | None:
+def headline(bills: EnergyRecord) -> ChipEstimateRecord | None:
     """The first chip the network fits on and whose inference has a total."""
     totals = [b for b in bills.chips if b.total and b.use == "inference"]
     fitting = [b for b in totals if b.facts.get("fits") is True]
     return next(iter(fitting or totals), None)
 
 
-def chart(bills: Bills) -> dict[str, Any]:
+def chart(bills: EnergyRecord) -> dict[str, Any]:
     """What the script draws: bars of all chips, the terms of each bill, accuracy for joules."""
     terms = [
         {
@@ -41,7 +41,7 @@ def chart(bills: Bills) -> dict[str, Any]:
     return {"bars": bars, "bills": terms, "curves": bills.curves}
 
 
-def stacked(bills: Bills, use: str) -> list[dict[str, Any]]:
+def stacked(bills: EnergyRecord, use: str) -> list[dict[str, Any]]:
     """A row for each chip, those that enclose the same together, then those without joules."""
     rows: list[dict[str, Any]] = []
     for bill in (bill for bill in bills.chips if bill.use == use):
@@ -67,7 +67,7 @@ def spread(term: Term) -> str:
     return f"{text.quantity(term.low, 'J')} to {text.quantity(term.high, 'J')}"
 
 
-def body(bills: Bills, figures: Sequence[str]) -> str:
+def body(bills: EnergyRecord, figures: Sequence[str]) -> str:
     """The whole part; `figures` are the places of the bars, the terms and the curve."""
     details = "".join(
         f'<div class="bill" data-bill="{k}">{bill_text(bill)}</div>'
@@ -89,7 +89,7 @@ def body(bills: Bills, figures: Sequence[str]) -> str:
     )
 
 
-def counted(bills: Bills) -> str:
+def counted(bills: EnergyRecord) -> str:
     """What was counted, in a sentence."""
     held = bills.counted
     samples, steps = number(held.get("samples")), number(held.get("steps"))
@@ -100,21 +100,21 @@ def counted(bills: Bills) -> str:
     return f"{told}, the input as {held.get('input_coding')}."
 
 
-def own_values(bills: Bills) -> str:
+def own_values(bills: EnergyRecord) -> str:
     """Values that are not those of the profiles, chip by chip."""
     found = [bill for bill in bills.chips if bill.changes and bill.use == "inference"]
     lines = [f"{bill.title}: {change}" for bill in found for change in bill.changes]
     return text.listing("* Not as the profiles say", lines)
 
 
-def winners(bills: Bills) -> str:
+def winners(bills: EnergyRecord) -> str:
     """Whether spikes win against dense machines, a line a chip."""
     titles = {bill.profile: bill.title for bill in bills.chips}
     lines = [f"{titles.get(name, name)}: {words}" for name, words in bills.verdicts.items()]
     return text.listing("Do spikes win? Against a dense pass at a stated batch:", lines)
 
 
-def trade(bills: Bills, figure: str) -> str:
+def trade(bills: EnergyRecord, figure: str) -> str:
     """Accuracy against joules, with the best trade marked."""
     if not any(bills.curves.values()):
         return ""
@@ -125,7 +125,7 @@ def trade(bills: Bills, figure: str) -> str:
     )
 
 
-def bill_text(bill: Bill) -> str:
+def bill_text(bill: ChipEstimateRecord) -> str:
     """What an estimate says besides its terms."""
     said: list[str] = []
     if bill.total:
@@ -143,7 +143,7 @@ def bill_text(bill: Bill) -> str:
     return sentence + text.listing("Not known, so not in the sum", bill.unknown)
 
 
-def whole_training(bill: Bill) -> str:
+def whole_training(bill: ChipEstimateRecord) -> str:
     """The joules of all lessons together, where learning has been estimated."""
     told = bill.facts.get("training")
     whole = term("training", told) if isinstance(told, Mapping) else None
@@ -155,7 +155,7 @@ def whole_training(bill: Bill) -> str:
     return f"the whole training of {many} lessons takes {joules}"
 
 
-def place(bill: Bill) -> str:
+def place(bill: ChipEstimateRecord) -> str:
     """Whether it fits, and on what."""
     fits, cores, chips = (bill.facts.get(name) for name in ("fits", "cores", "chips"))
     if fits is False:
@@ -171,7 +171,7 @@ def many(value: object, noun: str) -> str:
     return f"{text.count(value)} {noun}{'' if number(value) == 1 else 's'}"
 
 
-def without_learning(bills: Bills) -> str:
+def without_learning(bills: EnergyRecord) -> str:
     """Why there are no joules of learning, if there are none at all."""
     learning = [bill for bill in bills.chips if bill.use == "learning"]
     if not learning or any(bill.total for bill in learning):
@@ -179,7 +179,7 @@ def without_learning(bills: Bills) -> str:
     return f"<p>No joules of learning: {escape(learning[0].reason or 'not estimated')}.</p>"
 
 
-def chips_table(bills: Bills) -> str:
+def chips_table(bills: EnergyRecord) -> str:
     """Every chip, also those without a number, with the reason; learning if any chip has it."""
     header = [
         "chip",

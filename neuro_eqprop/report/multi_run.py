@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from neuro_eqprop.io.energy_file import Bill, Bills
+from neuro_eqprop.io.energy_file import ChipEstimateRecord, EnergyRecord
 from neuro_eqprop.report import tables as text
 
 
-def beside(runs: Sequence[tuple[str, Bills]]) -> str:
+def beside(runs: Sequence[tuple[str, EnergyRecord]]) -> str:
     """The joules of several runs, chip by chip; no ratio where they enclose different things."""
     known = [(name, bills) for name, bills in runs if bills.chips]
     if len(known) < 2:
@@ -27,13 +27,13 @@ def beside(runs: Sequence[tuple[str, Bills]]) -> str:
     return f'<p class="listed">The runs side by side</p>{text.table("joules-runs", header, rows)}'
 
 
-def match(bills: Bills, wanted: Bill) -> Bill | None:
+def match(bills: EnergyRecord, wanted: ChipEstimateRecord) -> ChipEstimateRecord | None:
     """The bill of the same chip and use."""
     same = (b for b in bills.chips if (b.profile, b.use) == (wanted.profile, wanted.use))
     return next(same, None)
 
 
-def joules_cell(bill: Bill | None) -> tuple[object, str]:
+def joules_cell(bill: ChipEstimateRecord | None) -> tuple[object, str]:
     """The total of a bill, or why there is none."""
     if bill is None or bill.total is None:
         return text.text_cell((bill.reason.partition(":")[0] if bill else "") or "not estimated")
@@ -41,7 +41,7 @@ def joules_cell(bill: Bill | None) -> tuple[object, str]:
     return bill.total.joules, f"{least}{text.quantity(bill.total.joules, 'J')}"
 
 
-def times_cell(one: Bill, other: Bill | None) -> tuple[object, str]:
+def times_cell(one: ChipEstimateRecord, other: ChipEstimateRecord | None) -> tuple[object, str]:
     """How many times the joules of another run; refused across boundaries."""
     if other is None or one.total is None or other.total is None or not other.total.joules:
         return text.text_cell(None)

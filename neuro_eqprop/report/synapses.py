@@ -12,7 +12,7 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.report.contents import Run
 from neuro_eqprop.report.encoding import pack
 from neuro_eqprop.schedules import contrast
-from neuro_eqprop.synapse_recording import COLUMNS, Story, Weights
+from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
 from neuro_eqprop.traces import Trace
 
 Json = dict[str, Any]
@@ -128,7 +128,7 @@ def busiest(change: Array, axis: int, most: int) -> Ints:
     return np.sort(np.argsort(-np.abs(change).sum(axis=axis), kind="stable")[:most])
 
 
-def told(story: Story, trace: Trace, samples: int) -> Json:
+def told(story: SynapseLog, trace: Trace, samples: int) -> Json:
     """A recorded story: by sample and synapse, each of its values along the steps."""
     count = min(samples, len(trace.index))
     shape = (len(trace.index), trace.steps, len(story.synapses))

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.synapse_recording import COLUMNS, Story
+from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog
 from neuro_eqprop.traces import Kind, Trace
 
 MOMENTS = 12
@@ -54,7 +54,7 @@ def part(trace: Trace, rows: Sequence[int]) -> Trace:
         inputs=trace.inputs[list(rows)],
         signals={key: kept(values) for key, values in trace.signals.items()},
         hebbian={
-            name: Story(story.synapses, *(kept(getattr(story, c)) for c in COLUMNS))
+            name: SynapseLog(story.synapses, *(kept(getattr(story, c)) for c in COLUMNS))
             for name, story in trace.hebbian.items()
         },
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuro_eqprop.activations import Activation, Curve, tanh
+from neuro_eqprop.activations import Activation, ActivationKind, tanh
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.spiking.ir import (
     Graded,
@@ -131,7 +131,7 @@ class GradedIntegers:
 
     def activate(self, drive: Ints) -> Ints:
         """The activation of a drive."""
-        if self.activation.curve is Curve.TANH:
+        if self.activation.curve is ActivationKind.TANH:
             return nearest(tanh(drive * self.unit), self.unit)
         return np.asarray(np.minimum(np.maximum(drive, self.low), self.high))
 

@@ -43,7 +43,7 @@ THETA = 2.0**-8
 """Of graded input: pixels of a byte go through with an error below one part in 500."""
 
 
-class Entry(Enum):
+class InputCoding(Enum):
     """How data enter."""
 
     CURRENT = "current"
@@ -51,23 +51,23 @@ class Entry(Enum):
     RATE = "rate"
 
 
-def check_entry(entry: Entry, code: Code) -> None:
+def check_entry(entry: InputCoding, code: Code) -> None:
     """Refuse an input that the units of a code would misread."""
-    if entry is Entry.GRADED and code is not Code.GRADED:
+    if entry is InputCoding.GRADED and code is not Code.GRADED:
         raise LoweringError(
             f"input 'graded' is sent once, and units of code {code.value!r} forget what arrived in "
             "the step before; use --code graded, or --input rate or current"
         )
-    if entry is Entry.RATE and code is Code.GRADED:
+    if entry is InputCoding.RATE and code is Code.GRADED:
         raise LoweringError(
             "input 'rate' comes anew in each step, and units of code 'graded' add up all that ever "
             "arrived; use --input graded or current, or another --code"
         )
 
 
-def source(network: Network, coding: Coding, entry: Entry) -> Neuron:
+def source(network: Network, coding: Coding, entry: InputCoding) -> Neuron:
     """The neuron that sends the input."""
-    if entry is Entry.GRADED:
+    if entry is InputCoding.GRADED:
         return Graded(LINEAR, THETA, 1.0)
     return neuron(Layer(network.input.name, network.input.shape, HARD_SIGMOID), coding)
 
@@ -78,11 +78,11 @@ def with_input(
     made: SpikingNetwork,
     *,
     coding: Coding,
-    entry: Entry,
+    entry: InputCoding,
 ) -> SpikingNetwork:
     """What `lower` has made, with a population for the input unless that is a current."""
     check_entry(entry, coding.code)
-    if entry is Entry.CURRENT:
+    if entry is InputCoding.CURRENT:
         return made
     layer, projections = network.input, list[Projection]()
     for connection in network.connections:
@@ -96,7 +96,7 @@ def with_input(
         populations=(sends, *made.populations),
         projections=(*projections, *made.projections),
     )
-    return biases_sent(network, given) if entry is Entry.GRADED else given
+    return biases_sent(network, given) if entry is InputCoding.GRADED else given
 
 
 def outer(network: Network) -> frozenset[str]:
@@ -131,30 +131,30 @@ def depths(network: Network) -> dict[str, int]:
     return {name: depth for name, depth in found.items() if depth}
 
 
-def enter(
+def encode_input(
     network: Network,
     params: Mapping[str, Array],
     x: Array,
     *,
     target: Array | None,
     coding: Coding,
-    entry: Entry,
+    entry: InputCoding,
 ) -> Stimulus:
     """What samples x bring to a network that was made `with_input`."""
     brought = stimulate(network, params, x, target=target, coding=coding)
-    if entry is Entry.CURRENT:
+    if entry is InputCoding.CURRENT:
         return brought
-    if entry is Entry.RATE and x.size and not (x.min() >= 0.0 and x.max() <= 1.0):
+    if entry is InputCoding.RATE and x.size and not (x.min() >= 0.0 and x.max() <= 1.0):
         raise LoweringError(
             f"the data lie in {x.min():g}..{x.max():g}, and rate spikes carry 0..1; "
             "use --input current, or scale the data"
         )
-    step = THETA if entry is Entry.GRADED else coding.grid
+    step = THETA if entry is InputCoding.GRADED else coding.grid
     return replace(brought, current={network.input.name: snap(x, step)}, host_macs=0)
 
 
-def steps_needed(network: Network, coding: Coding, entry: Entry) -> int:
+def steps_needed(network: Network, coding: Coding, entry: InputCoding) -> int:
     """The least steps of a phase whose window begins after input went to the output and back."""
     depth = depths(network)[network.output.name]
-    way = 2 * depth - 1 + (entry is not Entry.CURRENT)
+    way = 2 * depth - 1 + (entry is not InputCoding.CURRENT)
     return next(steps for steps in count(1) if steps - tail(steps, coding.tail) >= way)

@@ -15,8 +15,8 @@ A spiking population (`Spiking`), s being 0 or 1:
     reset     v = v - threshold, or v = 0            where s
     limits    v = min(max(v, floor), ceiling)
 
-One that is to `Follow` a rate x, which it keeps and its spikes tell. With lambda and eps those
-of step t, t = 1, 2, ... in a sample, and lambda' that of the step before (1 in the first):
+With `RateTracking`, a neuron tracks a rate x that its spikes encode. With lambda and eps those of
+step t, t = 1, 2, ... in a sample, and lambda' that of the step before (1 in the first):
 
     current   u = (1 - lambda') u + lambda' a
     drive     d as above
@@ -99,7 +99,7 @@ class Gain(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Falling:
+class DecreasingGain:
     """A number that falls with the steps t = 1, 2, ... of a sample: first / t^power."""
 
     first: float
@@ -115,15 +115,15 @@ class Falling:
 
 
 @dataclass(frozen=True, slots=True)
-class Follow:
+class RateTracking:
     """How a spiking population keeps a rate: eps is its `step`, lambda the `gain` of a spike.
 
     With a seed spikes are drawn at random, else they are the predictive code of the rate.
     """
 
     activation: Activation
-    gain: Falling
-    step: Falling
+    gain: DecreasingGain
+    step: DecreasingGain
     seed: int | None = None
 
 
@@ -137,7 +137,7 @@ class Spiking:
     reset: Reset
     floor: float
     ceiling: float
-    follow: Follow | None = None
+    follow: RateTracking | None = None
 
     def __post_init__(self) -> None:
         for decay in (self.current_decay, self.voltage_decay):
@@ -167,7 +167,7 @@ class Graded:
 Neuron: TypeAlias = Spiking | Graded
 
 
-def follow_of(neuron: Neuron) -> Follow | None:
+def follow_of(neuron: Neuron) -> RateTracking | None:
     """How a neuron follows a rate, if it does."""
     return neuron.follow if isinstance(neuron, Spiking) else None
 

@@ -15,20 +15,20 @@ from zlib import crc32
 
 import numpy as np
 
-from neuro_eqprop.activations import HARD_SIGMOID, Curve
+from neuro_eqprop.activations import HARD_SIGMOID, ActivationKind
 from neuro_eqprop.arrays import Array, Shape
 from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role, check_parameters
-from neuro_eqprop.operators import Dense, Echo, Operator
+from neuro_eqprop.operators import DelayedFeedback, Dense, Operator
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.schedules import TAIL
 from neuro_eqprop.spiking.ir import (
-    Falling,
-    Follow,
+    DecreasingGain,
     Gain,
     Graded,
     Neuron,
     Population,
     Projection,
+    RateTracking,
     Reset,
     Spiking,
     SpikingNetwork,
@@ -94,7 +94,7 @@ def neuron(layer: Layer, coding: Coding) -> Neuron:
     if coding.code is Code.GRADED:
         return Graded(rate, coding.theta, coding.damping)
     signed = coding.code is Code.PAIRED and (rate.low, rate.high) == (-1.0, 1.0)
-    if rate.curve is not Curve.CLIP or not (signed or (rate.low, rate.high) == (0.0, 1.0)):
+    if rate.curve is not ActivationKind.CLIP or not (signed or (rate.low, rate.high) == (0.0, 1.0)):
         carries = "clips to 0..1 and to -1..1" if coding.code is Code.PAIRED else "0..1"
         raise LoweringError(
             f"layer {layer.name!r} has activation {rate.name!r} with range {rate.low}..{rate.high},"
@@ -105,12 +105,12 @@ def neuron(layer: Layer, coding: Coding) -> Neuron:
     # A ceiling at the threshold would cost a unit that fires almost always some of its spikes.
     plain = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)
     if coding.code is Code.PREDICTIVE:
-        gain, step = Falling(1.0, coding.fading), Falling(coding.pace, 0.0)
-        return replace(plain, follow=Follow(rate, gain, step))
+        gain, step = DecreasingGain(1.0, coding.fading), DecreasingGain(coding.pace, 0.0)
+        return replace(plain, follow=RateTracking(rate, gain, step))
     if coding.code is Code.BERNOULLI:
-        gain, step = Falling(1.0, 0.0), Falling(1.0, coding.calming)
+        gain, step = DecreasingGain(1.0, 0.0), DecreasingGain(1.0, coding.calming)
         seed = crc32(layer.name.encode(), coding.seed)
-        return replace(plain, follow=Follow(rate, gain, step, seed))
+        return replace(plain, follow=RateTracking(rate, gain, step, seed))
     return plain
 
 
@@ -203,7 +203,9 @@ def reads(network: Network, connection: Connection) -> bool:
     return network.cost is Cost.CROSS_ENTROPY and connection.target == network.output.name
 
 
-def echoes(layer: Layer, weight: Array, operator: Echo, coding: Coding) -> list[Projection]:
+def echoes(
+    layer: Layer, weight: Array, operator: DelayedFeedback, coding: Coding
+) -> list[Projection]:
     """Projections from a layer to itself for each past state, with its delay."""
     ends, same = faces(layer, coding), np.eye(layer.size)
     return [
@@ -235,7 +237,7 @@ def lower(
             continue
         source = faces(network[connection.source], coding)
         target = faces(network[connection.target], coding)
-        if isinstance(connection.operator, Echo):
+        if isinstance(connection.operator, DelayedFeedback):
             layer = network[connection.source]
             projections += echoes(layer, params[connection.name], connection.operator, coding)
             continue

@@ -25,13 +25,13 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
 )
 from neuro_eqprop.spiking.lower import Code, Coding, neuron, snap
-from neuro_eqprop.spiking.nonidealities import DEAD, PERFECT, Flaws, gains
+from neuro_eqprop.spiking.nonidealities import DEAD, PERFECT, Nonidealities, gains
 from neuro_eqprop.spiking.plasticity import (
-    Engine,
+    LearningRule,
+    LoihiEngine,
     Plastic,
     PlasticityError,
     PlasticNetwork,
-    Rule,
 )
 from neuro_eqprop.spiking.quantize import check_single, fit, unit
 from neuro_eqprop.spiking.rounding import Rounded, power_above
@@ -42,15 +42,15 @@ LEARNING_CODES = (Code.RATE, Code.GRADED)
 
 
 @dataclass(frozen=True, slots=True)
-class Sprout:
+class PlasticityConfig:
     """How a network becomes plastic."""
 
     coding: Coding
-    rule: Rule
+    rule: LearningRule
     limit: float
     """The largest size of a weight; in whole numbers a power of two."""
     dt: float
-    flaws: Flaws = field(default=PERFECT)
+    flaws: Nonidealities = field(default=PERFECT)
 
 
 def input_neuron(coding: Coding, layer: Layer) -> Population:
@@ -81,7 +81,9 @@ def check_code(network: Network, coding: Coding) -> None:
         raise PlasticityError(f"a layer is called {ALWAYS!r}, as the unit that is always on is")
 
 
-def sprout(network: Network, params: Mapping[str, Array], how: Sprout) -> PlasticNetwork:
+def make_plastic(
+    network: Network, params: Mapping[str, Array], how: PlasticityConfig
+) -> PlasticNetwork:
     """The spiking network that learns as the rate network would."""
     coding, rule = how.coding, how.rule
     check_parameters(network, params)
@@ -120,7 +122,7 @@ def sprout(network: Network, params: Mapping[str, Array], how: Sprout) -> Plasti
 
 
 def synapses(
-    network: Network, params: Mapping[str, Array], how: Sprout
+    network: Network, params: Mapping[str, Array], how: PlasticityConfig
 ) -> tuple[list[Projection], list[Plastic]]:
     """All projections that learn; a mirror has no entry of its own unless it learns alone."""
     projections: list[Projection] = []
@@ -129,7 +131,7 @@ def synapses(
     if how.rule.numbers is not None:
         scale = power_above(how.limit) / -how.rule.numbers.range[0]
     whole = how.rule.numbers is not None
-    alone = how.flaws.asymmetric or isinstance(how.rule.numbers, Engine)
+    alone = how.flaws.asymmetric or isinstance(how.rule.numbers, LoihiEngine)
 
     def put(weight: Array) -> Array:
         if not whole:
@@ -188,7 +190,7 @@ def in_whole_numbers(network: SpikingNetwork, plastic: list[Plastic]) -> Spiking
     return made
 
 
-def lessons_of(network: Network, x: Array, target: Array, coding: Coding) -> Stimulus:
+def training_stimulus(network: Network, x: Array, target: Array, coding: Coding) -> Stimulus:
     """What samples bring to a network that learns: themselves, and the pull of their targets."""
     if coding.code is Code.RATE and not (x.min(initial=0.0) >= 0 and x.max(initial=0.0) <= 1):
         raise PlasticityError("inputs leave 0..1, which spikes can fire at; use code graded")

@@ -15,7 +15,7 @@ DEAD = -64.0
 
 
 @dataclass(frozen=True, slots=True)
-class Flaws:
+class Nonidealities:
     """What is not ideal about the chip; each neuron and synapse has its own, drawn by the seed."""
 
     weight_noise: float = 0.0
@@ -40,10 +40,10 @@ class Flaws:
         return self.weight_noise > 0.0 or self.mismatch > 0.0
 
 
-PERFECT = Flaws()
+PERFECT = Nonidealities()
 
 
-def gains(network: SpikingNetwork, flaws: Flaws) -> dict[str, Array]:
+def gains(network: SpikingNetwork, flaws: Nonidealities) -> dict[str, Array]:
     """What each synapse passes on of its weight."""
     if not flaws.spread:
         return {}

@@ -25,7 +25,7 @@ changes as one with it. Then, if lessons are `fresh`, every neuron is at rest ag
 ones go on where they were. Traces are zero before the first lesson and are never reset, save that
 those of graded units, which always start afresh, are zero with what they have sent.
 
-In whole numbers (`Whole`), the network being in fixed point, with Q = 2^trace_bits - 1:
+In whole numbers (`IntegerArithmetic`), the network being in fixed point, with Q = 2^trace_bits - 1:
 
     trace     q = keep r, r = floor(q) + (p < q - floor(q)), then r + round(Q (1 - keep)) where s,
               at most Q; graded r = min(max(floor(Q sent + p), 0), Q)
@@ -37,7 +37,7 @@ In whole numbers (`Whole`), the network being in fixed point, with Q = 2^trace_b
               of all populations in their order; p' = chances(1 + j, lesson)[source, target],
               j the projection's place, lessons since the first one: a pair has one draw
 
-As Lava's engine does it (`Engine`), for binary spikes and batch one, a projection at a time:
+As Lava's engine does it (`LoihiEngine`), for binary spikes and batch one, a projection at a time:
 d(x, p) = floor(x) + (p < x - floor(x)), e = exp(-1 / 65535), `>>` rounding down, [x] cut to
 16 bits, -2^15 - 1 .. 2^15 - 1. Even weights are what it starts with (floor(W / 2) 2).
 
@@ -89,7 +89,7 @@ class PlasticityError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class IntegerArithmetic:
     """That weights and traces are whole numbers, rounded at random by the seed."""
 
     seed: int
@@ -115,7 +115,7 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class LoihiEngine:
     """That learning follows Lava's engine in fixed point; the last two make up the rate."""
 
     seed: int
@@ -144,11 +144,11 @@ class Engine:
         return 127
 
 
-Arithmetic: TypeAlias = Whole | Engine
+Arithmetic: TypeAlias = IntegerArithmetic | LoihiEngine
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class LearningRule:
     """How a network learns: phases, traces, how often it commits, and in which numbers."""
 
     schedule: Schedule
@@ -171,7 +171,7 @@ class Rule:
             raise PlasticityError(f"the phases to be compared have windows {sorted(windows)}")
         if any(phase.name == COMMIT for phase in self.schedule):
             raise PlasticityError(f"no phase may be called {COMMIT!r}: that is the step after them")
-        if isinstance(self.numbers, Engine) and self.batch != 1:
+        if isinstance(self.numbers, LoihiEngine) and self.batch != 1:
             raise PlasticityError("Lava's engine commits after every lesson: use a batch of 1")
 
     @property
@@ -246,7 +246,7 @@ class PlasticNetwork:
 
     network: SpikingNetwork
     plastic: tuple[Plastic, ...]
-    rule: Rule
+    rule: LearningRule
     gains: Mapping[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -284,7 +284,7 @@ class PlasticNetwork:
                     f"graded units of {population.name!r} hold sums made with the weights before a "
                     "commit; start every lesson at rest, or learn with code rate"
                 )
-            if isinstance(whole, Engine):
+            if isinstance(whole, LoihiEngine):
                 raise PlasticityError(UNSIGNED)
             if whole is not None and not 0.0 <= neuron.activation.low < neuron.activation.high <= 1:
                 raise PlasticityError(
@@ -311,7 +311,7 @@ class PlasticNetwork:
 
 
 @dataclass(frozen=True, slots=True)
-class Lessons:
+class TrainingSamples:
     """Samples with their targets to learn from, in this order, and the rate of each."""
 
     stimulus: Stimulus
@@ -326,13 +326,13 @@ class Lessons:
             raise PlasticityError("a learning rate must be finite and not below zero")
 
 
-def third_factors(engine: Engine, rates: Array) -> Ints:
+def third_factors(engine: LoihiEngine, rates: Array) -> Ints:
     """Of each lesson the size of y2."""
     found = np.rint(engine.factor * rates / engine.first).astype(np.int64)
     return np.asarray(np.minimum(found, 127))
 
 
-def engine_for(rate: float, *, gap: float, window: int, scale: float, seed: int) -> Engine:
+def engine_for(rate: float, *, gap: float, window: int, scale: float, seed: int) -> LoihiEngine:
     """The engine whose tags and weights come nearest to a rate, with tags as full as they may be.
 
     Of a mean product of traces one, a window leaves 127^2 y2 M / 2^17 in the tag.
@@ -343,7 +343,7 @@ def engine_for(rate: float, *, gap: float, window: int, scale: float, seed: int)
     exponent = int(np.ceil(np.log2(wanted / largest)))
     exponent = min(max(exponent, -7), 0)
     factor = int(np.rint(wanted / 2.0**exponent))
-    return Engine(seed, min(max(factor, 1), largest), exponent, rate)
+    return LoihiEngine(seed, min(max(factor, 1), largest), exponent, rate)
 
 
 def episode(*, beta: float, centered: bool, free: int, settle: int, window: int) -> Schedule:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuro_eqprop.activations import Curve
+from neuro_eqprop.activations import ActivationKind
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Backend, Feature, Result
 from neuro_eqprop.schedules import Schedule, three_phase
@@ -53,7 +53,7 @@ class Case:
             Feature.DELAY: any(p.delay > 1 for p in network.projections),
             Feature.GATED_GAIN: gated or bool(self.stimulus.pull),
             Feature.GRADED: bool(graded),
-            Feature.TANH: any(neuron.activation.curve is Curve.TANH for neuron in graded),
+            Feature.TANH: any(neuron.activation.curve is ActivationKind.TANH for neuron in graded),
             Feature.FOLLOW: any(neuron.follow is not None for neuron in spiking),
             Feature.FIXED_POINT: network.fixed is not None,
         }

@@ -10,12 +10,12 @@ import numpy as np
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH
 from neuro_eqprop.schedules import Phase, free_only
 from neuro_eqprop.spiking.ir import (
-    Falling,
+    DecreasingGain,
     FixedPoint,
-    Follow,
     Gain,
     Graded,
     Neuron,
+    RateTracking,
     Reset,
     Spiking,
 )
@@ -179,9 +179,12 @@ def graded() -> list[Case]:
 
 def following() -> list[Case]:
     """Spikes that tell a rate."""
-    slow, fast = Falling(0.5, 0.0), Falling(1.0, 0.5)
-    told = replace(PLAIN, follow=Follow(HARD_SIGMOID, gain=fast, step=slow))
-    drawn = replace(PLAIN, follow=Follow(HARD_SIGMOID, Falling(1.0, 0.0), Falling(1.0, 0.75), 7))
+    slow, fast = DecreasingGain(0.5, 0.0), DecreasingGain(1.0, 0.5)
+    told = replace(PLAIN, follow=RateTracking(HARD_SIGMOID, gain=fast, step=slow))
+    drawn = replace(
+        PLAIN,
+        follow=RateTracking(HARD_SIGMOID, DecreasingGain(1.0, 0.0), DecreasingGain(1.0, 0.75), 7),
+    )
     loop = [link("a", "b", ACROSS / 2), link("b", "a", BACK / 4, delay=2)]
     return [
         build(

@@ -12,19 +12,19 @@ from torch.nn import functional
 from neuro_eqprop.arrays import Shape
 from neuro_eqprop.ops.protocol import Values
 
-View: TypeAlias = Callable[[Values, np.random.Generator], Values]
+Augmentation: TypeAlias = Callable[[Values, np.random.Generator], Values]
 """What a network is shown of the samples x (samples, features)."""
 
 
-def as_it_is(x: Values, rng: np.random.Generator) -> Values:
+def no_augmentation(x: Values, rng: np.random.Generator) -> Values:
     """The samples themselves."""
     return x
 
 
-def moved_by(most: int, shape: Shape) -> View:
+def random_shift(most: int, shape: Shape) -> Augmentation:
     """Each picture moved by up to `most` pixels both ways, drawn anew each time; zeros come in."""
     if not most:
-        return as_it_is
+        return no_augmentation
     if len(shape) != 3:
         raise ValueError(f"only pictures can be moved, and samples have the shape {shape}: shift=0")
     _, high, wide = shape

@@ -44,7 +44,7 @@ class Nudging(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class TrainingConfig:
     """How to train. `beta` is per sample: the cost is summed, not averaged, over a batch."""
 
     epochs: int
@@ -91,7 +91,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class Batch:
     """A batch with its targets (one-hot), and whether to measure how it settles."""
 
     x: Values
@@ -102,7 +102,7 @@ class Lesson:
 
 
 @dataclass(frozen=True, slots=True)
-class Taught:
+class BatchUpdate:
     """What a batch tells each parameter: minus the change it is asked for, the mean over samples.
 
     That is what an optimiser wants; where the rule is exact, it is the gradient of the mean cost.

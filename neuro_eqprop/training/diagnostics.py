@@ -19,10 +19,10 @@ from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import Outcome, Stop, solve
-from neuro_eqprop.training.config import Lesson, Recipe, Rule
+from neuro_eqprop.training.config import Batch, Rule, TrainingConfig
 from neuro_eqprop.training.gradients.implicit import AdjointError, implicit_gradient
-from neuro_eqprop.training.rules.contrastive import go_through, settling
-from neuro_eqprop.training.rules.registry import TEACHERS
+from neuro_eqprop.training.rules.contrastive import settle_phases, settling
+from neuro_eqprop.training.rules.registry import UPDATE_RULES
 
 DRIFT_LIMIT = 0.1
 SETTLED = Stop(1e-10, 400)
@@ -30,7 +30,7 @@ WITH_PHASES = (Rule.HEBBIAN, Rule.VECTOR_FIELD, Rule.ASYMMETRIC, Rule.HYBRID)
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class Diagnostics:
     """What a probe found; None where it was not looked for, the rule has no phases or the network
     does not settle. The drift is also None where the nudge moved nothing, which is `stuck`.
     """
@@ -58,30 +58,30 @@ class Probe:
 
 
 @torch.no_grad()
-def probe(
+def diagnose(
     network: Network,
     params: Mapping[str, Array],
     x: Array,
     target: Array,
-    recipe: Recipe,
+    recipe: TrainingConfig,
     *,
     truth: bool = True,
-) -> Probe:
+) -> Diagnostics:
     """Look at a few samples, in float64; without `truth` at the drift alone, which is soon had."""
     ops = TorchOps(torch.float64)
     brought = {name: ops.bring(value) for name, value in params.items()}
-    lesson = Lesson(ops.bring(x), ops.bring(target), measured=True)
+    lesson = Batch(ops.bring(x), ops.bring(target), measured=True)
     drift = drift_of(ops, network, brought, lesson, recipe)
     found = cosines(ops, network, brought, lesson, recipe) if truth else None
-    return Probe(None if drift == inf else drift, found, stuck=drift == inf)
+    return Diagnostics(None if drift == inf else drift, found, stuck=drift == inf)
 
 
 def drift_of(
     ops: TorchOps,
     network: Network,
     params: Mapping[str, torch.Tensor],
-    lesson: Lesson,
-    recipe: Recipe,
+    lesson: Batch,
+    recipe: TrainingConfig,
 ) -> float | None:
     """How far a free state goes on by itself against how far the nudge takes it.
 
@@ -90,7 +90,7 @@ def drift_of(
     """
     if recipe.rule not in WITH_PHASES:
         return None
-    episode = go_through(field(ops, network, params, lesson.x), lesson, recipe)
+    episode = settle_phases(field(ops, network, params, lesson.x), lesson, recipe)
     rest, nudged = episode.rest.state, episode.phases[episode.schedule[-1].name].state
     pulled, name = distance(nudged, rest), network.output.name
     if pulled == 0.0:
@@ -110,8 +110,8 @@ def cosines(
     ops: TorchOps,
     network: Network,
     params: Mapping[str, torch.Tensor],
-    lesson: Lesson,
-    recipe: Recipe,
+    lesson: Batch,
+    recipe: TrainingConfig,
 ) -> dict[str, float] | None:
     """Of what the rule asks for with minus the gradient at the settled equilibrium."""
     free = field(ops, network, params, lesson.x)
@@ -125,7 +125,7 @@ def cosines(
         )
     except AdjointError:
         return None
-    told = TEACHERS[recipe.rule](ops, network, params, lesson, recipe).slopes
+    told = UPDATE_RULES[recipe.rule](ops, network, params, lesson, recipe).slopes
     return {name: cosine(told[name], slope) for name, slope in slopes.items() if slope.any()}
 
 

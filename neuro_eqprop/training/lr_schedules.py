@@ -16,10 +16,10 @@ import torch
 from torch.optim import lr_scheduler
 
 from neuro_eqprop.arrays import Array, UnknownNameError
-from neuro_eqprop.training.option_string import Called, called
+from neuro_eqprop.training.option_string import OptionString, called
 
 
-class Fall(Enum):
+class LRSchedule(Enum):
     """Courses of our own."""
 
     COSINE = "cosine"
@@ -30,14 +30,14 @@ class Fall(Enum):
 
     def part(self, done: float) -> float:
         """What is left of the learning rate when a part of the training is done."""
-        if self is Fall.COSINE:
+        if self is LRSchedule.COSINE:
             return 0.5 * (1 + cos(pi * done))
-        if self is Fall.LINEAR:
+        if self is LRSchedule.LINEAR:
             return 1.0 - done
-        return float(0.1 ** int(3 * done)) if self is Fall.STEPS else 1.0
+        return float(0.1 ** int(3 * done)) if self is LRSchedule.STEPS else 1.0
 
 
-OWN = {fall.value: fall for fall in Fall}
+OWN = {fall.value: fall for fall in LRSchedule}
 EACH_BATCH = ("OneCycleLR", "CyclicLR")
 """Schedulers that torch means to be stepped after each batch; the others after each epoch."""
 NOT_FOR_THIS = {
@@ -61,7 +61,7 @@ SCHEDULERS = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Length:
+class TrainingLength:
     """How long a training is."""
 
     epochs: int
@@ -69,7 +69,7 @@ class Length:
     """Of an epoch."""
 
 
-def course(text: str, rate: float, length: Length) -> Array:
+def learning_rates(text: str, rate: float, length: TrainingLength) -> Array:
     """The learning rate of each batch of a training that starts at `rate`."""
     total = length.epochs * length.batches
     if text in OWN:
@@ -85,7 +85,7 @@ def course(text: str, rate: float, length: Length) -> Array:
     return rehearsed(asked, rate, length)
 
 
-def rehearsed(asked: Called, rate: float, length: Length) -> Array:
+def rehearsed(asked: OptionString, rate: float, length: TrainingLength) -> Array:
     """The course of a scheduler of torch, by stepping it with nothing to learn."""
     total = length.epochs * length.batches
     kind = getattr(lr_scheduler, asked.name)

@@ -31,7 +31,7 @@ ELSEWHERE = {"lr": "learning_rate", "weight_decay": "weight_decay"}
 USUAL = {"sgd": {"momentum": 0.9}}
 
 
-def optimiser(
+def make_optimizer(
     text: str,
     rate: float,
     params: Mapping[str, torch.Tensor],
@@ -67,7 +67,7 @@ def optimiser(
     return made
 
 
-def remember(
+def optimizer_state(
     stepper: torch.optim.Optimizer, params: Mapping[str, torch.Tensor]
 ) -> dict[str, Array]:
     """The optimiser's memory, by "parameter/quantity"."""
@@ -79,7 +79,7 @@ def remember(
     }
 
 
-def recall(
+def restore_state(
     stepper: torch.optim.Optimizer,
     params: Mapping[str, torch.Tensor],
     memory: Mapping[str, Array],

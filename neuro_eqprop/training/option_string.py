@@ -8,14 +8,14 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class OptionString:
     """What was named, and the options given with it."""
 
     name: str
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def called(text: str) -> Called:
+def called(text: str) -> OptionString:
     """The name and the options in a text; options are numbers, words in quotes, or lists of them.
 
     `true` and `false` may be written small, as TOML does.
@@ -23,11 +23,11 @@ def called(text: str) -> Called:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
         if isinstance(tree, ast.Name):
-            return Called(tree.id)
+            return OptionString(tree.id)
         if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and not tree.args:
             given = {word.arg: literal(word.value) for word in tree.keywords if word.arg}
             if len(given) == len(tree.keywords):
-                return Called(tree.func.id, given)
+                return OptionString(tree.func.id, given)
     except (SyntaxError, ValueError):
         pass
     raise ValueError(f"{text!r} is neither a name nor a name with options, as sgd(momentum=0.5)")

@@ -15,12 +15,12 @@ from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate import spectral
-from neuro_eqprop.training.augment import View, as_it_is
-from neuro_eqprop.training.config import Lesson, Nudging, Recipe, Taught
-from neuro_eqprop.training.lr_schedules import Length, course
-from neuro_eqprop.training.optimizers import optimiser, recall, remember
-from neuro_eqprop.training.rules.contrastive import CURE, TrainingError
-from neuro_eqprop.training.rules.registry import TEACHERS
+from neuro_eqprop.training.augment import Augmentation, no_augmentation
+from neuro_eqprop.training.config import Batch, BatchUpdate, Nudging, TrainingConfig
+from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates
+from neuro_eqprop.training.optimizers import make_optimizer, optimizer_state, restore_state
+from neuro_eqprop.training.rules.contrastive import DIVERGENCE_ADVICE, TrainingError
+from neuro_eqprop.training.rules.registry import UPDATE_RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ SINGULAR = "singular"
 
 
 @dataclass(slots=True)
-class Pupil:
+class TrainState:
     """A network in training: what changes from batch to batch."""
 
     ops: TorchOps
@@ -66,55 +66,59 @@ class Pupil:
 
     def snapshot(self, epoch: int) -> Snapshot:
         """All that is needed to go on from here."""
-        memory = remember(self.stepper, self.params)
+        memory = optimizer_state(self.stepper, self.params)
         memory |= {f"{n}/{SINGULAR}": self.ops.numpy(v) for n, v in self.vectors.items()}
         params = {name: p.detach().cpu().numpy().copy() for name, p in self.params.items()}
         return Snapshot(epoch, params, memory)
 
 
-def pupil(network: Network, recipe: Recipe, start: Snapshot, ops: TorchOps) -> Pupil:
+def start_state(
+    network: Network, recipe: TrainingConfig, start: Snapshot, ops: TorchOps
+) -> TrainState:
     """A network at the start of its training, or where it was left."""
     params = {name: ops.bring(value) for name, value in start.params.items()}
-    stepper = optimiser(
+    stepper = make_optimizer(
         recipe.optimiser,
         recipe.learning_rate,
         params,
         weights=(c.name for c in network.connections),
         decay=recipe.weight_decay,
     )
-    recall(stepper, params, start.memory, SINGULAR)
+    restore_state(stepper, params, start.memory, SINGULAR)
     vectors = spectral.first_vectors(network, ops)
     for name in vectors:
         if f"{name}/{SINGULAR}" in start.memory:
             vectors[name] = ops.bring(start.memory[f"{name}/{SINGULAR}"])
-    return Pupil(ops, network, params, stepper, vectors)
+    return TrainState(ops, network, params, stepper, vectors)
 
 
-Beat = Callable[[int, float], None]
+BatchCallback = Callable[[int, float], None]
 """Told how many samples were learnt from, and the share of the epoch's that was answered right."""
 
 
-def silent(samples: int, right: float) -> None:
+def no_progress(samples: int, right: float) -> None:
     """Nobody listens."""
 
 
 def train(
     network: Network,
     data: Split,
-    recipe: Recipe,
+    recipe: TrainingConfig,
     start: Snapshot,
     ops: TorchOps | None = None,
-    beat: Beat = silent,
-    view: View = as_it_is,
+    beat: BatchCallback = no_progress,
+    view: Augmentation = no_augmentation,
 ) -> Iterator[Progress]:
     """Train from `start` to the last epoch of the recipe, one `Progress` for each epoch."""
     ops = ops or TorchOps()
-    at = pupil(network, recipe, start, ops)
+    at = start_state(network, recipe, start, ops)
     x, y = ops.bring(data.x), ops.bring(one_hot(data.y, network.output.size))
     per_epoch = -(-len(data) // recipe.batch)
-    pace = course(recipe.fall, recipe.learning_rate, Length(recipe.epochs, per_epoch))
+    pace = learning_rates(
+        recipe.fall, recipe.learning_rate, TrainingLength(recipe.epochs, per_epoch)
+    )
     for epoch in range(start.epoch, recipe.epochs):
-        began, tally = time.perf_counter(), Tally()
+        began, tally = time.perf_counter(), EpochStatistics()
         # The order depends on seed and epoch alone, so that a resumed run repeats it.
         rng = np.random.default_rng([recipe.seed, epoch])
         for k, rows in enumerate(batches(data, recipe.batch, rng)):
@@ -126,15 +130,17 @@ def train(
             if recipe.nudging is Nudging.RANDOM:
                 beta *= rng.choice([-1.0, 1.0])
             shown = view(x[chosen], rng)
-            lesson = Lesson(shown, y[chosen], k % MEASURE_EVERY == 0, beta)
-            tally.add(learn_batch(at, lesson, recipe), len(rows))
+            lesson = Batch(shown, y[chosen], k % MEASURE_EVERY == 0, beta)
+            tally.add(train_batch(at, lesson, recipe), len(rows))
             beat(len(rows), tally.right / tally.seen)
         check_finite(at.params)
         for name, kept in spectral.keep_bounds(ops, network, at.params).items():
             at.params[name].copy_(kept)
         norms = spectral.norms(ops, network, at.params)
         if not np.isfinite(list(norms.values())).all():
-            raise TrainingError(f"a spectral norm left the finite numbers ({norms}); {CURE}")
+            raise TrainingError(
+                f"a spectral norm diverged (NaN or inf) ({norms}); {DIVERGENCE_ADVICE}"
+            )
         yield Progress(
             at.snapshot(epoch + 1),
             tally.right / len(data),
@@ -150,12 +156,13 @@ def check_finite(params: Mapping[str, torch.Tensor]) -> None:
     for name, tensor in params.items():
         if not bool(tensor.isfinite().all()):
             raise TrainingError(
-                f"parameter {name!r} left the finite numbers, first in the update; {CURE}"
+                f"parameter {name!r} diverged (NaN or inf), first in the update; "
+                f"{DIVERGENCE_ADVICE}"
             )
 
 
 @dataclass(slots=True)
-class Tally:
+class EpochStatistics:
     """What batches add up to."""
 
     seen: int = 0
@@ -166,7 +173,7 @@ class Tally:
     """By phase, of all samples whose steps were counted."""
     counted: int = 0
 
-    def add(self, other: Taught, samples: int) -> None:
+    def add(self, other: BatchUpdate, samples: int) -> None:
         """Count a batch in."""
         self.seen += samples
         self.right += other.right
@@ -176,7 +183,7 @@ class Tally:
             for phase, mean in other.steps.items():
                 self.steps[phase] = self.steps.get(phase, 0.0) + samples * mean
 
-    def settle_steps(self, recipe: Recipe) -> dict[str, float]:
+    def settle_steps(self, recipe: TrainingConfig) -> dict[str, float]:
         """The mean steps of a sample in each phase."""
         if not self.counted:
             return {"free": float(recipe.free_steps), "nudged": float(recipe.nudged_steps)}
@@ -184,9 +191,9 @@ class Tally:
 
 
 @torch.no_grad()
-def learn_batch(at: Pupil, lesson: Lesson, recipe: Recipe) -> Taught:
+def train_batch(at: TrainState, lesson: Batch, recipe: TrainingConfig) -> BatchUpdate:
     """One episode and one step of the optimiser."""
-    taught = TEACHERS[recipe.rule](at.ops, at.network, at.params, lesson, recipe)
+    taught = UPDATE_RULES[recipe.rule](at.ops, at.network, at.params, lesson, recipe)
     for name, tensor in at.params.items():
         tensor.grad = taught.slopes[name]
     at.stepper.step()

@@ -1,8 +1,8 @@
 """Process time of one episode and its update: NumPy, torch, and EqProp through autograd.
 
-All three run in this process, in turns, on one thread. NumPy and torch are one code with two
-spellings of its operations; the third (`neuro_eqprop.claims.experiments.autograd_eqprop`) differentiates the energy
-by torch's graph in every step. `--write` puts the table into the docs.
+All three run in this process, in turns, on one thread. NumPy and torch run the same code through
+two implementations of `Ops`; the third (`neuro_eqprop.claims.experiments.autograd_eqprop`)
+differentiates the energy by autograd in every step. `--write` puts the table into the docs.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.evaluate import spiking
 from neuro_eqprop.experiments.run_folder import Run, open_run
-from neuro_eqprop.experiments.simulate import Simulation, plan_spikes, schedule_of
+from neuro_eqprop.experiments.simulate import SimulationConfig, plan_spikes, schedule_of
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.io.trace.file import Writer
@@ -83,7 +83,7 @@ def cost(
 
 def simulator(run: Run, folder: Path, on: str) -> tuple[float, float]:
     """The cost on a simulator."""
-    asked = Simulation(on, SAMPLES[on], 64, Code.RATE, phases=True, record=())
+    asked = SimulationConfig(on, SAMPLES[on], 64, Code.RATE, phases=True, record=())
     schedule, coding = schedule_of(asked, run.study.beta), Coding(Code.RATE)
     network, params = spiking(run, coding, True)
     plan, work = plan_spikes(run, asked, schedule)

@@ -24,10 +24,10 @@ from models_rows import ROWS
 
 from neuro_eqprop.data import Dataset, load, one_hot
 from neuro_eqprop.experiments.config import Study
-from neuro_eqprop.experiments.train import fresh
+from neuro_eqprop.experiments.train import initial_snapshot
 from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.training.config import Lesson
-from neuro_eqprop.training.train import learn_batch, pupil
+from neuro_eqprop.training.config import Batch
+from neuro_eqprop.training.train import start_state, train_batch
 
 ROUNDS, SECONDS = 25, 0.04
 """Turns, and about how long backprop is at it in each."""
@@ -56,10 +56,10 @@ Step = Callable[[], None]
 def eqprop(wanted: Study, data: Dataset, batches: Batches) -> Step:
     """A step of EqProp."""
     network, recipe, following = wanted.network(data), wanted.recipe(), cycle(batches)
-    at = pupil(network, recipe, fresh(wanted, network), TorchOps())
+    at = start_state(network, recipe, initial_snapshot(wanted, network), TorchOps())
 
     def step() -> None:
-        learn_batch(at, Lesson(*next(following), measured=False), recipe)
+        train_batch(at, Batch(*next(following), measured=False), recipe)
 
     return step
 

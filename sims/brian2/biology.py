@@ -16,7 +16,7 @@ import torch
 
 from neuro_eqprop.backends.brian2.continuous import BASE, NOISY, Biology, Refractory, settle
 from neuro_eqprop.experiments.config import Study
-from neuro_eqprop.experiments.evaluate import agreement, equilibria, right, spiking
+from neuro_eqprop.experiments.evaluate import accuracy_of, agreement, equilibria, spiking
 from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.spiking.lower import Code, Coding, stimulate
@@ -55,7 +55,9 @@ def compare(run: Run, settings: dict[str, Biology]) -> None:
     network, params = spiking(run, coding, False)
     stimulus = stimulate(run.model.network, params, test.x, target=None, coding=coding)
     exact = equilibria(run.model.network, run.model.params, test.x)
-    print(f"{len(test)} test samples; accuracy of the rates {right(exact.drive, test.y):.2%}\n")
+    print(
+        f"{len(test)} test samples; accuracy of the rates {accuracy_of(exact.drive, test.y):.2%}\n"
+    )
     print("| setting | accuracy | agreement | Pearson | RMSE | spikes per sample | time |")
     print("|---|---|---|---|---|---|---|")
     for name, biology in settings.items():
@@ -66,7 +68,7 @@ def compare(run: Run, settings: dict[str, Biology]) -> None:
         found = agreement(run.model.network, (exact.state, exact.drive), (firing, drive))
         spikes = sum(int(sent.sum()) for sent in result.messages.values()) / len(test)
         print(
-            f"| {name} | {right(drive, test.y):.2%} | {found['agreement']:.2%} | "
+            f"| {name} | {accuracy_of(drive, test.y):.2%} | {found['agreement']:.2%} | "
             f"{found['pearson'] or 0.0:.5f} | {found['rmse']:.4f} | {spikes:.0f} | "
             f"{time.perf_counter() - began:.0f} s |",
             flush=True,

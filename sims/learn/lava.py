@@ -22,19 +22,25 @@ from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import load
 from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, load_learner, nobody
-from neuro_eqprop.data import Split, digits, one_hot
+from neuro_eqprop.data import Split, load_digits, one_hot
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.lower import Code, Coding
 from neuro_eqprop.spiking.make_plastic import (
-    Sprout,
+    PlasticityConfig,
     for_inference,
-    lessons_of,
-    sprout,
+    make_plastic,
+    training_stimulus,
     with_weights,
 )
-from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork, Rule, engine_for, episode
+from neuro_eqprop.spiking.plasticity import (
+    LearningRule,
+    PlasticNetwork,
+    TrainingSamples,
+    engine_for,
+    episode,
+)
 from neuro_eqprop.traces import NOTHING, Memory
 
 CLASSES, BETA, RATE, LIMIT, BIAS, TAU = 3, 0.5, 0.05, 2.0, 0.3, 8.0
@@ -55,13 +61,13 @@ class Run:
     window: int
     whole: bool = False
 
-    def rule(self, seed: int) -> Rule:
+    def rule(self, seed: int) -> LearningRule:
         """The rule of learning."""
         phases = episode(
             beta=BETA, centered=True, free=self.free, settle=self.settle, window=self.window
         )
         made = engine_for(RATE, gap=2 * BETA, window=self.window, scale=LIMIT / 256, seed=seed)
-        return Rule(phases, TAU, numbers=made if self.whole else None)
+        return LearningRule(phases, TAU, numbers=made if self.whole else None)
 
 
 RUNS = (
@@ -76,7 +82,7 @@ class Task:
     """A network before its lessons, the lessons, and the samples that it is asked."""
 
     plastic: PlasticNetwork
-    lessons: Lessons
+    lessons: TrainingSamples
     network: Network
     coding: Coding
     test: Split
@@ -84,7 +90,7 @@ class Task:
     def accuracy(self, weights: Mapping[str, Array]) -> float:
         """Of the spiking network with these weights, asked on the emulator without a nudge."""
         nothing = np.zeros((len(self.test), CLASSES))
-        stimulus = lessons_of(self.network, self.test.x, nothing, self.coding)
+        stimulus = training_stimulus(self.network, self.test.x, nothing, self.coding)
         asked = for_inference(with_weights(self.plastic, weights))
         result = load("emulator").run(
             asked, replace(stimulus, pull={}), ASKED, record=NOTHING, sink=Memory()
@@ -99,15 +105,15 @@ class Task:
 
 def task(run: Run, seed: int, count: int) -> Task:
     """Digits 0, 1 and 2 for a network 64-32-3."""
-    data, coding = digits(), Coding(run.code, theta=2.0**-8)
+    data, coding = load_digits(), Coding(run.code, theta=2.0**-8)
     train, test = (s.take(np.flatnonzero(s.y < CLASSES)) for s in (data.train, data.test))
     network = layered(64, (32,), CLASSES, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
     params = initialise(network, np.random.default_rng(seed))
     params = {name: value + (0 if "->" in name else BIAS) for name, value in params.items()}
-    plastic = sprout(network, params, Sprout(coding, run.rule(seed), LIMIT, 1e-3))
+    plastic = make_plastic(network, params, PlasticityConfig(coding, run.rule(seed), LIMIT, 1e-3))
     rows = np.random.default_rng([seed, 0]).permutation(len(train))[:count]
-    stimulus = lessons_of(network, train.x[rows], one_hot(train.y[rows], CLASSES), coding)
-    return Task(plastic, Lessons(stimulus, np.full(count, RATE)), network, coding, test)
+    stimulus = training_stimulus(network, train.x[rows], one_hot(train.y[rows], CLASSES), coding)
+    return Task(plastic, TrainingSamples(stimulus, np.full(count, RATE)), network, coding, test)
 
 
 @dataclass(slots=True)

@@ -26,15 +26,26 @@ from neuro_eqprop.backends.learning import NO_SYNAPSES, load_learner, nobody
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.learn import chosen
 from neuro_eqprop.data import Split, load, one_hot
-from neuro_eqprop.experiments.learn_on_chip import Audience, run_learning
+from neuro_eqprop.experiments.learn_on_chip import Callbacks, run_learning
 from neuro_eqprop.experiments.rate_baseline import Direction, directions
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.lower import Code, Coding
-from neuro_eqprop.spiking.make_plastic import Sprout, lessons_of, parameters, sprout, with_weights
-from neuro_eqprop.spiking.plasticity import Lessons, Rule, Whole, episode
+from neuro_eqprop.spiking.make_plastic import (
+    PlasticityConfig,
+    make_plastic,
+    parameters,
+    training_stimulus,
+    with_weights,
+)
+from neuro_eqprop.spiking.plasticity import (
+    IntegerArithmetic,
+    LearningRule,
+    TrainingSamples,
+    episode,
+)
 
 PAGE = Path("docs/learning.md")
 KEPT = Path("runs/tables")
@@ -64,7 +75,7 @@ def learned(options: str, seed: int) -> dict[str, Any]:
         place,
         force=False,
         resume=(place / STUDY).exists(),
-        audience=Audience(nobody, lambda _: None, lambda _: None),
+        audience=Callbacks(nobody, lambda _: None, lambda _: None),
     )
     write_text(done, json.dumps(told))
     return told
@@ -85,10 +96,12 @@ def mnist() -> tuple[Network, dict[str, Array], Split]:
     params = initialise(net, np.random.default_rng(0))
     coding = Coding(Code.GRADED, theta=2.0**-8)
     schedule = episode(beta=0.5, centered=True, free=16, settle=12, window=4)
-    plastic = sprout(net, params, Sprout(coding, Rule(schedule, 8.0), 4.0, 1e-3))
+    plastic = make_plastic(
+        net, params, PlasticityConfig(coding, LearningRule(schedule, 8.0), 4.0, 1e-3)
+    )
     seen = train.take(slice(0, 4000))
-    stimulus = lessons_of(net, seen.x, one_hot(seen.y, 10), coding)
-    lessons = Lessons(stimulus, np.full(4000, 0.05))
+    stimulus = training_stimulus(net, seen.x, one_hot(seen.y, 10), coding)
+    lessons = TrainingSamples(stimulus, np.full(4000, 0.05))
     found = load_learner("emulator").learn(plastic, lessons, synapses=NO_SYNAPSES, watch=nobody)
     grown = with_weights(plastic, found.weights)
     return net, parameters(net, grown, found.weights), train.take(slice(50_000, 50_040))
@@ -98,12 +111,16 @@ def pointed(
     task: tuple[Network, dict[str, Array], Split],
     coding: Coding,
     schedule: Schedule,
-    whole: Whole | None = None,
+    whole: IntegerArithmetic | None = None,
 ) -> dict[str, Direction]:
     net, params, split = task
     limit = 2.0 if whole else 8.0
-    plastic = sprout(net, params, Sprout(coding, Rule(schedule, 8.0, numbers=whole), limit, 1e-3))
-    stimulus = lessons_of(net, split.x, one_hot(split.y, net.output.size), coding)
+    plastic = make_plastic(
+        net,
+        params,
+        PlasticityConfig(coding, LearningRule(schedule, 8.0, numbers=whole), limit, 1e-3),
+    )
+    stimulus = training_stimulus(net, split.x, one_hot(split.y, net.output.size), coding)
     weights = {name: plastic.projection(name).weight for name in plastic.learns}
     here = parameters(net, plastic, weights)
     return directions(net, plastic, here, stimulus, load_learner("emulator"))
@@ -144,7 +161,7 @@ def cosines() -> list[str]:
     found = pointed(task, Coding(Code.RATE), phases(64, 64, 64, 0.5, centered=False))
     rows.append(cosine_row("64-32-3", found, "rate, one-sided 64/64/64, beta 0.5"))
     for code, each in ((Code.GRADED, (16, 12, 4)), (Code.RATE, (32, 32, 32))):
-        found = pointed(task, Coding(code, theta=2.0**-8), phases(*each, 0.5), Whole(0))
+        found = pointed(task, Coding(code, theta=2.0**-8), phases(*each, 0.5), IntegerArithmetic(0))
         what = f"{code.value}, {'/'.join(map(str, each))}, beta 0.5, tag of 8 bits"
         rows.append(cosine_row("64-32-3", found, what))
     task = mnist()
@@ -273,14 +290,14 @@ def speed() -> list[str]:
         params = initialise(net, np.random.default_rng(0))
         for code, each in ((Code.GRADED, (16, 12, 4)), (Code.RATE, (32, 32, 32))):
             coding, found = Coding(code, theta=2.0**-8), []
-            stimulus = lessons_of(net, split.x, one_hot(split.y, 10), coding)
+            stimulus = training_stimulus(net, split.x, one_hot(split.y, 10), coding)
             for batch in (1, 64):
-                rule = Rule(phases(*each, 0.5), 8.0, batch=batch)
-                plastic = sprout(net, params, Sprout(coding, rule, 4.0, 1e-3))
+                rule = LearningRule(phases(*each, 0.5), 8.0, batch=batch)
+                plastic = make_plastic(net, params, PlasticityConfig(coding, rule, 4.0, 1e-3))
                 learner = load_learner("emulator")
                 for lessons in (2, 600):
                     began = time.process_time()
-                    part = Lessons(stimulus.take(0, lessons), np.full(lessons, 0.02))
+                    part = TrainingSamples(stimulus.take(0, lessons), np.full(lessons, 0.02))
                     learner.learn(plastic, part, synapses=NO_SYNAPSES, watch=nobody)
                 found.append(600 / (time.process_time() - began))
             told = f"{name}, {code.value}, {'/'.join(map(str, each))}"

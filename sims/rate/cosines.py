@@ -13,13 +13,13 @@ from typing import Any
 import torch
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.data import digits, one_hot
+from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.experiments.config import Study
-from neuro_eqprop.experiments.train import fresh
+from neuro_eqprop.experiments.train import initial_snapshot
 from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.training.config import Lesson, Recipe, Rule
+from neuro_eqprop.training.config import Batch, Rule, TrainingConfig
 from neuro_eqprop.training.gradients.exact import cosine, implicit
-from neuro_eqprop.training.rules.registry import TEACHERS
+from neuro_eqprop.training.rules.registry import UPDATE_RULES
 from neuro_eqprop.training.train import train
 
 SMOOTH = Study(
@@ -55,9 +55,9 @@ def cosines() -> dict[str, Any]:
 
 
 def nearness(study: Study, rule: Rule) -> dict[str, Any]:
-    data = digits()
+    data = load_digits()
     network = study.network(data)
-    last = next(iter(train(network, data.train, study.recipe(), fresh(study, network))))
+    last = next(iter(train(network, data.train, study.recipe(), initial_snapshot(study, network))))
     params = {name: value.astype(float) for name, value in last.snapshot.params.items()}
     x, y = data.test.x[:SAMPLES], one_hot(data.test.y[:SAMPLES], data.classes)
     recipe = replace(study.recipe(), rule=rule, free_steps=STEPS, nudged_steps=STEPS)
@@ -72,13 +72,13 @@ def nearness(study: Study, rule: Rule) -> dict[str, Any]:
 
 @torch.no_grad()
 def update(
-    study: Study, recipe: Recipe, params: dict[str, Any], *, x: Array, y: Array
+    study: Study, recipe: TrainingConfig, params: dict[str, Any], *, x: Array, y: Array
 ) -> tuple[dict[str, Any], float]:
     """What the rule asks for, and how far from rest the free phase ended."""
     ops = TorchOps(torch.float64)
-    network = study.network(digits())
+    network = study.network(load_digits())
     brought = {name: ops.bring(value) for name, value in params.items()}
-    lesson = Lesson(ops.bring(x), ops.bring(y), measured=True)
-    taught = TEACHERS[recipe.rule](ops, network, brought, lesson, recipe)
+    lesson = Batch(ops.bring(x), ops.bring(y), measured=True)
+    taught = UPDATE_RULES[recipe.rule](ops, network, brought, lesson, recipe)
     asked = {name: -len(x) * ops.numpy(slope) for name, slope in taught.slopes.items()}
     return asked, taught.residual

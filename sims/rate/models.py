@@ -29,7 +29,7 @@ from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.data import Dataset, Split, load
 from neuro_eqprop.experiments.config import Study, adapt
-from neuro_eqprop.experiments.train import fresh
+from neuro_eqprop.experiments.train import initial_snapshot
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.io.checkpoint import Checkpoint
@@ -37,7 +37,7 @@ from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import Stop, solve
-from neuro_eqprop.training.config import Recipe
+from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.rules.contrastive import settling
 from neuro_eqprop.training.train import Snapshot, train
 
@@ -57,7 +57,9 @@ Params = dict[str, torch.Tensor]
 
 
 @torch.no_grad()
-def answered(network: Network, params: Params, split: Split, recipe: Recipe, steps: int) -> float:
+def answered(
+    network: Network, params: Params, split: Split, recipe: TrainingConfig, steps: int
+) -> float:
     """Accuracy in percent after so many free steps, taken as in training."""
     ops, right = TorchOps(), 0
     way = settling(recipe, measured=False).free
@@ -71,7 +73,9 @@ def answered(network: Network, params: Params, split: Split, recipe: Recipe, ste
 
 
 @torch.no_grad()
-def settled(network: Network, params: Params, split: Split, recipe: Recipe) -> dict[str, Any]:
+def settled(
+    network: Network, params: Params, split: Split, recipe: TrainingConfig
+) -> dict[str, Any]:
     """Steps until no rate moves more than 1e-4 in a step, of all samples."""
     ops, found = TorchOps(), []
     way = settling(recipe, measured=True).free
@@ -125,7 +129,7 @@ def trained(wanted: Study, data: Dataset, begun: Path) -> tuple[dict[str, Any], 
         kept, spent = checkpoint.load(begun), float(clock.read_text())
         start = Snapshot(kept.epoch, kept.params, kept.memory)
     since, last = time.process_time() - spent, None
-    start = start or fresh(wanted, network)
+    start = start or initial_snapshot(wanted, network)
     view = wanted.view(data)
     for last in train(network, data.train, wanted.recipe(), start, view=view):
         spent, end = time.process_time() - since, last.snapshot

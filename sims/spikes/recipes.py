@@ -9,12 +9,12 @@ from typing import Any
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.experiments.config import Study, adapt
-from neuro_eqprop.experiments.evaluate import agreement, equilibria, right, samples_of, spike
+from neuro_eqprop.experiments.evaluate import accuracy_of, agreement, equilibria, samples_of, spike
 from neuro_eqprop.experiments.event_stats import events
 from neuro_eqprop.experiments.run_folder import MODEL, Run, open_run
 from neuro_eqprop.experiments.train import run_training
-from neuro_eqprop.rate.inference import Answer
-from neuro_eqprop.spiking.input_coding import Entry
+from neuro_eqprop.rate.inference import Inference
+from neuro_eqprop.spiking.input_coding import InputCoding
 from neuro_eqprop.spiking.lower import Code
 
 MNIST = "--dataset mnist --learning-rate 0.001 --batch 64"
@@ -56,9 +56,9 @@ class Bench:
 
     runs: Path
     samples: int | None = None
-    known: dict[str, tuple[Run, Answer]] = field(default_factory=dict)
+    known: dict[str, tuple[Run, Inference]] = field(default_factory=dict)
 
-    def settled(self, name: str) -> tuple[Run, Answer]:
+    def settled(self, name: str) -> tuple[Run, Inference]:
         """A run and its equilibria."""
         if name not in self.known:
             run = trained(name, self.runs)
@@ -76,7 +76,7 @@ class Bench:
         code: Code,
         steps: int,
         *,
-        entry: Entry = Entry.CURRENT,
+        entry: InputCoding = InputCoding.CURRENT,
         bits: int | None = None,
     ) -> dict[str, Any]:
         """What `evaluate --on emulator` tells, with the equilibria solved only once."""
@@ -88,8 +88,8 @@ class Bench:
         sides = (exact.state, exact.drive), (made.firing, made.drive)
         return {
             "samples": len(split),
-            "rate_accuracy": right(exact.drive, split.y),
-            "accuracy": right(made.drive, split.y),
+            "rate_accuracy": accuracy_of(exact.drive, split.y),
+            "accuracy": accuracy_of(made.drive, split.y),
             **agreement(run.model.network, *sides),
             **events(run, made.network, made.counts, samples=len(split)),
         }

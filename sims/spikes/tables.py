@@ -17,10 +17,10 @@ import torch
 from recipes import RECIPES, Bench
 
 from neuro_eqprop.io.atomic import write_text
-from neuro_eqprop.spiking.input_coding import Entry
+from neuro_eqprop.spiking.input_coding import InputCoding
 from neuro_eqprop.spiking.lower import Code
 
-CURRENT, GRADED, RATE = Entry.CURRENT, Entry.GRADED, Entry.RATE
+CURRENT, GRADED, RATE = InputCoding.CURRENT, InputCoding.GRADED, InputCoding.RATE
 MEASURED = Path(__file__).parent / "measured.json"
 ONE, TWO, TANH, DIGITS, SIGNED, IMAGES = RECIPES
 ROWS = {

@@ -16,7 +16,7 @@ from neuro_eqprop.arrays import Array, Bits
 from neuro_eqprop.backends.base import EVERYTHING, Feature, Result, Support, load
 from neuro_eqprop.backends.reference import fixed_point, simulator
 from neuro_eqprop.backends.reference.simulator import (
-    State,
+    SimulationState,
     step_following,
     step_graded,
     step_spiking,
@@ -129,10 +129,10 @@ def spiking_with(
     floor: bool = True,
     ceiling: bool = True,
     dtype: type[np.floating[Any]] = np.float64,
-) -> Callable[[Spiking, State, Array, Array], None]:
+) -> Callable[[Spiking, SimulationState, Array, Array], None]:
     """The step of a spiking population with a fault."""
 
-    def step(neuron: Spiking, state: State, arriving: Array, outside: Array) -> None:
+    def step(neuron: Spiking, state: SimulationState, arriving: Array, outside: Array) -> None:
         low = neuron.floor if floor else -np.inf
         high = neuron.ceiling if ceiling else np.inf
         state.u = (1 - neuron.current_decay) * state.u + arriving
@@ -149,7 +149,13 @@ def spiking_with(
 
 
 def away_from_zero(
-    neuron: Graded, state: State, one: Array, *, by_beta: Array, beta: float, outside: Array
+    neuron: Graded,
+    state: SimulationState,
+    one: Array,
+    *,
+    by_beta: Array,
+    beta: float,
+    outside: Array,
 ) -> None:
     """The step of a graded population that rounds halves away from zero."""
     before = state.sent
@@ -159,7 +165,7 @@ def away_from_zero(
     state.sent = before + state.message
 
 
-def rest_elsewhere(population: Population, samples: int) -> State:
+def rest_elsewhere(population: Population, samples: int) -> SimulationState:
     """Samples after the first do not start from rest."""
     state = rest(population, samples)
     state.v[1:] = 0.0
@@ -170,7 +176,7 @@ rest = simulator.rest
 
 
 def advance_by(
-    update: Callable[[Population, State, Given], None], *, at_firing: bool = False
+    update: Callable[[Population, SimulationState, Given], None], *, at_firing: bool = False
 ) -> Callable[..., None]:
     """A step of all populations by `update`; the gain may be that of the step of the firing."""
     betas: list[float] = []
@@ -178,7 +184,7 @@ def advance_by(
     def advance(
         network: SpikingNetwork,
         stimulus: Stimulus,
-        states: dict[str, State],
+        states: dict[str, SimulationState],
         *,
         past: Sequence[Mapping[str, Array]],
         beta: float,
@@ -217,7 +223,7 @@ class Given:
     beta: float
 
 
-def in_order(population: Population, state: State, given: Given) -> None:
+def in_order(population: Population, state: SimulationState, given: Given) -> None:
     """The step as it should be."""
     outside = population.bias + given.current + given.pull
     if isinstance(population.neuron, Graded):
@@ -230,7 +236,7 @@ def in_order(population: Population, state: State, given: Given) -> None:
         fire(population.neuron, state, arriving, outside)
 
 
-def fire(neuron: Spiking, state: State, arriving: Array, outside: Array) -> None:
+def fire(neuron: Spiking, state: SimulationState, arriving: Array, outside: Array) -> None:
     """The step of spiking units, whether or not they follow a rate."""
     if neuron.follow is None:
         step_spiking(neuron, state, arriving, outside)
@@ -238,10 +244,10 @@ def fire(neuron: Spiking, state: State, arriving: Array, outside: Array) -> None
         step_following(neuron, neuron.follow, state, arriving, outside=outside)
 
 
-def regrouped(brackets: str) -> Callable[[Population, State, Given], None]:
+def regrouped(brackets: str) -> Callable[[Population, SimulationState, Given], None]:
     """The step with the brackets of one of its sums set elsewhere."""
 
-    def update(population: Population, state: State, given: Given) -> None:
+    def update(population: Population, state: SimulationState, given: Given) -> None:
         neuron, bias, beta = population.neuron, population.bias, given.beta
         outside = bias + given.current + given.pull
         if brackets == "outside":

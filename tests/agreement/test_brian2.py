@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.backends.base import Backend, BackendError, load
-from neuro_eqprop.backends.brian2 import simulator
+from neuro_eqprop.backends.brian2 import simulator as simulator_module
 from neuro_eqprop.backends.brian2.setup import SETTINGS, settings, simulator
 from neuro_eqprop.backends.brian2.simulator import Brian2, values_per_sample
 from neuro_eqprop.testing import CASES, check_case
@@ -94,7 +94,7 @@ def test_settings_are_restored_after_a_failure(monkeypatch: pytest.MonkeyPatch) 
         assert {key: brian2.prefs[key] for key in SETTINGS} == SETTINGS
         raise RuntimeError("on purpose")
 
-    monkeypatch.setattr(simulator, "synapses", fail)
+    monkeypatch.setattr(simulator_module, "synapses", fail)
     with pytest.raises(RuntimeError, match="on purpose"):
         run_case(load("brian2"), NAMED["self-projection"])
     assert {key: brian2.prefs[key] for key in SETTINGS} == before

@@ -17,13 +17,19 @@ from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.brian2.learning_equations import time_constant
 from neuro_eqprop.backends.learning import Learned, Synapses, able, load_learner, nobody
 from neuro_eqprop.cli import main
-from neuro_eqprop.data import digits, one_hot
+from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.spiking.ir import Gain
 from neuro_eqprop.spiking.lower import Code, Coding
-from neuro_eqprop.spiking.make_plastic import Sprout, lessons_of, sprout
-from neuro_eqprop.spiking.nonidealities import Flaws
-from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork, Rule, Whole, episode
+from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
+from neuro_eqprop.spiking.nonidealities import Nonidealities
+from neuro_eqprop.spiking.plasticity import (
+    IntegerArithmetic,
+    LearningRule,
+    PlasticNetwork,
+    TrainingSamples,
+    episode,
+)
 
 pytestmark = pytest.mark.brian2
 
@@ -38,30 +44,36 @@ class Case:
     """What to learn from a number of lessons."""
 
     code: Code
-    rule: Rule
+    rule: LearningRule
     lessons: int = 4
     limit: float = 2.0
-    flaws: Flaws = Flaws()  # noqa: RUF009 - frozen
+    flaws: Nonidealities = Nonidealities()  # noqa: RUF009 - frozen
     net: str = "layered"
 
 
 CASES = {
-    "rate, run on, batch": Case(Code.RATE, Rule(CENTERED, 5.0, batch=3, fresh=False)),
+    "rate, run on, batch": Case(Code.RATE, LearningRule(CENTERED, 5.0, batch=3, fresh=False)),
     "rate, clipped, flaws": Case(
-        Code.RATE, Rule(ONE_SIDED, 3.0), limit=0.31, flaws=Flaws(0.2, 0.1, 0.1, seed=3)
+        Code.RATE,
+        LearningRule(ONE_SIDED, 3.0),
+        limit=0.31,
+        flaws=Nonidealities(0.2, 0.1, 0.1, seed=3),
     ),
-    "rate, looped": Case(Code.RATE, Rule(CENTERED, 5.0), net="looped"),
+    "rate, looped": Case(Code.RATE, LearningRule(CENTERED, 5.0), net="looped"),
     "graded, one-sided, apart": Case(
-        Code.GRADED, Rule(ONE_SIDED, 5.0, batch=2), lessons=5, flaws=Flaws(asymmetric=True)
+        Code.GRADED,
+        LearningRule(ONE_SIDED, 5.0, batch=2),
+        lessons=5,
+        flaws=Nonidealities(asymmetric=True),
     ),
-    "graded, deep": Case(Code.GRADED, Rule(CENTERED, 5.0), net="deep"),
+    "graded, deep": Case(Code.GRADED, LearningRule(CENTERED, 5.0), net="deep"),
 }
 
 
 @cache
 def samples() -> tuple[Array, Array]:
     """Digits 0, 1 and 2, with their targets."""
-    train = digits().train
+    train = load_digits().train
     rows = np.flatnonzero(train.y < 3)[:100]
     return train.x[rows], one_hot(train.y[rows], 3)
 
@@ -74,14 +86,16 @@ def network(which: str) -> Network:
     return layered(64, (12,), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
 
 
-def task(case: Case) -> tuple[PlasticNetwork, Lessons]:
+def task(case: Case) -> tuple[PlasticNetwork, TrainingSamples]:
     (x, target), net = samples(), network(case.net)
     params = initialise(net, np.random.default_rng(0))
     params = {name: value + (0.0 if "->" in name else 0.3) for name, value in params.items()}
     coding = Coding(case.code, theta=2.0**-8)
-    stimulus = lessons_of(net, x[: case.lessons], target[: case.lessons], coding)
-    plastic = sprout(net, params, Sprout(coding, case.rule, case.limit, 1e-3, case.flaws))
-    return plastic, Lessons(stimulus, np.linspace(0.2, 0.05, case.lessons))
+    stimulus = training_stimulus(net, x[: case.lessons], target[: case.lessons], coding)
+    plastic = make_plastic(
+        net, params, PlasticityConfig(coding, case.rule, case.limit, 1e-3, case.flaws)
+    )
+    return plastic, TrainingSamples(stimulus, np.linspace(0.2, 0.05, case.lessons))
 
 
 def both(case: Case, synapses: Synapses) -> tuple[PlasticNetwork, Learned, Learned]:
@@ -123,17 +137,19 @@ def test_brian2_learns_what_the_reference_does(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("code", [Code.RATE, Code.GRADED])
 def test_they_are_equal_after_a_hundred_lessons(code: Code) -> None:
-    _, a, b = both(Case(code, Rule(CENTERED, 5.0), lessons=100), SYNAPSES)
+    _, a, b = both(Case(code, LearningRule(CENTERED, 5.0), lessons=100), SYNAPSES)
     for name, weight in a.weights.items():
         np.testing.assert_array_equal(b.weights[name], weight)
 
 
 def test_whole_numbers_and_delays_are_refused_with_the_reason() -> None:
-    plastic, lessons = task(Case(Code.RATE, Rule(CENTERED, 5.0, numbers=Whole(7)), limit=1.0))
+    plastic, lessons = task(
+        Case(Code.RATE, LearningRule(CENTERED, 5.0, numbers=IntegerArithmetic(7)), limit=1.0)
+    )
     learner = load_learner("brian2")
     with pytest.raises(BackendError, match=r"real numbers.*without --bits"):
         learner.learn(plastic, lessons, synapses=Synapses(), watch=nobody)
-    plastic, lessons = task(Case(Code.RATE, Rule(CENTERED, 5.0)))
+    plastic, lessons = task(Case(Code.RATE, LearningRule(CENTERED, 5.0)))
     late = tuple(
         replace(p, delay=2) if p.gain is Gain.BETA else p for p in plastic.network.projections
     )
@@ -143,7 +159,7 @@ def test_whole_numbers_and_delays_are_refused_with_the_reason() -> None:
 
 
 def test_every_lesson_is_told_of() -> None:
-    plastic, lessons = task(Case(Code.GRADED, Rule(ONE_SIDED, 5.0), lessons=3))
+    plastic, lessons = task(Case(Code.GRADED, LearningRule(ONE_SIDED, 5.0), lessons=3))
     seen: list[int] = []
     load_learner("brian2").learn(plastic, lessons, synapses=Synapses(), watch=seen.append)
     assert "brian2" in able()
@@ -154,7 +170,7 @@ def test_every_lesson_is_told_of() -> None:
 def test_the_time_constant_decays_to_the_last_bit(tau: float) -> None:
     from brian2 import second
 
-    rule = Rule(CENTERED, tau)
+    rule = LearningRule(CENTERED, tau)
     seconds = float(time_constant(rule, 1e-3 * second))
     assert seconds == pytest.approx(tau * 1e-3, rel=1e-14)
     assert float(np.exp(-1e-3 / seconds)) == rule.keep

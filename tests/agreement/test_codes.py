@@ -16,16 +16,23 @@ from neuro_eqprop.backends.emulator import simulator
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
-from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import free_only, tail, three_phase, two_phase
 from neuro_eqprop.spiking.counter_rng import uniform
-from neuro_eqprop.spiking.ir import Falling, FixedPoint, Follow, Spiking, SpikingNetwork, Stimulus
+from neuro_eqprop.spiking.ir import (
+    DecreasingGain,
+    FixedPoint,
+    RateTracking,
+    Spiking,
+    SpikingNetwork,
+    Stimulus,
+)
 from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, rates_of, stimulate
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
 from neuro_eqprop.testing.case import Case, Run, everything, run_case
 from neuro_eqprop.testing.random_networks import attempt_case, draw_spiking
 from neuro_eqprop.traces import NOTHING, Memory
+from neuro_eqprop.training.relax import SWEEPS, relax
 
 BETA = 0.25
 
@@ -47,10 +54,10 @@ def following_case(number: int) -> Case:
     case, rng = attempt_case(9, number, attempt=0), np.random.default_rng(number)
     populations = []
     for population in case.network.populations:
-        follow = Follow(
+        follow = RateTracking(
             (HARD_SIGMOID, TANH)[int(rng.integers(2))],
-            Falling(float(rng.choice([1.0, 0.503])), float(rng.choice([0.5, 0.292, 0.0]))),
-            Falling(float(rng.choice([1.0, 0.354])), float(rng.choice([0.0, 0.75]))),
+            DecreasingGain(float(rng.choice([1.0, 0.503])), float(rng.choice([0.5, 0.292, 0.0]))),
+            DecreasingGain(float(rng.choice([1.0, 0.354])), float(rng.choice([0.0, 0.75]))),
             None if rng.random() < 0.5 else int(rng.integers(1000)),
         )
         neuron = replace(draw_spiking(rng), follow=follow)
@@ -70,7 +77,7 @@ def test_the_emulator_follows_as_the_reference_does(number: int) -> None:
     same(run_case(load("emulator"), case), run_case(load("reference"), case))
 
 
-def with_neurons(case: Case, follow: Follow | None) -> Case:
+def with_neurons(case: Case, follow: RateTracking | None) -> Case:
     """The case with currents that do not last, and with units that follow in this way."""
     populations = []
     for population in case.network.populations:
@@ -82,7 +89,7 @@ def with_neurons(case: Case, follow: Follow | None) -> Case:
 
 def test_with_full_gain_and_step_it_is_the_integrator() -> None:
     case = attempt_case(0, 0, attempt=0)
-    at_once = Follow(LINEAR, Falling(1.0, 0.0), Falling(1.0, 0.0))
+    at_once = RateTracking(LINEAR, DecreasingGain(1.0, 0.0), DecreasingGain(1.0, 0.0))
     plain = run_case(load("reference"), with_neurons(case, None))
     follow = run_case(load("reference"), with_neurons(case, at_once))
     for one, other in zip(plain.recordings, follow.recordings, strict=True):
@@ -113,7 +120,7 @@ def test_samples_keep_their_random_numbers_when_a_run_is_done_in_parts() -> None
         same(run_case(load("emulator"), case), whole)
 
 
-def follows(network: SpikingNetwork) -> list[Follow]:
+def follows(network: SpikingNetwork) -> list[RateTracking]:
     neurons = [population.neuron for population in network.populations]
     return [n.follow for n in neurons if isinstance(n, Spiking) and n.follow is not None]
 
@@ -136,7 +143,7 @@ def test_there_is_no_following_in_integers() -> None:
 @pytest.mark.parametrize(("first", "power"), [(0.0, 0.5), (1.5, 0.5), (1.0, -0.5), (1.0, np.inf)])
 def test_what_does_not_fall_is_refused(first: float, power: float) -> None:
     with pytest.raises(ValueError, match="does not fall"):
-        Falling(first, power)
+        DecreasingGain(first, power)
 
 
 # The codes

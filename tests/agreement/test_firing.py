@@ -16,11 +16,11 @@ from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import State, field
-from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import Schedule, three_phase
 from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
 from neuro_eqprop.traces import NOTHING, Memory
 from neuro_eqprop.training.gradients.exact import cosine
+from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
 
 SAMPLES, INPUTS, OUTPUTS, BETA = 12, 10, 4, 0.25

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, TANH, Activation, Curve
+from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, TANH, Activation, ActivationKind
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
-from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.solve import Outcome
 from neuro_eqprop.training.gradients.exact import cosine, equilibrium, finite_difference, implicit
+from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
 
 RATES = {"tanh": TANH, "hard_sigmoid": HARD_SIGMOID, "linear": LINEAR}
@@ -52,7 +52,7 @@ def network_of(case: Case) -> Network:
 
 
 def kinks(activation: Activation) -> list[float]:
-    if activation.curve is Curve.TANH:
+    if activation.curve is ActivationKind.TANH:
         return []
     return [end for end in (activation.low, activation.high) if np.isfinite(end)]
 

@@ -22,7 +22,7 @@ import pytest
 import neuro_eqprop
 from neuro_eqprop.activations import HARD_SIGMOID, RELU, TANH
 from neuro_eqprop.arrays import Array, UnknownNameError
-from neuro_eqprop.backends import subprocess
+from neuro_eqprop.backends import subprocess as child
 from neuro_eqprop.backends.base import BackendError, load
 from neuro_eqprop.backends.lava.job import Job
 from neuro_eqprop.backends.lava.simulator import VARIABLE, Lava, interpreter, measure
@@ -81,7 +81,7 @@ class Room:
 
     def steps(self) -> int:
         """The steps that every population of the current run has done."""
-        for path in self.path.glob(f"lava-*/{subprocess.PROGRESS}"):
+        for path in self.path.glob(f"lava-*/{child.PROGRESS}"):
             with suppress(FileNotFoundError):
                 return int(min(np.fromfile(path, dtype=np.int64)[1:], default=0))
         return 0

@@ -10,17 +10,17 @@ import pytest
 
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered, looped
-from neuro_eqprop.backends.lava.learning.job import Course, Pupil
+from neuro_eqprop.backends.lava.learning.job import LearningJob, LearningPopulation
 from neuro_eqprop.backends.learning import Learned, Synapses, load_learner, nobody
-from neuro_eqprop.data import digits, one_hot
+from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.lower import Code, Coding
-from neuro_eqprop.spiking.make_plastic import Sprout, lessons_of, sprout
+from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
 from neuro_eqprop.spiking.plasticity import (
-    Lessons,
+    LearningRule,
     PlasticNetwork,
-    Rule,
+    TrainingSamples,
     engine_for,
     episode,
 )
@@ -38,7 +38,7 @@ class Case:
     """What to learn from a number of lessons."""
 
     code: Code
-    rule: Rule
+    rule: LearningRule
     lessons: int
     network: Network
     theta: float = 2.0**-8
@@ -54,37 +54,39 @@ def loop() -> Network:
     return looped(64, 12, 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID, bound=None)
 
 
-def engine(phases: Schedule, limit: float) -> Rule:
+def engine(phases: Schedule, limit: float) -> LearningRule:
     window = phases[-1].window
     made = engine_for(0.1, gap=1.0, window=window, scale=limit / 256, seed=5)
-    return Rule(phases, 5.0, numbers=made)
+    return LearningRule(phases, 5.0, numbers=made)
 
 
 CASES = {
     "rate, looped, batch, run on, clipped": Case(
-        Code.RATE, Rule(ONE_SIDED, 5.0, batch=3, fresh=False), 7, loop(), limit=0.3
+        Code.RATE, LearningRule(ONE_SIDED, 5.0, batch=3, fresh=False), 7, loop(), limit=0.3
     ),
     "rate, engine, later, clipped": Case(
         Code.RATE, engine(CENTERED, 0.25), 8, three(), limit=0.25, first=3
     ),
 }
 HUNDRED = {
-    "rate": Case(Code.RATE, Rule(SHORT, 5.0), 100, three()),
-    "graded": Case(Code.GRADED, Rule(SHORT, 5.0), 100, three(), theta=0.01),
+    "rate": Case(Code.RATE, LearningRule(SHORT, 5.0), 100, three()),
+    "graded": Case(Code.GRADED, LearningRule(SHORT, 5.0), 100, three(), theta=0.01),
     "rate, engine": Case(Code.RATE, engine(SHORT, 2.0), 100, three()),
 }
 
 
-def task(case: Case) -> tuple[PlasticNetwork, Lessons]:
-    train = digits().train
+def task(case: Case) -> tuple[PlasticNetwork, TrainingSamples]:
+    train = load_digits().train
     rows = np.flatnonzero(train.y < 3)[: case.lessons]
     coding = Coding(case.code, theta=case.theta)
     params = initialise(case.network, np.random.default_rng(0))
     params = {name: value + (0.0 if "->" in name else 0.3) for name, value in params.items()}
     params = {name: np.clip(value, -case.limit, case.limit) for name, value in params.items()}
-    stimulus = lessons_of(case.network, train.x[rows], one_hot(train.y[rows], 3), coding)
-    lessons = Lessons(stimulus, np.linspace(0.1, 0.02, case.lessons), case.first)
-    return sprout(case.network, params, Sprout(coding, case.rule, case.limit, 1e-3)), lessons
+    stimulus = training_stimulus(case.network, train.x[rows], one_hot(train.y[rows], 3), coding)
+    lessons = TrainingSamples(stimulus, np.linspace(0.1, 0.02, case.lessons), case.first)
+    return make_plastic(
+        case.network, params, PlasticityConfig(coding, case.rule, case.limit, 1e-3)
+    ), lessons
 
 
 def learn(on: str, case: Case) -> Learned:
@@ -146,8 +148,8 @@ def test_the_engine_is_lavas_own() -> None:
 
     assert issubclass(synapses.PlasticSynapses, LearningDense)
     plastic, lessons = task(HUNDRED["rate"])
-    course = Course(plastic, lessons)
-    rule = synapses.rule_of(Pupil(course.job, 0, Path(), course), 0)
+    course = LearningJob(plastic, lessons)
+    rule = synapses.rule_of(LearningPopulation(course.job, 0, Path(), course), 0)
     assert type(rule) is Loihi3FLearningRule
     pairs = (
         (synapses.PlasticSynapsesModel, connection.LearningConnectionModelFloat),

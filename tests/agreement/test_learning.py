@@ -11,25 +11,25 @@ from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.learning import Learned, Synapses, load_learner, nobody
 from neuro_eqprop.backends.reference.loihi_engine import ENDS, rounded
-from neuro_eqprop.data import digits, one_hot
+from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
-from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.spiking.lower import Code, Coding
-from neuro_eqprop.spiking.make_plastic import Sprout, lessons_of, sprout
-from neuro_eqprop.spiking.nonidealities import Flaws
+from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
+from neuro_eqprop.spiking.nonidealities import Nonidealities
 from neuro_eqprop.spiking.plasticity import (
-    Engine,
-    Lessons,
+    IntegerArithmetic,
+    LearningRule,
+    LoihiEngine,
     PlasticNetwork,
-    Rule,
-    Whole,
+    TrainingSamples,
     engine_for,
     episode,
 )
 from neuro_eqprop.training.gradients.exact import cosine
+from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
 
 CENTERED = episode(beta=0.5, centered=True, free=10, settle=6, window=4)
@@ -41,7 +41,7 @@ ENGINE = engine_for(0.1, gap=1.0, window=4, scale=1 / 128, seed=5)
 @cache
 def three_classes() -> tuple[Array, Array, Network, dict[str, Array]]:
     """Digits 0, 1 and 2 with their targets, and a network that is to tell them apart."""
-    train = digits().train
+    train = load_digits().train
     rows = np.flatnonzero(train.y < 3)[:100]
     net = layered(64, (32,), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
     return train.x[rows], one_hot(train.y[rows], 3), net, start(net)
@@ -57,47 +57,55 @@ class Case:
     """What to learn from a number of lessons."""
 
     code: Code
-    rule: Rule
+    rule: LearningRule
     lessons: int = 8
     theta: float = 2.0**-8
     limit: float = 2.0
-    flaws: Flaws = Flaws()  # noqa: RUF009 - frozen
+    flaws: Nonidealities = Nonidealities()  # noqa: RUF009 - frozen
     first: int = 0
 
 
-def task(case: Case) -> tuple[PlasticNetwork, Lessons]:
+def task(case: Case) -> tuple[PlasticNetwork, TrainingSamples]:
     x, target, net, params = three_classes()
     coding = Coding(case.code, theta=case.theta)
-    how = Sprout(coding, case.rule, case.limit, 1e-3, case.flaws)
-    stimulus = lessons_of(net, x[: case.lessons], target[: case.lessons], coding)
+    how = PlasticityConfig(coding, case.rule, case.limit, 1e-3, case.flaws)
+    stimulus = training_stimulus(net, x[: case.lessons], target[: case.lessons], coding)
     rates = np.linspace(0.1, 0.02, case.lessons)
-    return sprout(net, params, how), Lessons(stimulus, rates, case.first)
+    return make_plastic(net, params, how), TrainingSamples(stimulus, rates, case.first)
 
 
-def learn(on: str, plastic: PlasticNetwork, lessons: Lessons) -> Learned:
+def learn(on: str, plastic: PlasticNetwork, lessons: TrainingSamples) -> Learned:
     return load_learner(on).learn(plastic, lessons, synapses=SYNAPSES, watch=nobody)
 
 
 CASES = {
-    "rate": Case(Code.RATE, Rule(CENTERED, 5.0)),
-    "rate, one-sided": Case(Code.RATE, Rule(ONE_SIDED, 5.0)),
-    "rate, batch": Case(Code.RATE, Rule(CENTERED, 5.0, batch=3)),
-    "rate, run on": Case(Code.RATE, Rule(CENTERED, 5.0, fresh=False)),
-    "rate, clipped": Case(Code.RATE, Rule(CENTERED, 5.0), limit=0.3),
-    "rate, flaws": Case(Code.RATE, Rule(CENTERED, 5.0), flaws=Flaws(0.2, 0.1, 0.1, seed=3)),
-    "rate, whole": Case(Code.RATE, Rule(CENTERED, 5.0, numbers=Whole(7))),
-    "rate, whole, later": Case(Code.RATE, Rule(CENTERED, 5.0, 3, numbers=Whole(7)), first=9),
-    "rate, whole, apart": Case(
-        Code.RATE, Rule(CENTERED, 5.0, numbers=Whole(7, 6, 5)), flaws=Flaws(asymmetric=True)
+    "rate": Case(Code.RATE, LearningRule(CENTERED, 5.0)),
+    "rate, one-sided": Case(Code.RATE, LearningRule(ONE_SIDED, 5.0)),
+    "rate, batch": Case(Code.RATE, LearningRule(CENTERED, 5.0, batch=3)),
+    "rate, run on": Case(Code.RATE, LearningRule(CENTERED, 5.0, fresh=False)),
+    "rate, clipped": Case(Code.RATE, LearningRule(CENTERED, 5.0), limit=0.3),
+    "rate, flaws": Case(
+        Code.RATE, LearningRule(CENTERED, 5.0), flaws=Nonidealities(0.2, 0.1, 0.1, seed=3)
     ),
-    "rate, whole, run on": Case(Code.RATE, Rule(CENTERED, 5.0, fresh=False, numbers=Whole(7))),
-    "rate, engine": Case(Code.RATE, Rule(CENTERED, 5.0, numbers=ENGINE)),
-    "rate, engine, later": Case(Code.RATE, Rule(CENTERED, 5.0, numbers=ENGINE), first=4),
-    "graded": Case(Code.GRADED, Rule(CENTERED, 5.0)),
-    "graded, one-sided": Case(Code.GRADED, Rule(ONE_SIDED, 5.0)),
-    "graded, theta": Case(Code.GRADED, Rule(CENTERED, 5.0), theta=0.01),
-    "graded, batch": Case(Code.GRADED, Rule(CENTERED, 5.0, batch=3)),
-    "graded, whole": Case(Code.GRADED, Rule(CENTERED, 5.0, numbers=Whole(7))),
+    "rate, whole": Case(Code.RATE, LearningRule(CENTERED, 5.0, numbers=IntegerArithmetic(7))),
+    "rate, whole, later": Case(
+        Code.RATE, LearningRule(CENTERED, 5.0, 3, numbers=IntegerArithmetic(7)), first=9
+    ),
+    "rate, whole, apart": Case(
+        Code.RATE,
+        LearningRule(CENTERED, 5.0, numbers=IntegerArithmetic(7, 6, 5)),
+        flaws=Nonidealities(asymmetric=True),
+    ),
+    "rate, whole, run on": Case(
+        Code.RATE, LearningRule(CENTERED, 5.0, fresh=False, numbers=IntegerArithmetic(7))
+    ),
+    "rate, engine": Case(Code.RATE, LearningRule(CENTERED, 5.0, numbers=ENGINE)),
+    "rate, engine, later": Case(Code.RATE, LearningRule(CENTERED, 5.0, numbers=ENGINE), first=4),
+    "graded": Case(Code.GRADED, LearningRule(CENTERED, 5.0)),
+    "graded, one-sided": Case(Code.GRADED, LearningRule(ONE_SIDED, 5.0)),
+    "graded, theta": Case(Code.GRADED, LearningRule(CENTERED, 5.0), theta=0.01),
+    "graded, batch": Case(Code.GRADED, LearningRule(CENTERED, 5.0, batch=3)),
+    "graded, whole": Case(Code.GRADED, LearningRule(CENTERED, 5.0, numbers=IntegerArithmetic(7))),
 }
 
 
@@ -124,19 +132,19 @@ def test_the_emulator_learns_what_the_reference_does_bit_for_bit(name: str) -> N
 
 @pytest.mark.parametrize("code", [Code.RATE, Code.GRADED])
 def test_they_are_equal_after_a_hundred_lessons(code: Code) -> None:
-    case = Case(code, Rule(CENTERED, 5.0), lessons=100)
+    case = Case(code, LearningRule(CENTERED, 5.0), lessons=100)
     plastic, lessons = task(case)
     check_equal(learn("reference", plastic, lessons), learn("emulator", plastic, lessons))
 
 
-@pytest.mark.parametrize("numbers", [None, Whole(7), ENGINE])
+@pytest.mark.parametrize("numbers", [None, IntegerArithmetic(7), ENGINE])
 @pytest.mark.parametrize("window", [1, 3, 8, 11])
 def test_windows_of_any_length_gather_the_same_unwatched(
-    window: int, numbers: Whole | Engine | None
+    window: int, numbers: IntegerArithmetic | LoihiEngine | None
 ) -> None:
     phases = episode(beta=0.5, centered=True, free=6, settle=4, window=window)
-    batch = 1 if isinstance(numbers, Engine) else 2
-    case = Case(Code.RATE, Rule(phases, 5.0, batch, numbers=numbers), lessons=5)
+    batch = 1 if isinstance(numbers, LoihiEngine) else 2
+    case = Case(Code.RATE, LearningRule(phases, 5.0, batch, numbers=numbers), lessons=5)
     plastic, lessons = task(case)
     learned = [
         load_learner(on).learn(plastic, lessons, synapses=Synapses(), watch=nobody)
@@ -156,8 +164,10 @@ def test_they_are_equal_on_other_networks(which: str) -> None:
         net = layered(64, (9, 7), 3, hidden_rate=rate, output_rate=HARD_SIGMOID, feedback=0.5)
     code = Code.GRADED if which == "tanh" else Code.RATE
     coding = Coding(code, theta=2.0**-8)
-    plastic = sprout(net, start(net), Sprout(coding, Rule(CENTERED, 5.0), 2.0, 1e-3))
-    lessons = Lessons(lessons_of(net, x[:6], target[:6], coding), np.full(6, 0.1))
+    plastic = make_plastic(
+        net, start(net), PlasticityConfig(coding, LearningRule(CENTERED, 5.0), 2.0, 1e-3)
+    )
+    lessons = TrainingSamples(training_stimulus(net, x[:6], target[:6], coding), np.full(6, 0.1))
     learned = [
         load_learner(on).learn(plastic, lessons, synapses=Synapses(), watch=nobody)
         for on in ("reference", "emulator")
@@ -191,13 +201,13 @@ def rate_update(k: int, schedule: Schedule) -> dict[str, Array]:
     return {n if "->" in n else f"always->{n}": v.reshape(len(v), -1) for n, v in asked.items()}
 
 
-def cosines(rule: Rule, code: Code, lessons: int = 15) -> dict[str, float]:
+def cosines(rule: LearningRule, code: Code, lessons: int = 15) -> dict[str, float]:
     """By projection, the median cosine of tags with what rate EqProp asks for."""
     plastic, every = task(Case(code, rule, lessons=lessons))
     make = three_phase if len(rule.schedule) == 3 else two_phase
     found: dict[str, list[float]] = {}
     for k in range(lessons):
-        one = Lessons(every.stimulus.take(k, k + 1), every.rates[k : k + 1])
+        one = TrainingSamples(every.stimulus.take(k, k + 1), every.rates[k : k + 1])
         tags = load_learner("emulator").learn(plastic, one, synapses=Synapses(), watch=nobody).tags
         wanted = rate_update(k, make(beta=0.5, free=2000, nudged=2000))
         for name, value in wanted.items():
@@ -207,21 +217,24 @@ def cosines(rule: Rule, code: Code, lessons: int = 15) -> dict[str, float]:
 
 def test_graded_tags_point_where_rates_do() -> None:
     schedule = episode(beta=0.5, centered=True, free=16, settle=12, window=4)
-    assert min(cosines(Rule(schedule, 8.0), Code.GRADED).values()) >= 0.98
+    assert min(cosines(LearningRule(schedule, 8.0), Code.GRADED).values()) >= 0.98
 
 
 def test_spiking_tags_point_where_rates_do() -> None:
     schedule = episode(beta=0.5, centered=True, free=32, settle=32, window=32)
-    assert min(cosines(Rule(schedule, 8.0), Code.RATE).values()) >= 0.98
+    assert min(cosines(LearningRule(schedule, 8.0), Code.RATE).values()) >= 0.98
 
 
 def test_whole_tags_point_where_rates_do() -> None:
     schedule = episode(beta=0.5, centered=True, free=32, settle=32, window=32)
-    assert min(cosines(Rule(schedule, 8.0, numbers=Whole(0)), Code.RATE).values()) >= 0.95
+    assert (
+        min(cosines(LearningRule(schedule, 8.0, numbers=IntegerArithmetic(0)), Code.RATE).values())
+        >= 0.95
+    )
 
 
 def test_with_the_sign_turned_tags_point_the_other_way() -> None:
-    class Turned(Rule):
+    class Turned(LearningRule):
         @property
         def gates(self) -> tuple[float, ...]:
             return (0.0, 1.0, -1.0)
@@ -236,10 +249,12 @@ def test_three_classes_are_learned(code: Code) -> None:
     window = 16 if code is Code.RATE else 4
     schedule = episode(beta=0.5, centered=True, free=16, settle=16, window=window)
     coding = Coding(code, theta=2.0**-8)
-    plastic = sprout(net, params, Sprout(coding, Rule(schedule, 8.0), 4.0, 1e-3))
+    plastic = make_plastic(
+        net, params, PlasticityConfig(coding, LearningRule(schedule, 8.0), 4.0, 1e-3)
+    )
     order = np.random.default_rng(0).permutation(np.tile(np.arange(100), 3))
-    stimulus = lessons_of(net, x[order], target[order], coding)
-    lessons = Lessons(stimulus, np.full(300, 0.05))
+    stimulus = training_stimulus(net, x[order], target[order], coding)
+    lessons = TrainingSamples(stimulus, np.full(300, 0.05))
     learned = load_learner("emulator").learn(plastic, lessons, synapses=SYNAPSES, watch=nobody)
     right = learned.drive.argmax(axis=1) == target[order].argmax(axis=1)
     assert right[:30].mean() < 0.8
@@ -288,8 +303,10 @@ def test_the_engine_rounds_as_lava_does() -> None:
 
 
 def test_the_engine_learns_and_keeps_pairs_nearly_symmetric() -> None:
-    assert isinstance(ENGINE, Engine)
-    plastic, lessons = task(Case(Code.RATE, Rule(CENTERED, 5.0, numbers=ENGINE), lessons=60))
+    assert isinstance(ENGINE, LoihiEngine)
+    plastic, lessons = task(
+        Case(Code.RATE, LearningRule(CENTERED, 5.0, numbers=ENGINE), lessons=60)
+    )
     learned = learn("emulator", plastic, lessons)
     there, back = learned.weights["hidden->output"], learned.weights["output->hidden"]
     assert np.count_nonzero(there != back.T) <= 0.05 * there.size

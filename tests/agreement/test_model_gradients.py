@@ -31,13 +31,13 @@ from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
-from neuro_eqprop.rate.relax import SWEEPS, relax
-from neuro_eqprop.training.config import Lesson, Nudging, Recipe, Rule
+from neuro_eqprop.training.config import Batch, Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.gradients.exact import cosine, finite_difference, implicit
+from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.asymmetric import vector_field
 from neuro_eqprop.training.rules.contrastive import TrainingError
 from neuro_eqprop.training.rules.hebbian import hebbian
-from neuro_eqprop.training.rules.registry import TEACHERS
+from neuro_eqprop.training.rules.registry import UPDATE_RULES
 
 NUMPY = NumpyOps()
 IMAGE = (2, 6, 6)
@@ -79,7 +79,7 @@ ONE_WAY: dict[str, Network] = {
         ),
     ),
 }
-PRECISE = Recipe(1, 6, "sgd", 0.1, Nudging.CENTERED, 0.1, 400, 400, 0)
+PRECISE = TrainingConfig(1, 6, "sgd", 0.1, Nudging.CENTERED, 0.1, 400, 400, 0)
 Problem = tuple[dict[str, Array], Array, Array]
 
 
@@ -97,12 +97,12 @@ def problem(network: Network, size: float = 0.6) -> Problem:
     return params, x, np.eye(3)[rng.integers(0, 3, 6)]
 
 
-def asked(network: Network, given: Problem, recipe: Recipe) -> dict[str, Array]:
+def asked(network: Network, given: Problem, recipe: TrainingConfig) -> dict[str, Array]:
     ops = TorchOps(torch.float64)
     params = {name: ops.bring(v) for name, v in given[0].items()}
-    lesson = Lesson(ops.bring(given[1]), ops.bring(given[2]), measured=True)
+    lesson = Batch(ops.bring(given[1]), ops.bring(given[2]), measured=True)
     with torch.no_grad():
-        taught = TEACHERS[recipe.rule](ops, network, params, lesson, recipe)
+        taught = UPDATE_RULES[recipe.rule](ops, network, params, lesson, recipe)
     assert taught.residual < 1e-12
     return {name: -len(given[1]) * ops.numpy(slope) for name, slope in taught.slopes.items()}
 
@@ -162,10 +162,10 @@ def test_baselines_are_the_gradient(kind: str, rule: Rule) -> None:
     recipe = replace(PRECISE, rule=rule, free_steps=300)
     ops = TorchOps(torch.float64)
     params, x, y = problem(network)
-    lesson = Lesson(ops.bring(x), ops.bring(y), measured=False)
+    lesson = Batch(ops.bring(x), ops.bring(y), measured=False)
     brought = {name: ops.bring(v) for name, v in params.items()}
     with torch.no_grad():
-        taught = TEACHERS[rule](ops, network, brought, lesson, recipe)
+        taught = UPDATE_RULES[rule](ops, network, brought, lesson, recipe)
     for name, slope in truth(kind).items():
         np.testing.assert_allclose(len(x) * ops.numpy(taught.slopes[name]), slope, 1e-6, 1e-9)
 
@@ -267,10 +267,10 @@ def test_a_circle_follows_the_beta_of_its_lesson() -> None:
     recipe = replace(PRECISE, nudging=Nudging.HOLOMORPHIC, points=3)
     with torch.no_grad():
         one, other = (
-            TEACHERS[Rule.HEBBIAN](ops, network, brought, lesson, each).slopes["hidden->hidden"]
+            UPDATE_RULES[Rule.HEBBIAN](ops, network, brought, lesson, each).slopes["hidden->hidden"]
             for lesson, each in (
-                (Lesson(ops.bring(x), ops.bring(y), False, beta=0.4), recipe),
-                (Lesson(ops.bring(x), ops.bring(y), False), replace(recipe, beta=0.4)),
+                (Batch(ops.bring(x), ops.bring(y), False, beta=0.4), recipe),
+                (Batch(ops.bring(x), ops.bring(y), False), replace(recipe, beta=0.4)),
             )
         )
     assert torch.equal(one, other)
@@ -296,9 +296,9 @@ def test_a_tolerance_is_told_in_steps() -> None:
     network, ops = NETWORKS["looped"], TorchOps(torch.float64)
     params, x, y = problem(network)
     brought = {name: ops.bring(v) for name, v in params.items()}
-    lesson, recipe = Lesson(ops.bring(x), ops.bring(y), False), replace(PRECISE, tolerance=1e-3)
+    lesson, recipe = Batch(ops.bring(x), ops.bring(y), False), replace(PRECISE, tolerance=1e-3)
     with torch.no_grad():
-        steps = TEACHERS[Rule.HEBBIAN](ops, network, brought, lesson, recipe).steps
+        steps = UPDATE_RULES[Rule.HEBBIAN](ops, network, brought, lesson, recipe).steps
     assert steps is not None
     assert 1.0 < steps["nudged"] < steps["free"] < 40.0
 

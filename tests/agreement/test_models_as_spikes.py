@@ -27,7 +27,7 @@ from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.operators import Attention, Kind
 from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.rate.inference import answer
+from neuro_eqprop.rate.inference import infer
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, stimulate
 from neuro_eqprop.spiking.quantize import quantise
@@ -85,7 +85,7 @@ def test_spikes_settle_where_rates_do(kind: str) -> None:
         backend.run(spikes, given, schedule, record=NOTHING, sink=Memory())
         for backend in (Reference(), Emulator())
     )
-    wanted = answer(NumpyOps(), network, params, x).state
+    wanted = infer(NumpyOps(), network, params, x).state
     for layer in network.moving:
         seen = slow.firing[layer.name][:, 0].reshape(wanted[layer.name].shape)
         assert np.array_equal(slow.firing[layer.name], fast.firing[layer.name])

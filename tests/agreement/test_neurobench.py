@@ -14,7 +14,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import load, tally
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.schedules import free_only
-from neuro_eqprop.spiking.input_coding import Entry, enter, with_input
+from neuro_eqprop.spiking.input_coding import InputCoding, encode_input, with_input
 from neuro_eqprop.spiking.ir import (
     Population,
     Projection,
@@ -64,14 +64,14 @@ def watched(network: SpikingNetwork, stimulus: Stimulus) -> tuple[dict[str, Arra
     return spikes, sum(counts.values(), Counts())
 
 
-def loop(code: Code, entry: Entry) -> tuple[SpikingNetwork, Stimulus]:
+def loop(code: Code, entry: InputCoding) -> tuple[SpikingNetwork, Stimulus]:
     """A network that feeds back, as it is translated, and some samples."""
     rate = layered(12, (9,), 4, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
     params = initialise(rate, np.random.default_rng(2))
     coding, x = Coding(code), np.random.default_rng(3).random((SAMPLES, 12))
     made = lower(rate, params, dt=1e-3, coding=coding, nudged=False)
     network = with_input(rate, params, made, coding=coding, entry=entry)
-    return network, enter(rate, params, x, target=None, coding=coding, entry=entry)
+    return network, encode_input(rate, params, x, target=None, coding=coding, entry=entry)
 
 
 def replay(network: SpikingNetwork) -> Any:  # noqa: ANN401 - a torch module
@@ -160,13 +160,13 @@ def test_synops_are_those_that_neurobench_counts() -> None:
 @pytest.mark.parametrize(
     ("code", "entry", "column"),
     [
-        (Code.RATE, Entry.CURRENT, "Effective_ACs"),
-        (Code.RATE, Entry.RATE, "Effective_ACs"),
-        (Code.GRADED, Entry.GRADED, "Effective_MACs"),
+        (Code.RATE, InputCoding.CURRENT, "Effective_ACs"),
+        (Code.RATE, InputCoding.RATE, "Effective_ACs"),
+        (Code.GRADED, InputCoding.GRADED, "Effective_MACs"),
     ],
 )
 def test_a_translated_network_with_feedback_makes_the_synops_of_neurobench(
-    code: Code, entry: Entry, column: str
+    code: Code, entry: InputCoding, column: str
 ) -> None:
     torch = pytest.importorskip("torch")
     workload = pytest.importorskip("neurobench.metrics.workload", reason="no NeuroBench here")

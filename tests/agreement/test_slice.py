@@ -17,12 +17,12 @@ from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
-from neuro_eqprop.rate.inference import SETTLED, answer
-from neuro_eqprop.rate.relax import SWEEPS, relax
+from neuro_eqprop.rate.inference import SETTLED, infer
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.solve import Outcome, Stop
 from neuro_eqprop.spiking.lower import Code, LoweringError
 from neuro_eqprop.training.gradients.exact import cosine, implicit
+from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
 
 pytestmark = pytest.mark.slow
@@ -85,9 +85,9 @@ def test_answers_are_those_of_a_true_equilibrium(trained: Trained) -> None:
     run, _ = trained
     params = {name: value.astype(np.float64) for name, value in run.model.params.items()}
     ops, network, x = NumpyOps(), run.model.network, run.data.test.x
-    settled = answer(ops, network, params, x)
+    settled = infer(ops, network, params, x)
     assert settled.outcome is Outcome.CONVERGED
-    further = answer(ops, network, params, x, Stop(1e-12, 4 * SETTLED.max_steps))
+    further = infer(ops, network, params, x, Stop(1e-12, 4 * SETTLED.max_steps))
     assert np.array_equal(settled.classes, further.classes)
 
 

@@ -14,10 +14,10 @@ from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
-from neuro_eqprop.rate.inference import answer
-from neuro_eqprop.rate.relax import SWEEPS, relax
+from neuro_eqprop.rate.inference import infer
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.solve import Anderson, Damped, GaussSeidel, Solver, Stop, solve
+from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
 
 SAMPLES, INPUTS, OUTPUTS = 12, 9, 4
@@ -129,7 +129,7 @@ def test_answers_are_the_same(kind: str) -> None:
     found = []
     for ops in (NumpyOps(), TorchOps(torch.float64)):
         brought = {name: ops.bring(value) for name, value in params.items()}
-        found.append(answer(ops, network, brought, x))
+        found.append(infer(ops, network, brought, x))
     assert np.array_equal(found[0].classes, found[1].classes)
     assert np.array_equal(found[0].steps, found[1].steps)
     assert np.abs(found[0].drive - found[1].drive).max() < CLOSE

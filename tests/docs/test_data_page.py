@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from neuro_eqprop.cli import main, parser
-from neuro_eqprop.data import CATALOGUE
+from neuro_eqprop.data import DATASETS
 from neuro_eqprop.data.sequences import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "data.md"
@@ -44,7 +44,7 @@ def test_the_commands_are_understood(
 
 def test_every_data_set_is_told_with_its_size() -> None:
     rows = [line for line in TEXT.splitlines() if line.startswith("| `")]
-    for name, entry in CATALOGUE.items():
+    for name, entry in DATASETS.items():
         row = next(line for line in rows if f"`{name}`" in line)
         sizes = row.rpartition("|")[0].rpartition("|")[2]
         assert f" {entry.test}" in sizes

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.activations import Curve, tanh
+from neuro_eqprop.activations import ActivationKind, tanh
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import Neuron, Reset, Spiking
@@ -77,7 +77,7 @@ def step(neuron: Neuron, longest: int) -> tuple[str, str]:
         code = SPIKING.format(reset=reset) + MEASURE.format(message="fired", held="fired")
         names = ["u", "v", "fired"]
     else:
-        curved = neuron.activation.curve is Curve.TANH
+        curved = neuron.activation.curve is ActivationKind.TANH
         activation = "exact_tanh(drive)" if curved else "clip(drive, lowest, highest)"
         past = ["q", *(f"q_{k}" for k in range(1, longest))]
         shift = "\n".join(f"{past[k]} = {past[k - 1]}" for k in range(longest - 1, 0, -1))

@@ -9,7 +9,7 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.brian2.equations import Handle
-from neuro_eqprop.backends.brian2.learning_network import Course
+from neuro_eqprop.backends.brian2.learning_network import LearningNetwork
 from neuro_eqprop.backends.brian2.setup import settings, simulator
 from neuro_eqprop.backends.learning import (
     STORY,
@@ -19,7 +19,7 @@ from neuro_eqprop.backends.learning import (
     Watch,
     tally_learning,
 )
-from neuro_eqprop.spiking.plasticity import Lessons, Plastic, PlasticNetwork
+from neuro_eqprop.spiking.plasticity import Plastic, PlasticNetwork, TrainingSamples
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +28,19 @@ class Brian2Learner:
 
     name: str = "brian2"
 
-    def check(self, plastic: PlasticNetwork, lessons: Lessons) -> None:
+    def check(self, plastic: PlasticNetwork, lessons: TrainingSamples) -> None:
         """Refuse what the equations do not say, and lessons that do not fit the network."""
         check(plastic)
         lessons.stimulus.check(plastic.network)
 
     def learn(
-        self, plastic: PlasticNetwork, lessons: Lessons, *, synapses: Synapses, watch: Watch
+        self, plastic: PlasticNetwork, lessons: TrainingSamples, *, synapses: Synapses, watch: Watch
     ) -> Learned:
         """Learn from all lessons."""
         self.check(plastic, lessons)
         brian2 = simulator()
         with settings(brian2):
-            course = Course(brian2, plastic, lessons)
+            course = LearningNetwork(brian2, plastic, lessons)
             monitors = [course.story(*chosen) for chosen in synapses.chosen]
             course.run(watch)
         return learned(course, synapses, monitors)
@@ -60,7 +60,7 @@ def check(plastic: PlasticNetwork) -> None:
         )
 
 
-def learned(course: Course, synapses: Synapses, monitors: list[list[Handle]]) -> Learned:
+def learned(course: LearningNetwork, synapses: Synapses, monitors: list[list[Handle]]) -> Learned:
     """What there is in the end."""
     plastic, lessons = course.plastic, course.lessons
     weights: dict[str, Array] = {}
@@ -85,13 +85,13 @@ def learned(course: Course, synapses: Synapses, monitors: list[list[Handle]]) ->
     )
 
 
-def shaped(course: Course, part: Plastic, variable: str) -> Array:
+def shaped(course: LearningNetwork, part: Plastic, variable: str) -> Array:
     """A variable of the synapses of a projection (targets, sources)."""
     values = np.asarray(getattr(course.pairs[part.name], variable)[:])
     return values.reshape(course.plastic.projection(part.name).weight.shape).copy()
 
 
-def counted(course: Course) -> Events:
+def counted(course: LearningNetwork) -> Events:
     """What neurons and synapses counted."""
     plastic, rule = course.plastic, course.rule
     phases = range(len(rule.schedule))
@@ -115,7 +115,7 @@ def counted(course: Course) -> Events:
     return Events(sent, counts[0], counts[1], counts[2])
 
 
-def told(course: Course, synapses: Synapses, monitors: list[list[Handle]]) -> Array:
+def told(course: LearningNetwork, synapses: Synapses, monitors: list[list[Handle]]) -> Array:
     """The story of the chosen synapses; a mirror has its ends turned and its own weight."""
     lessons, steps = course.lessons.stimulus.samples, course.rule.steps
     if not monitors:

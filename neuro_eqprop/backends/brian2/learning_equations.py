@@ -16,7 +16,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.brian2.equations import Handle, step, tables
 from neuro_eqprop.schedules import Phase
 from neuro_eqprop.spiking.ir import Neuron, Spiking
-from neuro_eqprop.spiking.plasticity import COMMIT, LEAST, Rule
+from neuro_eqprop.spiking.plasticity import COMMIT, LEAST, LearningRule
 
 PAUSE = Phase(COMMIT, 0.0, 1, 1)
 EVENTS = {
@@ -79,7 +79,7 @@ changed : 1
 """
 
 
-def population(neuron: Neuron, rule: Rule) -> tuple[str, str, str]:
+def population(neuron: Neuron, rule: LearningRule) -> tuple[str, str, str]:
     """The variables of a population, the statements of a tick and those of a pause."""
     model, code = step(neuron, 1)
     phases = range(len(rule.schedule))
@@ -103,7 +103,7 @@ def population(neuron: Neuron, rule: Rule) -> tuple[str, str, str]:
     return model, code + "was = r\n", pause + "was = r\n"
 
 
-def gathering(rule: Rule) -> tuple[str, str]:
+def gathering(rule: LearningRule) -> tuple[str, str]:
     """What synapses count, and the statements of a step in a window."""
     open_in = [k for k, gate in enumerate(rule.gates) if gate]
     model = "".join(f"grown_{k} : 1\n" for k in open_in)
@@ -113,7 +113,7 @@ def gathering(rule: Rule) -> tuple[str, str]:
     return model, GATHER + "".join(counts)
 
 
-def of_the_rule(rule: Rule, dt: Handle) -> dict[str, Handle]:
+def of_the_rule(rule: LearningRule, dt: Handle) -> dict[str, Handle]:
     """What the statements of traces call by name."""
     return {
         "tau_trace": time_constant(rule, dt),
@@ -122,7 +122,7 @@ def of_the_rule(rule: Rule, dt: Handle) -> dict[str, Handle]:
     }
 
 
-def time_constant(rule: Rule, dt: Handle) -> Handle:
+def time_constant(rule: LearningRule, dt: Handle) -> Handle:
     """The time in which a trace falls to 1/e; of its neighbours, that which decays to the bit."""
     near, step_size = float(rule.tau * dt), float(dt)
     tried = [near]
@@ -135,7 +135,9 @@ def time_constant(rule: Rule, dt: Handle) -> Handle:
     return (exact or [near])[0] * (dt / step_size)
 
 
-def clock_tables(brian2: ModuleType, rule: Rule, lessons: int, dt: Handle) -> dict[str, Handle]:
+def clock_tables(
+    brian2: ModuleType, rule: LearningRule, lessons: int, dt: Handle
+) -> dict[str, Handle]:
     """The pause before the lessons and all of them step by step: phases, and when the events are.
 
     `phase_of` is -1 in a pause, and `waiting` one in those that do not commit.

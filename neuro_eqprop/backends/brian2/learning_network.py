@@ -22,13 +22,15 @@ from neuro_eqprop.backends.brian2.learning_equations import (
 )
 from neuro_eqprop.backends.learning import Watch
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, Projection, Spiking
-from neuro_eqprop.spiking.plasticity import Lessons, Plastic, PlasticNetwork
+from neuro_eqprop.spiking.plasticity import Plastic, PlasticNetwork, TrainingSamples
 
 
-class Course:
+class LearningNetwork:
     """Lessons under way: the objects of one Brian2 run."""
 
-    def __init__(self, brian2: ModuleType, plastic: PlasticNetwork, lessons: Lessons) -> None:
+    def __init__(
+        self, brian2: ModuleType, plastic: PlasticNetwork, lessons: TrainingSamples
+    ) -> None:
         self.brian2, self.plastic, self.lessons = brian2, plastic, lessons
         self.network, self.rule = plastic.network, plastic.rule
         self.dt = self.network.dt * brian2.second

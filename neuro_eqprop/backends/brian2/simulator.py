@@ -17,7 +17,7 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import FLOAT_ONLY, Result, Support, nothing
 from neuro_eqprop.backends.brian2.equations import Handle, constants, step, tables
 from neuro_eqprop.backends.brian2.setup import settings, simulator
-from neuro_eqprop.backends.brian2.spike_recorder import Ear
+from neuro_eqprop.backends.brian2.spike_recorder import SpikeRecorder
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -97,7 +97,7 @@ class Rendering:
     seconds: Handle
     ends: dict[str, Handle]
     """Monitors of the sums at the last step of each phase."""
-    ear: Ear
+    ear: SpikeRecorder
     signals: dict[tuple[str, str], Handle]
 
 
@@ -129,7 +129,7 @@ def render(
         for name, group in groups.items()
     }
     steps = sum(phase.steps for phase in schedule)
-    ear = Ear({name: groups[name] for name in record.spikes}, steps)
+    ear = SpikeRecorder({name: groups[name] for name in record.spikes}, steps)
     heard = (
         [brian2.NetworkOperation(ear.hear, clock=clock, when="after_thresholds")]
         if record.spikes

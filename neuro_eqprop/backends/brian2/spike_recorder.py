@@ -16,7 +16,7 @@ from neuro_eqprop.backends.brian2.equations import Handle
 
 
 @dataclass(slots=True)
-class Ear:
+class SpikeRecorder:
     """Called once a step, after the thresholds are tested."""
 
     groups: Mapping[str, Handle]

@@ -23,11 +23,11 @@ from neuro_eqprop.spiking.fixed_point import ONE, integers, nearest, twelve
 from neuro_eqprop.spiking.fixed_point import weights as whole_weights
 from neuro_eqprop.spiking.ir import Gain, Graded, Population
 from neuro_eqprop.spiking.plasticity import (
-    Engine,
-    Lessons,
+    IntegerArithmetic,
+    LoihiEngine,
     Plastic,
     PlasticNetwork,
-    Whole,
+    TrainingSamples,
     third_factors,
 )
 
@@ -47,16 +47,16 @@ class EmulatorLearner:
 
     name: str = "emulator"
 
-    def check(self, plastic: PlasticNetwork, lessons: Lessons) -> None:
+    def check(self, plastic: PlasticNetwork, lessons: TrainingSamples) -> None:
         """Refuse lessons that do not fit the network."""
         lessons.stimulus.check(plastic.network, all_steps=True)
 
     def learn(
-        self, plastic: PlasticNetwork, lessons: Lessons, *, synapses: Synapses, watch: Watch
+        self, plastic: PlasticNetwork, lessons: TrainingSamples, *, synapses: Synapses, watch: Watch
     ) -> Learned:
         """Learn from all lessons."""
         self.check(plastic, lessons)
-        course = Course(plastic, lessons, synapses)
+        course = LearningRun(plastic, lessons, synapses)
         batch = plastic.rule.batch
         work = plastic.rule.steps * (sum(p.size for p in plastic.network.populations) + 1)
         stride = max(1, AT_ONCE // (work * 100 * batch)) * batch
@@ -67,10 +67,12 @@ class EmulatorLearner:
         return course.learned()
 
 
-class Course:
+class LearningRun:
     """Lessons under way: the flat arrays that the compiled loops work on."""
 
-    def __init__(self, plastic: PlasticNetwork, lessons: Lessons, synapses: Synapses) -> None:
+    def __init__(
+        self, plastic: PlasticNetwork, lessons: TrainingSamples, synapses: Synapses
+    ) -> None:
         try:
             from neuro_eqprop.backends.emulator import learning_kernels, packed
         except ImportError as error:
@@ -142,7 +144,7 @@ class Course:
             offset += weight.size
         self.projections = np.array(rows, dtype=np.int64).reshape(-1, 4)
         self.weights, self.gains = np.concatenate(weights), np.concatenate(gains)
-        if isinstance(self.rule.numbers, Engine) and not self.lessons.first:
+        if isinstance(self.rule.numbers, LoihiEngine) and not self.lessons.first:
             for name in self.plastic.learns:
                 part = self.span(name)
                 self.weights[part] = 2.0 * np.floor(self.weights[part] / 2.0)
@@ -264,7 +266,11 @@ class Course:
         """The kind of numbers."""
         if self.rule.numbers is None:
             return self.kernels.REAL
-        return self.kernels.WHOLE if isinstance(self.rule.numbers, Whole) else self.kernels.ENGINE
+        return (
+            self.kernels.WHOLE
+            if isinstance(self.rule.numbers, IntegerArithmetic)
+            else self.kernels.ENGINE
+        )
 
     @property
     def seed(self) -> int:
@@ -276,7 +282,7 @@ class Course:
         rule, numbers = self.rule, self.rule.numbers
         if numbers is None:
             return np.array([rule.keep, 1.0 - rule.keep, np.inf, 0.0])
-        scaled = 2.0 ** (7 + numbers.exponent) if isinstance(numbers, Engine) else 0.0
+        scaled = 2.0 ** (7 + numbers.exponent) if isinstance(numbers, LoihiEngine) else 0.0
         return np.array([rule.keep, float(rule.impulse), float(numbers.top), scaled])
 
     def etas(self, start: int, stop: int) -> Array:
@@ -291,18 +297,20 @@ class Course:
     def counts_as(self, part: Plastic, eta: float) -> float:
         """What a tag counts, in whole weights if they are."""
         numbers = self.rule.numbers
-        return eta / (part.scale * numbers.top**2) if isinstance(numbers, Whole) else eta
+        return (
+            eta / (part.scale * numbers.top**2) if isinstance(numbers, IntegerArithmetic) else eta
+        )
 
     def thirds(self, rates: Array) -> Array:
         """The engine's third factor of each lesson."""
-        if not isinstance(self.rule.numbers, Engine):
+        if not isinstance(self.rule.numbers, LoihiEngine):
             return np.zeros(len(rates))
         return np.asarray(third_factors(self.rule.numbers, rates).astype(float))
 
     def draws(self, first: int, samples: int) -> Array:
         """The engine's random numbers of these lessons."""
         engine = self.rule.numbers
-        if not isinstance(engine, Engine):
+        if not isinstance(engine, LoihiEngine):
             return np.zeros((3, 1))
         stop = (first + samples) * self.rule.steps
         pre = np.random.default_rng(engine.seed).random(2 * stop + 1)[2::2]

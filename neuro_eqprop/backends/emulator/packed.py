@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.activations import Activation, Curve
+from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.emulator.kernels import (
     FOLLOWS,
@@ -35,11 +35,11 @@ from neuro_eqprop.spiking.fixed_point import (
     weights,
 )
 from neuro_eqprop.spiking.ir import (
-    Follow,
     Gain,
     Graded,
     Neuron,
     Population,
+    RateTracking,
     Reset,
     SpikingNetwork,
     follow_of,
@@ -144,7 +144,7 @@ class Tables:
             seeds[b] = follow.seed or 0
         return mix(seeds)
 
-    def following(self) -> Iterator[tuple[int, Follow]]:
+    def following(self) -> Iterator[tuple[int, RateTracking]]:
         """The blocks that follow a rate; each is one population."""
         at = {int(start): b for b, start in enumerate(self.blocks[:, START])}
         for population in self.network.populations:
@@ -173,7 +173,7 @@ def exact_inverse(value: float) -> float:
 
 def limits(rate: Activation) -> tuple[float, float, float]:
     """An activation as numbers: tanh has no other limits."""
-    return (-inf, inf, 1.0) if rate.curve is Curve.TANH else (rate.low, rate.high, 0.0)
+    return (-inf, inf, 1.0) if rate.curve is ActivationKind.TANH else (rate.low, rate.high, 0.0)
 
 
 def constants(neuron: Neuron | SpikingIntegers | GradedIntegers) -> tuple[float, ...]:
@@ -183,7 +183,10 @@ def constants(neuron: Neuron | SpikingIntegers | GradedIntegers) -> tuple[float,
         ends = (float(neuron.subtract), float(neuron.floor), float(neuron.ceiling))
         return (*NO_RATE, *kept, *ends)
     if isinstance(neuron, GradedIntegers):
-        theta, bent = float(1 << neuron.shift), float(neuron.activation.curve is Curve.TANH)
+        theta, bent = (
+            float(1 << neuron.shift),
+            float(neuron.activation.curve is ActivationKind.TANH),
+        )
         range_ = (float(neuron.low), float(neuron.high), bent)
         return (*range_, theta, 1 / theta, neuron.damping / ONE, neuron.unit, 0.0, 0.0)
     if isinstance(neuron, Graded):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuro_eqprop.activations import Activation, Curve
+from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.schedules import Phase, Schedule
 from neuro_eqprop.spiking.ir import (
     FixedPoint,
@@ -157,7 +157,7 @@ def neuron(described: dict[str, Any]) -> Neuron:
     """The neuron that was described."""
     if "theta" in described:
         a = described["activation"]
-        activation = Activation(a["name"], a["low"], a["high"], Curve(a["curve"]))
+        activation = Activation(a["name"], a["low"], a["high"], ActivationKind(a["curve"]))
         return Graded(activation, described["theta"], described["damping"])
     return Spiking(
         described["current_decay"],

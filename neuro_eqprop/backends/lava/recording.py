@@ -78,7 +78,7 @@ class Table:
         self.rows[...] = 0
 
 
-class Ledger:
+class StepRecorder:
     """The books of one population, written at the end of each sample, or of so many at a time."""
 
     def __init__(self, part: Part, samples: int = 1) -> None:

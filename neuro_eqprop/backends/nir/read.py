@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.activations import Activation, Curve
+from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.nir.assume import Assumptions, assumed
 from neuro_eqprop.backends.nir.document import Document, Feed, NirError, damaged, library, sealed
@@ -216,7 +216,10 @@ def neuron(said: Mapping[str, Any]) -> Neuron:
     if "theta" in said:
         a = said["activation"]
         rate = Activation(
-            text(a["name"]), number(a["low"], -inf), number(a["high"], inf), Curve(a["curve"])
+            text(a["name"]),
+            number(a["low"], -inf),
+            number(a["high"], inf),
+            ActivationKind(a["curve"]),
         )
         return Graded(rate, number(said["theta"]), number(said["damping"]))
     return Spiking(

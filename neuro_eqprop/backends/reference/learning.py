@@ -15,7 +15,7 @@ from neuro_eqprop.backends.reference.loihi_engine import rule_of
 from neuro_eqprop.spiking.fixed_point import SpikingIntegers, integers, nearest, scale, twelve
 from neuro_eqprop.spiking.fixed_point import weights as whole_weights
 from neuro_eqprop.spiking.ir import Gain, Graded, Projection, Stimulus
-from neuro_eqprop.spiking.plasticity import Lessons, PlasticNetwork
+from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
 
 
 class RealCells:
@@ -158,26 +158,28 @@ class ReferenceLearner:
 
     name: str = "reference"
 
-    def check(self, plastic: PlasticNetwork, lessons: Lessons) -> None:
+    def check(self, plastic: PlasticNetwork, lessons: TrainingSamples) -> None:
         """Refuse lessons that do not fit the network."""
         lessons.stimulus.check(plastic.network, all_steps=True)
 
     def learn(
-        self, plastic: PlasticNetwork, lessons: Lessons, *, synapses: Synapses, watch: Watch
+        self, plastic: PlasticNetwork, lessons: TrainingSamples, *, synapses: Synapses, watch: Watch
     ) -> Learned:
         """Learn from all lessons."""
         self.check(plastic, lessons)
-        course = Course(plastic, lessons, synapses)
+        course = LearningRun(plastic, lessons, synapses)
         for sample in range(lessons.stimulus.samples):
             course.lesson(sample)
             watch(1)
         return course.learned()
 
 
-class Course:
+class LearningRun:
     """Lessons under way."""
 
-    def __init__(self, plastic: PlasticNetwork, lessons: Lessons, synapses: Synapses) -> None:
+    def __init__(
+        self, plastic: PlasticNetwork, lessons: TrainingSamples, synapses: Synapses
+    ) -> None:
         self.plastic, self.lessons, self.synapses = plastic, lessons, synapses
         network, rule = plastic.network, plastic.rule
         make = RealCells if network.fixed is None else WholeCells

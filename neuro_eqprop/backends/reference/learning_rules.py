@@ -14,10 +14,10 @@ from neuro_eqprop.spiking.counter_rng import chances
 from neuro_eqprop.spiking.ir import Graded, Projection
 from neuro_eqprop.spiking.plasticity import (
     LEAST,
-    Lessons,
+    IntegerArithmetic,
     Plastic,
     PlasticNetwork,
-    Whole,
+    TrainingSamples,
 )
 
 
@@ -40,7 +40,7 @@ class Tags(ABC):
     """Traces, tags and weights of one course of lessons."""
 
     def __init__(
-        self, plastic: PlasticNetwork, passings: Sequence[Weights], lessons: Lessons
+        self, plastic: PlasticNetwork, passings: Sequence[Weights], lessons: TrainingSamples
     ) -> None:
         self.plastic, self.rule, self.lessons = plastic, plastic.rule, lessons
         self.populations = plastic.network.populations
@@ -195,7 +195,11 @@ class WholeTags(Tags):
     """In whole numbers, rounded at random."""
 
     def __init__(
-        self, plastic: PlasticNetwork, passings: Sequence[Weights], lessons: Lessons, whole: Whole
+        self,
+        plastic: PlasticNetwork,
+        passings: Sequence[Weights],
+        lessons: TrainingSamples,
+        whole: IntegerArithmetic,
     ) -> None:
         super().__init__(plastic, passings, lessons)
         self.whole = whole

@@ -10,11 +10,11 @@ from neuro_eqprop.arrays import Array, Bits, Ints
 from neuro_eqprop.backends.learning import Events
 from neuro_eqprop.backends.reference.learning_rules import RealTags, Tags, Weights, WholeTags
 from neuro_eqprop.spiking.plasticity import (
-    Engine,
-    Lessons,
+    IntegerArithmetic,
+    LoihiEngine,
     Plastic,
     PlasticNetwork,
-    Whole,
+    TrainingSamples,
     third_factors,
 )
 
@@ -39,7 +39,11 @@ class EngineTags(Tags):
     """In whole numbers as Lava's engine has them, with one draw of each kind in a step."""
 
     def __init__(
-        self, plastic: PlasticNetwork, passings: Sequence[Weights], lessons: Lessons, engine: Engine
+        self,
+        plastic: PlasticNetwork,
+        passings: Sequence[Weights],
+        lessons: TrainingSamples,
+        engine: LoihiEngine,
     ) -> None:
         super().__init__(plastic, passings, lessons)
         self.engine = engine
@@ -101,11 +105,11 @@ class EngineTags(Tags):
         raise NotImplementedError
 
 
-def rule_of(plastic: PlasticNetwork, passings: Sequence[Weights], lessons: Lessons) -> Tags:
+def rule_of(plastic: PlasticNetwork, passings: Sequence[Weights], lessons: TrainingSamples) -> Tags:
     """The tags for the numbers of the rule."""
     numbers = plastic.rule.numbers
-    if isinstance(numbers, Whole):
+    if isinstance(numbers, IntegerArithmetic):
         return WholeTags(plastic, passings, lessons, numbers)
-    if isinstance(numbers, Engine):
+    if isinstance(numbers, LoihiEngine):
         return EngineTags(plastic, passings, lessons, numbers)
     return RealTags(plastic, passings, lessons)

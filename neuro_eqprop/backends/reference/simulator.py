@@ -15,10 +15,10 @@ from neuro_eqprop.backends.reference.fixed_point import Machine
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.counter_rng import uniform
 from neuro_eqprop.spiking.ir import (
-    Follow,
     Gain,
     Graded,
     Population,
+    RateTracking,
     Reset,
     Spiking,
     SpikingNetwork,
@@ -29,7 +29,7 @@ from neuro_eqprop.traces import Record, Recording, Sink
 
 
 @dataclass(slots=True)
-class State:
+class SimulationState:
     """Of a population, arrays (samples, neurons): what it holds, and what it did last."""
 
     u: Array
@@ -44,16 +44,16 @@ class State:
     """Steps done, counted by a population that follows a rate."""
 
 
-def rest(population: Population, samples: int) -> State:
+def rest(population: Population, samples: int) -> SimulationState:
     """A population before its first step."""
     u, v, g_one, g_beta, x, sent, drive, message = np.zeros((8, samples, population.size))
-    state = State(u, v, g_one, g_beta, x, sent, drive, message)
+    state = SimulationState(u, v, g_one, g_beta, x, sent, drive, message)
     if isinstance(population.neuron, Spiking):
         state.v += population.neuron.threshold / 2
     return state
 
 
-def step_spiking(neuron: Spiking, state: State, arriving: Array, outside: Array) -> None:
+def step_spiking(neuron: Spiking, state: SimulationState, arriving: Array, outside: Array) -> None:
     """One step of a spiking population; `outside` is bias + current + beta pull."""
     state.u = (1 - neuron.current_decay) * state.u + arriving
     state.drive = state.u + outside
@@ -65,7 +65,12 @@ def step_spiking(neuron: Spiking, state: State, arriving: Array, outside: Array)
 
 
 def step_following(
-    neuron: Spiking, follow: Follow, state: State, arriving: Array, *, outside: Array
+    neuron: Spiking,
+    follow: RateTracking,
+    state: SimulationState,
+    arriving: Array,
+    *,
+    outside: Array,
 ) -> None:
     """One step of a spiking population that follows a rate; what it holds of it is in `sent`."""
     before = follow.gain.at(state.t) if state.t else 1.0
@@ -85,7 +90,13 @@ def step_following(
 
 
 def step_graded(
-    neuron: Graded, state: State, one: Array, *, by_beta: Array, beta: float, outside: Array
+    neuron: Graded,
+    state: SimulationState,
+    one: Array,
+    *,
+    by_beta: Array,
+    beta: float,
+    outside: Array,
 ) -> None:
     """One step of a graded population."""
     state.g_one = state.g_one + one
@@ -160,7 +171,7 @@ class Reference:
         return result if machine is None else replace(result, overflows=machine.overflows())
 
 
-def signal(state: State, variable: str) -> Array:
+def signal(state: SimulationState, variable: str) -> Array:
     """The recorded variable of that name."""
     return {"voltage": state.v, "drive": state.drive, "state": state.x}[variable]
 
@@ -168,7 +179,7 @@ def signal(state: State, variable: str) -> Array:
 def advance(
     network: SpikingNetwork,
     stimulus: Stimulus,
-    states: dict[str, State],
+    states: dict[str, SimulationState],
     *,
     past: Sequence[Mapping[str, Array]],
     beta: float,

@@ -13,7 +13,7 @@ import snntorch
 import torch
 from torch import Tensor, nn
 
-from neuro_eqprop.activations import Activation, Curve, tanh
+from neuro_eqprop.activations import Activation, ActivationKind, tanh
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -32,7 +32,7 @@ def tensor(array: Array) -> Tensor:
 
 def activate(activation: Activation, u: Tensor) -> Tensor:
     """rho(u); tanh by our own function, whose bits are the same everywhere."""
-    if activation.curve is Curve.TANH:
+    if activation.curve is ActivationKind.TANH:
         return torch.from_numpy(tanh(u.numpy()))
     return u.clamp(activation.low, activation.high)
 

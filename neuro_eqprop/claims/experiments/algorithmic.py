@@ -10,9 +10,9 @@ import numpy as np
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.claims.experiments.common import TESTED, study_of, trained
 from neuro_eqprop.claims.statistics import spearman
-from neuro_eqprop.data import generate
+from neuro_eqprop.data import make_sequences
 from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.rate.inference import answer
+from neuro_eqprop.rate.inference import infer
 
 
 def lengths(arguments: Mapping[str, Any], seed: int) -> Json:
@@ -23,7 +23,7 @@ def lengths(arguments: Mapping[str, Any], seed: int) -> Json:
     """
     study, told, found = study_of(arguments, seed), arguments["lengths"], []
     for length in told:
-        data = generate(
+        data = make_sequences(
             arguments["dataset"],
             length=length,
             samples=arguments["images"],
@@ -31,7 +31,7 @@ def lengths(arguments: Mapping[str, Any], seed: int) -> Json:
             seed=seed,
         )
         net = trained(study, data)
-        rest = answer(NumpyOps(np.float32), net.network, net.params, data.test.x, TESTED)
+        rest = infer(NumpyOps(np.float32), net.network, net.params, data.test.x, TESTED)
         majority = float(np.bincount(data.test.y).max() / len(data.test))
         found.append((length, rest.steps, rest.classes == data.test.y, majority))
     steps = np.concatenate([each[1] for each in found])

@@ -16,9 +16,9 @@ from neuro_eqprop.data import Dataset, batches
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.networks import Network, Parameters
 from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.inference import SETTLED, answer
-from neuro_eqprop.training.config import Lesson
-from neuro_eqprop.training.lr_schedules import Fall
+from neuro_eqprop.rate.inference import SETTLED, infer
+from neuro_eqprop.training.config import Batch
+from neuro_eqprop.training.lr_schedules import LRSchedule
 from neuro_eqprop.training.rules.contrastive import contrastive
 
 
@@ -30,10 +30,10 @@ def learn(study: Study, network: Network, data: Dataset) -> dict[str, torch.Tens
     stepper, x = torch.optim.Adam(list(params.values()), lr=recipe.learning_rate), data.train.x
     for epoch in range(recipe.epochs):
         for group in stepper.param_groups:
-            group["lr"] = recipe.learning_rate * Fall(recipe.fall).part(epoch / recipe.epochs)
+            group["lr"] = recipe.learning_rate * LRSchedule(recipe.fall).part(epoch / recipe.epochs)
         for rows in batches(data.train, recipe.batch, np.random.default_rng([study.seed, epoch])):
             seen = ops.bring(x[rows])
-            taught = contrastive(ops, network, params, Lesson(seen, seen, measured=False), recipe)
+            taught = contrastive(ops, network, params, Batch(seen, seen, measured=False), recipe)
             for name, value in params.items():
                 value.grad = taught.slopes[name]
             stepper.step()
@@ -42,7 +42,7 @@ def learn(study: Study, network: Network, data: Dataset) -> dict[str, torch.Tens
 
 def error(network: Network, params: Parameters[Any], data: Dataset) -> float:
     """The squared error of the reconstructed test samples over that of the mean of training."""
-    rest = answer(TorchOps(), network, params, data.test.x, SETTLED)
+    rest = infer(TorchOps(), network, params, data.test.x, SETTLED)
     missed = ((rest.state[network.output.name] - data.test.x) ** 2).sum()
     return float(missed / ((data.test.x - data.train.x.mean(axis=0)) ** 2).sum())
 

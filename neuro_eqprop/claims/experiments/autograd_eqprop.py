@@ -6,7 +6,7 @@ For a chain of dense layers, with s_0 = x and o the output,
     s_l <- rho_l(dPhi/ds_l),   o <- rho_o((dPhi/do + beta y) / (1 + beta)),   all at once
     dtheta = sum over phases of c[phase] dPhi/dtheta
 
-It settles where the sweeps of `neuro_eqprop.rate.relax` do, and is here to be timed against.
+It settles where the sweeps of `neuro_eqprop.training.relax` do, and is here to be timed against.
 """
 
 from __future__ import annotations

@@ -18,11 +18,11 @@ from neuro_eqprop.networks import Connection, Network
 from neuro_eqprop.operators import Attention, Kind, PerToken
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
-from neuro_eqprop.rate.relax import Settling, relax
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.solve import GaussSeidel
 from neuro_eqprop.training.config import Rule
 from neuro_eqprop.training.gradients.exact import cosine, implicit
+from neuro_eqprop.training.relax import Settling, relax
 from neuro_eqprop.training.rules.asymmetric import adjoint, vector_field
 from neuro_eqprop.training.rules.hebbian import hebbian
 

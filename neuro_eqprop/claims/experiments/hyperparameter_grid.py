@@ -20,8 +20,8 @@ from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate import spectral
 from neuro_eqprop.rate.field import field
-from neuro_eqprop.rate.relax import Settling, relax
 from neuro_eqprop.solve import Damped
+from neuro_eqprop.training.relax import Settling, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
 
 

@@ -19,7 +19,7 @@ from neuro_eqprop.claims.experiments.common import TESTED, Trained, begin, data_
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
-from neuro_eqprop.rate.inference import answer
+from neuro_eqprop.rate.inference import infer
 
 HIDDEN, MEMORY = "hidden", "memory"
 
@@ -28,7 +28,7 @@ def jacobians(found: Trained, x: Array) -> Array:
     """d(h once around) / dh of each sample at its equilibrium: (samples, units, units)."""
     ops = TorchOps(torch.float64)
     params = {name: ops.bring(value) for name, value in found.exact.items()}
-    rest = answer(NumpyOps(), found.network, found.exact, x, TESTED).state
+    rest = infer(NumpyOps(), found.network, found.exact, x, TESTED).state
     free = field(ops, found.network, params, ops.bring(x))
     h = ops.bring(rest[HIDDEN]).requires_grad_()
     state = {name: ops.bring(rates) for name, rates in rest.items()} | {HIDDEN: h}

@@ -22,18 +22,18 @@ from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.claims.experiments.backprop_mlp import twin
 from neuro_eqprop.claims.experiments.common import begin
-from neuro_eqprop.data import Dataset, digits, one_hot
+from neuro_eqprop.data import Dataset, load_digits, one_hot
 from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.experiments.models import MODELS
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
-from neuro_eqprop.rate.relax import SWEEPS, relax
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.solve import GaussSeidel, Stop, solve
-from neuro_eqprop.training.config import Lesson
+from neuro_eqprop.training.config import Batch
+from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
-from neuro_eqprop.training.train import learn_batch, pupil
+from neuro_eqprop.training.train import start_state, train_batch
 
 INPUTS, CLASSES = 64, 10
 
@@ -142,7 +142,7 @@ def growth(arguments: Mapping[str, Any], steps: Sequence[int]) -> dict[int, int]
 def saved(study: Study, data: Dataset) -> int:
     """Bytes that a batch of training saves for a backward pass."""
     network, recipe = study.network(data), study.recipe()
-    at = pupil(network, recipe, begin(study, network), TorchOps())
+    at = start_state(network, recipe, begin(study, network), TorchOps())
     x, y = at.ops.bring(data.train.x), at.ops.bring(one_hot(data.train.y, data.classes))
     total = 0
 
@@ -152,13 +152,13 @@ def saved(study: Study, data: Dataset) -> int:
         return tensor
 
     with saved_tensors_hooks(pack, lambda tensor: tensor):
-        learn_batch(at, Lesson(x, y, measured=True), recipe)
+        train_batch(at, Batch(x, y, measured=True), recipe)
     return total
 
 
 def saved_by_models() -> dict[str, int]:
     """What a batch saves for a backward pass, by model; EqProp alone, each by its own rule."""
-    whole = digits()
+    whole = load_digits()
     few = Dataset("few", whole.train.take(slice(16)), whole.test, whole.classes, whole.shape)
     sizes: dict[str, dict[str, object]] = {
         "conv": {"hidden": (4,)},

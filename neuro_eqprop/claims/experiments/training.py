@@ -51,7 +51,7 @@ def annealed(arguments: Mapping[str, Any], seed: int) -> Json:
         changed = slow if told["over"] == 1.0 else replace(study, beta=beta)
         try:
             progress = next(epochs(changed, data, snapshot))
-        except TrainingError:  # the rates left the finite numbers: a collapse, if there is one
+        except TrainingError:  # the rates diverged (NaN or inf): a collapse, if there is one
             curve += [1.0 / data.classes] * (study.epochs - len(curve))
             break
         snapshot = progress.snapshot

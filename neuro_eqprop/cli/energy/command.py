@@ -14,7 +14,7 @@ from neuro_eqprop.cli.energy.tables import show
 from neuro_eqprop.cli.evaluate import STEPS, code_named, code_options, entry_named, input_option
 
 if TYPE_CHECKING:
-    from neuro_eqprop.energy.estimate import Bill, Options
+    from neuro_eqprop.energy.estimate import ChipEstimate, Options
     from neuro_eqprop.hardware.profile import Profile
     from neuro_eqprop.hardware.workload import Workload
 
@@ -204,7 +204,7 @@ def counted(args: Namespace, workload: Workload) -> Json:
     }
 
 
-def refuse_alone(bills: list[Bill], args: Namespace) -> None:
+def refuse_alone(bills: list[ChipEstimate], args: Namespace) -> None:
     """A refusal is an error where the refused chip is all that was asked for."""
     if args.profile and len(bills) == 1 and bills[0].inference.reason.startswith("refused"):
         raise ValueError(bills[0].inference.reason.partition(": ")[2])
@@ -212,7 +212,7 @@ def refuse_alone(bills: list[Bill], args: Namespace) -> None:
 
 def against(
     workload: Workload,
-    bills: Iterable[Bill],
+    bills: Iterable[ChipEstimate],
     devices: list[Profile],
     *,
     args: Namespace,
@@ -244,7 +244,7 @@ def against(
     }
 
 
-def explain(bills: Iterable[Bill]) -> Json:
+def explain(bills: Iterable[ChipEstimate]) -> Json:
     """For each chip the entries that its estimate used, with their sources."""
     from neuro_eqprop.cli.energy.json import explain_json
 

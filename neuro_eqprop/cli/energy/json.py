@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from neuro_eqprop.cli.command import Json
 from neuro_eqprop.energy.dense_reference import Comparison, Reference
-from neuro_eqprop.energy.estimate import Bill, Estimate, Side
+from neuro_eqprop.energy.estimate import ChipEstimate, Estimate, Side
 from neuro_eqprop.energy.monte_carlo import Spread
 from neuro_eqprop.energy.pareto import Point, best, front
 from neuro_eqprop.energy.terms import Missing
@@ -108,7 +108,7 @@ def placement_json(placement: Placement) -> Json:
     }
 
 
-def bill_json(bill: Bill, *, presentations: int | None) -> Json:
+def bill_json(bill: ChipEstimate, *, presentations: int | None) -> Json:
     """A chip of the list `profiles`."""
     placed = placement_json(bill.inference.placement)
     return {

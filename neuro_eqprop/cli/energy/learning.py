@@ -38,14 +38,14 @@ def teach(args: Namespace, inference: Workload, *, steps: int, code: str) -> Tau
         return Taught(None, NO_LEARNING, args.presentations)
     from neuro_eqprop.cli.evaluate import code_named
     from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.experiments.learning_cost import count_lessons
+    from neuro_eqprop.experiments.learning_cost import count_learning_events
     from neuro_eqprop.experiments.run_folder import open_run
     from neuro_eqprop.hardware.learning_workload import lessons_load
 
     try:
         opened = open_run(args.run)
         with bar("counting lessons", args.samples) as advance:
-            found = count_lessons(
+            found = count_learning_events(
                 opened,
                 samples=args.samples,
                 steps=steps,

@@ -106,11 +106,11 @@ def runs(args: Namespace, code: str) -> Iterator[CountedRun]:
     """The run on the emulator for each number of steps, in a code."""
     from neuro_eqprop.experiments.evaluate import count_events
     from neuro_eqprop.experiments.run_folder import open_run
-    from neuro_eqprop.spiking.input_coding import Entry
+    from neuro_eqprop.spiking.input_coding import InputCoding
 
     opened, entry = open_run(args.run), entry_named(args.input)
-    if entry is not Entry.CURRENT:
-        entry = Entry.GRADED if code == "graded" else Entry.RATE
+    if entry is not InputCoding.CURRENT:
+        entry = InputCoding.GRADED if code == "graded" else InputCoding.RATE
     for steps in args.curve:
         yield count_events(
             opened,

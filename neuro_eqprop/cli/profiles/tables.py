@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.markup import escape
 
-from neuro_eqprop.cli.command import Json, facts, plain_table
+from neuro_eqprop.cli.command import Json, plain_table, print_facts
 from neuro_eqprop.cli.energy.tables import describe, described
 from neuro_eqprop.cli.format import si, span
 
@@ -34,7 +34,7 @@ def listing(outcome: Json, console: Console) -> None:
 def head(outcome: Json, console: Console) -> None:
     """Name, operating point, notes."""
     console.print(f"[bold]{escape(outcome['title'])}[/bold] ({escape(outcome['file'])})")
-    facts({k: escape(v) for k, v in outcome["operating_point"].items()}, console)
+    print_facts({k: escape(v) for k, v in outcome["operating_point"].items()}, console)
     if outcome["scenario"]:
         console.print(f"[bold]SCENARIO[/bold]: {escape(outcome['scenario'])}")
     for factor in outcome["waits_for"]:

@@ -8,7 +8,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuro_eqprop.data import CATALOGUE, IDX, DataError, find, one_file
+from neuro_eqprop.data import DATASETS, IDX, DataError, find, one_file
 from neuro_eqprop.io.dataset.manifest import Listed, manifest
 
 SAME, UNKNOWN = "as in the manifest", "no checksum known"
@@ -63,7 +63,7 @@ def places(name: str, folder: Path, file: Listed) -> list[Path]:
 
 def verify(name: str) -> list[Checked]:
     """What the hashes say of the files of a data set; an error names a file that differs."""
-    folder = find(name) if name in CATALOGUE and CATALOGUE[name].files else None
+    folder = find(name) if name in DATASETS and DATASETS[name].files else None
     if folder is None:
         return []
     checked = []

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from neuro_eqprop.io.trace.schema import TraceError
-from neuro_eqprop.synapse_recording import COLUMNS, Story, Weights
+from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
 from neuro_eqprop.traces import Trace
 
 Table: TypeAlias = tuple[Sequence[str], Iterable[Iterable[object]]]
@@ -110,7 +110,7 @@ def weight_table(weights: Weights) -> Table:
     return [*place, "before", "after"][: before.ndim + len(columns)], rows
 
 
-def story_table(story: Story) -> Table:
+def story_table(story: SynapseLog) -> Table:
     """A row for each step of each watched synapse."""
     columns = [getattr(story, column) for column in COLUMNS]
     rows = (

@@ -18,7 +18,7 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.io.trace.append_buffer import Tail
 from neuro_eqprop.io.trace.read import Source, opened
 from neuro_eqprop.io.trace.schema import Node, TraceError, check_names, lay_out
-from neuro_eqprop.synapse_recording import COLUMNS, Story
+from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog
 from neuro_eqprop.traces import Counts, Kind, Plan, Record, Recording, Trace, train
 
 __all__ = ["TraceError", "Writer", "look", "read", "write"]
@@ -173,7 +173,7 @@ class Writer:
             raise TraceError(f"{self.path}: an epoch brought {told}")
         self._tail.add({f"epochs/{name}": np.array([value]) for name, value in numbers.items()})
 
-    def _story(self, name: str, recording: Recording) -> Story:
+    def _story(self, name: str, recording: Recording) -> SynapseLog:
         story, synapses = recording.hebbian.get(name), self.plan.record.hebbian[name]
         if story is None or story.synapses != synapses:
             raise TraceError(f"{self.path}: a sample came without the synapses of {name!r}")

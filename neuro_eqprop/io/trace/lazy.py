@@ -18,7 +18,7 @@ from neuro_eqprop.io.trace.lazy_arrays import Events, Rows, Watched, reading
 from neuro_eqprop.io.trace.read import ALL, EVENT, LARGEST, Source, opened
 from neuro_eqprop.io.trace.synapses import synapses, weights_of
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.synapse_recording import COLUMNS, HEBBIAN, Story, Weights
+from neuro_eqprop.synapse_recording import COLUMNS, HEBBIAN, SynapseLog, Weights
 from neuro_eqprop.traces import Counts, Kind, Origin, Record, SpikeTrain, Trace
 
 
@@ -155,7 +155,7 @@ class OpenTrace:
             epochs=self.epochs,
         )
 
-    def _story(self, name: str, rows: slice) -> Story:
+    def _story(self, name: str, rows: slice) -> SynapseLog:
         if name not in self.hebbian:
             raise UnknownNameError(f"watched connection in {self.path}", name, self.hebbian)
         return self.hebbian[name].part(rows)

@@ -12,7 +12,7 @@ import numpy as np
 
 from neuro_eqprop.io.trace.read import ALL
 from neuro_eqprop.io.trace.schema import Node, TraceError
-from neuro_eqprop.synapse_recording import COLUMNS, Story, Synapse
+from neuro_eqprop.synapse_recording import COLUMNS, Synapse, SynapseLog
 
 Index: TypeAlias = Any
 """What stands in the brackets of an array: a number, a slice, or several of these."""
@@ -67,7 +67,7 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What became of chosen synapses of a connection; the fields are those of `Story`."""
+    """What became of chosen synapses of a connection; the fields are those of `SynapseLog`."""
 
     synapses: tuple[Synapse, ...]
     pre: Rows
@@ -76,10 +76,10 @@ class Watched:
     tag: Rows
     weight: Rows
 
-    def part(self, rows: slice) -> Story:
+    def part(self, rows: slice) -> SynapseLog:
         """Some of the steps, in memory."""
         read = (np.asarray(getattr(self, c)[rows], dtype=np.float64) for c in COLUMNS)
-        return Story(self.synapses, *read)
+        return SynapseLog(self.synapses, *read)
 
 
 @contextmanager

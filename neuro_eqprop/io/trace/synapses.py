@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuro_eqprop.synapse_recording import COLUMNS, Story, Synapse, Weights
+from neuro_eqprop.synapse_recording import COLUMNS, Synapse, SynapseLog, Weights
 
 if TYPE_CHECKING:
     from neuro_eqprop.io.trace.read import Source
@@ -48,15 +48,15 @@ def watched(source: Source) -> list[int]:
     ]
 
 
-def stories(source: Source, rows: slice) -> dict[str, Story]:
+def stories(source: Source, rows: slice) -> dict[str, SynapseLog]:
     """By connection, some steps of what became of the watched synapses."""
     return {name: story(source, name, rows) for name in source.names("hebbian")}
 
 
-def story(source: Source, name: str, rows: slice) -> Story:
+def story(source: Source, name: str, rows: slice) -> SynapseLog:
     """That of one connection."""
     ends = synapses(source, name)
     columns = [source.floats(f"hebbian/{name}/{c}", rows, ndim=2) for c in COLUMNS]
     if any(column.shape[1] != len(ends) for column in columns):
         raise source.refuse(f"the story of {name!r} is not of its {len(ends)} watched synapses")
-    return Story(ends, *columns)
+    return SynapseLog(ends, *columns)

@@ -7,7 +7,7 @@ With a_l = b_l + W_l s_{l-1} what layer l hears from below, g_l the feedback, o 
 
 Nothing comes back from layers that are still at rest, a nudged phase begins with the a_l of the
 free one, and dense layers use each array again in the next sweep. The numbers are those of
-`neuro_eqprop.rate.relax.relax`, to rounding.
+`neuro_eqprop.training.relax.relax`, to rounding.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
-from neuro_eqprop.activations import Activation, Curve
+from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.networks import DENSE, Connection, Cost, Network
 from neuro_eqprop.ops.protocol import Ops, Values
 from neuro_eqprop.rate.field import Field, State
@@ -30,7 +30,7 @@ def is_chain(network: Network) -> bool:
     between = list(pairwise(layer.name for layer in network.layers))
     return (
         network.cost is Cost.SQUARED
-        and network.output.activation.curve is Curve.CLIP
+        and network.output.activation.curve is ActivationKind.CLIP
         and network.layers[0] is network.input
         and network.layers[-1] is network.output
         and [(c.source, c.target) for c in network.connections] == between
@@ -130,7 +130,7 @@ def operator_ways(free: Field, connection: Connection) -> tuple[Way, Way]:
 def relax_chain(
     free: Field, target: Values, schedule: Schedule, *, measured: bool
 ) -> dict[str, Equilibrium]:
-    """As `neuro_eqprop.rate.relax.relax`, by sweeps and without a tolerance."""
+    """As `neuro_eqprop.training.relax.relax`, by sweeps and without a tolerance."""
     at, dense, settled = chain(free), is_dense(free.network), dict[str, Equilibrium]()
     heard: list[Values] = [None] * len(at.rates)
     rest = list(heard)

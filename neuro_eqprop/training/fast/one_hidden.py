@@ -1,7 +1,7 @@
 """Chains with one hidden layer, which settle and learn in compiled sweeps.
 
-They are the networks in which the sweeps and not the weights from the input take the time. The
-numbers are those of `neuro_eqprop.training.fast.layered` and `neuro_eqprop.training.rules.hebbian`, to rounding.
+In these networks the sweeps take the time, not the weights from the input. Results equal those of
+`neuro_eqprop.training.fast.layered` and `neuro_eqprop.training.rules.hebbian` up to rounding.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuro_eqprop.activations import Curve
+from neuro_eqprop.activations import ActivationKind
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.rate.field import Field, shaped
 from neuro_eqprop.schedules import Schedule, contrast
 from neuro_eqprop.solve import Equilibrium, Stop, marched
-from neuro_eqprop.training.config import Lesson, Taught
+from neuro_eqprop.training.config import Batch, BatchUpdate
 from neuro_eqprop.training.fast.layered import is_dense
 
 
-class Batch(NamedTuple):
+class PackedBatch(NamedTuple):
     """What compiled code reads of a batch, all of one kind of number."""
 
     a: Values
@@ -39,7 +39,7 @@ class Batch(NamedTuple):
     """Of the hidden rates, then of the output's."""
 
 
-class Lessons(NamedTuple):
+class PackedTraining(NamedTuple):
     """What the local rule makes of a batch, to be written to.
 
     With high and low the phases of the highest and the lowest beta, c the part that each phase
@@ -56,25 +56,27 @@ class Lessons(NamedTuple):
     """sum of c (o_high - o_low)"""
 
 
-def is_shallow(chain: Network) -> bool:
+def has_one_hidden_layer(chain: Network) -> bool:
     """Whether a chain is dense and has one hidden layer, which clips its drive."""
-    clips = len(chain.layers) == 3 and chain.layers[1].activation.curve is Curve.CLIP
+    clips = len(chain.layers) == 3 and chain.layers[1].activation.curve is ActivationKind.CLIP
     return clips and is_dense(chain)
 
 
-def pays(free: Field) -> bool:
+def is_worth_compiling(free: Field) -> bool:
     """Whether to compile for a batch: in double precision only few samples are ever looked at."""
-    return is_shallow(free.network) and bool(free.fed[free.network.output.name].dtype.itemsize == 4)
+    return has_one_hidden_layer(free.network) and bool(
+        free.fed[free.network.output.name].dtype.itemsize == 4
+    )
 
 
-def relax_shallow(
+def relax_one_hidden(
     free: Field, target: Values, schedule: Schedule, *, measured: bool
 ) -> dict[str, Equilibrium] | None:
     """As `relax_chain`; None where the values are not in the memory that compiled code reaches."""
     hidden, output = free.network.moving
     s = free.ops.room((len(schedule), free.batch, hidden.size))
     o = free.ops.room((len(schedule), free.batch, output.size))
-    batch, written = at_hand(free, target, schedule), within_reach(free, s, o)
+    batch, written = pack_batch(free, target, schedule), as_numpy_views(free, s, o)
     if batch is None or written is None:
         return None
     from neuro_eqprop.training.fast.one_hidden_kernel import settle
@@ -88,10 +90,10 @@ def relax_shallow(
     return found
 
 
-def teach_shallow(free: Field, lesson: Lesson, schedule: Schedule) -> Taught | None:
+def update_one_hidden(free: Field, lesson: Batch, schedule: Schedule) -> BatchUpdate | None:
     """What the Hebbian rule makes of a batch, without keeping its states.
 
-    None where compiled code does not reach, or where numbers left the finite ones: whoever asks
+    None where compiled code does not reach, or where values diverged: whoever asks
     then goes the plain way, which tells where they did.
     """
     ops, network = free.ops, free.network
@@ -99,8 +101,8 @@ def teach_shallow(free: Field, lesson: Lesson, schedule: Schedule) -> Taught | N
     moved = ops.room((free.batch, hidden.size))
     slope = ops.room((output.size, hidden.size))
     slope_s, slope_o = ops.room((hidden.size,)), ops.room((output.size,))
-    batch = at_hand(free, lesson.y, schedule)
-    written = within_reach(free, moved, slope, slope_s, slope_o)
+    batch = pack_batch(free, lesson.y, schedule)
+    written = as_numpy_views(free, moved, slope, slope_s, slope_o)
     if batch is None or written is None:
         return None
     from neuro_eqprop.training.fast.one_hidden_kernel import teach
@@ -109,7 +111,7 @@ def teach_shallow(free: Field, lesson: Lesson, schedule: Schedule) -> Taught | N
     part = -max(contrast(schedule).values()) / free.batch
     stiffness = hidden.stiffness / output.stiffness
     change = np.empty((free.batch, int(lesson.measured)))
-    right = teach(batch, number(part), number(stiffness), Lessons(*written), change)
+    right = teach(batch, number(part), number(stiffness), PackedTraining(*written), change)
     if not np.isfinite(written[-1].sum()):
         return None
     asked = {
@@ -118,17 +120,17 @@ def teach_shallow(free: Field, lesson: Lesson, schedule: Schedule) -> Taught | N
         hidden.name: slope_s,
         output.name: slope_o,
     }
-    return Taught(asked, right, float(change.max()) if lesson.measured else 0.0)
+    return BatchUpdate(asked, right, float(change.max()) if lesson.measured else 0.0)
 
 
-def at_hand(free: Field, target: Values, schedule: Schedule) -> Batch | None:
+def pack_batch(free: Field, target: Values, schedule: Schedule) -> PackedBatch | None:
     """What compiled code reads; None where it does not reach."""
     network = free.network
     hidden, output = network.moving
     between = network.connections[1]
     for phase in schedule:
         free.check_beta(phase.beta)
-    held = within_reach(
+    held = as_numpy_views(
         free, free.fed[hidden.name], free.params[between.name], free.fed[output.name], target
     )
     if held is None:
@@ -136,7 +138,7 @@ def at_hand(free: Field, target: Values, schedule: Schedule) -> Batch | None:
     a, weight, bias, wanted = (np.ascontiguousarray(array) for array in held)
     kind = a.dtype
     rates = hidden.activation, output.activation
-    return Batch(
+    return PackedBatch(
         a,
         weight,
         bias,
@@ -148,7 +150,7 @@ def at_hand(free: Field, target: Values, schedule: Schedule) -> Batch | None:
     )
 
 
-def within_reach(free: Field, *values: Values) -> list[Array] | None:
+def as_numpy_views(free: Field, *values: Values) -> list[Array] | None:
     """The values as arrays in the same memory; None if any is not in such memory."""
     arrays = [free.ops.shared(value) for value in values]
     reached = [array for array in arrays if array is not None]

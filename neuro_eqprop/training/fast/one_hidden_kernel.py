@@ -1,8 +1,8 @@
 """The sweeps of one hidden layer and the output, compiled, one sample after the other.
 
-The weights between the two are few, so that all a sample touches while it settles stays next to
-the processor. Equations as in `neuro_eqprop.training.fast.layered`, with a what the input brings, W the
-weights from hidden to output, g the feedback:
+The weights between the two are few, so all that a sample touches while it settles stays in cache.
+Equations as in `neuro_eqprop.training.fast.layered`, with a the drive from the input, W the weights
+from hidden to output, g the feedback scale:
 
     s = clip(a + g W^T o)
     o = clip((b + W s + beta y) / (1 + beta))
@@ -18,7 +18,7 @@ from neuro_eqprop.jit import inner, inner_reordered, outer
 from neuro_eqprop.ops.protocol import Values
 
 if TYPE_CHECKING:
-    from neuro_eqprop.training.fast.one_hidden import Batch, Lessons
+    from neuro_eqprop.training.fast.one_hidden import PackedBatch, PackedTraining
 
 
 @inner_reordered
@@ -122,7 +122,7 @@ def first_largest(values: Values) -> int:
 
 @inner
 def through_phases(
-    batch: Batch,
+    batch: PackedBatch,
     i: int,
     hidden: Values,
     output: Values,
@@ -169,7 +169,7 @@ def through_phases(
 
 
 @inner
-def states(batch: Batch) -> tuple[Values, Values]:
+def states(batch: PackedBatch) -> tuple[Values, Values]:
     """Room for the rates of a sample in all phases, hidden and output."""
     phases, kind = len(batch.betas), batch.a.dtype
     outputs, units = batch.weight.shape
@@ -177,14 +177,14 @@ def states(batch: Batch) -> tuple[Values, Values]:
 
 
 @inner
-def scratch(batch: Batch) -> tuple[Values, Values, Values, Values]:
+def scratch(batch: PackedBatch) -> tuple[Values, Values, Values, Values]:
     """What `through_phases` keeps notes on."""
     (few, many), kind = batch.weight.shape, batch.a.dtype
     return np.empty(few, kind), np.empty(few, kind), np.empty(many, kind), np.empty(few, kind)
 
 
 @outer
-def settle(batch: Batch, hidden: Values, output: Values, change: Values) -> None:
+def settle(batch: PackedBatch, hidden: Values, output: Values, change: Values) -> None:
     """Let every sample settle, and keep all its states.
 
     Written to: hidden (phases, samples, units), output (phases, samples, outputs), and change
@@ -197,7 +197,9 @@ def settle(batch: Batch, hidden: Values, output: Values, change: Values) -> None
 
 
 @outer
-def teach(batch: Batch, part: float, stiffness: float, lessons: Lessons, change: Values) -> int:
+def teach(
+    batch: PackedBatch, part: float, stiffness: float, lessons: PackedTraining, change: Values
+) -> int:
     """Let every sample settle, keep what the rule makes of it alone, count the right answers.
 
     Written to: lessons, and change, the last one of each free phase, (samples, 1) or (samples, 0).

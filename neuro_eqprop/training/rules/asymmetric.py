@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from neuro_eqprop.networks import Connection, Network, Role, Wire
+from neuro_eqprop.networks import Connection, DirectedEdge, Network, Role
 from neuro_eqprop.operators import Attention
-from neuro_eqprop.operators.linearise import Bent, Tangent
+from neuro_eqprop.operators.linearise import NonlinearOperator, Tangent
 from neuro_eqprop.ops.protocol import Ops, Values
 from neuro_eqprop.rate.field import Field, State, shaped
 from neuro_eqprop.schedules import Schedule, contrast
@@ -43,11 +43,11 @@ def adjoint(free: Field, s0: State) -> Field:
     ways = {name: list(arriving) for name, arriving in free.ways.items()}
     for c in one_way(network):
         weight, gain = free.params[c.name], network.feedback(c)
-        ways[c.target].remove(Wire(c.source, c, None, network[c.target].shape))
+        ways[c.target].remove(DirectedEdge(c.source, c, None, network[c.target].shape))
         fed[c.target] = c.operator.forward(ops, weight, s0[c.source], fed[c.target])
         shape = network[c.source].shape
         turned = c if c.operator.linear else replace(c, operator=tangent(c, s0))
-        ways[c.source].append(Wire(c.target, turned, gain, shape))
+        ways[c.source].append(DirectedEdge(c.target, turned, gain, shape))
         back = turned.operator.backward
         fed[c.source] = back(ops, weight, s0[c.target], fed[c.source], gain=-gain, shape=shape)
     return replace(free, fed=fed, ways={name: tuple(w) for name, w in ways.items()})
@@ -56,7 +56,7 @@ def adjoint(free: Field, s0: State) -> Field:
 def tangent(connection: Connection, s0: State) -> Tangent:
     """A connection that is not linear, as it is near the free equilibrium."""
     operator = connection.operator
-    if not isinstance(operator, Bent):
+    if not isinstance(operator, NonlinearOperator):
         raise ValueError(
             f"connection {connection.name!r} has no transpose, so rule 'asymmetric' cannot correct "
             f"it; use rule 'vector-field', 'bptt' or 'implicit'"

@@ -11,18 +11,22 @@ from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.solve import Stop, solve
-from neuro_eqprop.training.config import Lesson, Recipe, Rule, Taught
+from neuro_eqprop.training.config import Batch, BatchUpdate, Rule, TrainingConfig
 from neuro_eqprop.training.gradients.implicit import implicit_gradient, symmetrise
 from neuro_eqprop.training.gradients.loss import loss
-from neuro_eqprop.training.rules.contrastive import check, residual, right, settling
+from neuro_eqprop.training.rules.contrastive import check, count_correct, residual, settling
 
 ADJOINT_STEPS = 2
 """Steps of the adjoint for each free step."""
 
 
-def through_time(
-    ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
-) -> Taught:
+def bptt(
+    ops: TorchOps,
+    network: Network,
+    params: Mapping[str, Values],
+    lesson: Batch,
+    recipe: TrainingConfig,
+) -> BatchUpdate:
     """Backprop through the free steps; through one sweep if nothing acts back."""
     once = recipe.rule is Rule.BACKPROP
     with torch.enable_grad():
@@ -43,17 +47,21 @@ def through_time(
     check(network, {"free": rest}, slopes)
     with torch.no_grad():
         moved = 0.0 if once or not lesson.measured else float(free.change(rest, before).max())
-        return Taught(slopes, right(free, rest, lesson), moved, alone(steps))
+        return BatchUpdate(slopes, count_correct(free, rest, lesson), moved, free_steps_only(steps))
 
 
-def alone(steps: float) -> dict[str, float]:
+def free_steps_only(steps: float) -> dict[str, float]:
     """The steps of each phase where there is no nudged one."""
     return {"free": float(steps), "nudged": 0.0}
 
 
-def implicitly(
-    ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
-) -> Taught:
+def implicit(
+    ops: TorchOps,
+    network: Network,
+    params: Mapping[str, Values],
+    lesson: Batch,
+    recipe: TrainingConfig,
+) -> BatchUpdate:
     """Settle without a graph, then iterate the adjoint."""
     free = field(ops, network, params, lesson.x)
     way = settling(recipe, measured=lesson.measured)
@@ -70,5 +78,5 @@ def implicitly(
     )
     slopes = {name: g / len(lesson.x) for name, g in summed.items()}
     check(network, {"free": rest.state}, slopes)
-    found, steps = right(free, rest.state, lesson), alone(rest.steps.mean())
-    return Taught(slopes, found, residual(rest, lesson), steps)
+    found, steps = count_correct(free, rest.state, lesson), free_steps_only(rest.steps.mean())
+    return BatchUpdate(slopes, found, residual(rest, lesson), steps)

@@ -9,29 +9,29 @@ from math import isfinite
 
 import torch
 
-from neuro_eqprop.activations import Curve
+from neuro_eqprop.activations import ActivationKind
 from neuro_eqprop.networks import Cost, Network
-from neuro_eqprop.operators import Kind, Lookup
+from neuro_eqprop.operators import CrossAttention, Kind
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import Field, State
 from neuro_eqprop.rate.field import field as field_of
-from neuro_eqprop.rate.relax import Settling, relax, swept
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.solve import Anderson, Damped, Equilibrium, GaussSeidel, Inner, Stop, solve
-from neuro_eqprop.training.config import Lesson, Nudging, Recipe, Rule, Taught
-from neuro_eqprop.training.fast.one_hidden import pays, teach_shallow
+from neuro_eqprop.training.config import Batch, BatchUpdate, Nudging, Rule, TrainingConfig
+from neuro_eqprop.training.fast.one_hidden import is_worth_compiling, update_one_hidden
+from neuro_eqprop.training.relax import Settling, relax, swept
 from neuro_eqprop.training.rules.asymmetric import adjoint, along, vector_field
 from neuro_eqprop.training.rules.hebbian import contrasted, hebbian
 
-CURE = "use a smaller learning rate or beta, a spectral bound, or a bounded activation"
+DIVERGENCE_ADVICE = "use a smaller learning rate or beta, a spectral bound, or a bounded activation"
 
 
 class TrainingError(RuntimeError):
     """Training cannot go on; the message says why and what to change."""
 
 
-def settling(recipe: Recipe, *, measured: bool) -> Settling:
+def settling(recipe: TrainingConfig, *, measured: bool) -> Settling:
     """How the recipe lets networks settle."""
     ways: tuple[Inner, Inner]
     if recipe.together:
@@ -43,7 +43,7 @@ def settling(recipe: Recipe, *, measured: bool) -> Settling:
 
 
 @dataclass(frozen=True, slots=True)
-class Episode:
+class SettledPhases:
     """A batch that went through its phases."""
 
     free: Field
@@ -67,30 +67,34 @@ class Episode:
         return {"free": free, "nudged": sum(nudged) / len(nudged)}
 
 
-def go_through(free: Field, lesson: Lesson, recipe: Recipe) -> Episode:
+def settle_phases(free: Field, lesson: Batch, recipe: TrainingConfig) -> SettledPhases:
     """The free phase and the nudged ones."""
     schedule, way = recipe.schedule(lesson.beta), settling(recipe, measured=lesson.measured)
     turn = adjoint if recipe.rule is Rule.ASYMMETRIC else None
-    return Episode(free, schedule, relax(free, lesson.y, schedule, way, turn))
+    return SettledPhases(free, schedule, relax(free, lesson.y, schedule, way, turn))
 
 
-def in_one_go(free: Field, lesson: Lesson, recipe: Recipe) -> Taught | None:
+def fused_update(free: Field, lesson: Batch, recipe: TrainingConfig) -> BatchUpdate | None:
     """What compiled code makes of a batch, where there is any for it."""
-    if recipe.rule is not Rule.HEBBIAN or not pays(free):
+    if recipe.rule is not Rule.HEBBIAN or not is_worth_compiling(free):
         return None
     schedule, way = recipe.schedule(lesson.beta), settling(recipe, measured=lesson.measured)
-    return teach_shallow(free, lesson, schedule) if swept(free.network, schedule, way) else None
+    return update_one_hidden(free, lesson, schedule) if swept(free.network, schedule, way) else None
 
 
 def by_phases(
-    ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
-) -> Taught:
+    ops: TorchOps,
+    network: Network,
+    params: Mapping[str, Values],
+    lesson: Batch,
+    recipe: TrainingConfig,
+) -> BatchUpdate:
     """What the rule makes of the phases of a batch."""
     free = field_of(ops, network, params, lesson.x)
-    taught = in_one_go(free, lesson, recipe)
+    taught = fused_update(free, lesson, recipe)
     if taught is not None:
         return taught
-    episode = go_through(free, lesson, recipe)
+    episode = settle_phases(free, lesson, recipe)
     states, schedule = episode.states, episode.schedule
     ask = hebbian if recipe.rule is Rule.HEBBIAN else vector_field
     mean = -1.0 / len(lesson.x)
@@ -98,24 +102,24 @@ def by_phases(
         ops, network, lesson.x, states=states, schedule=schedule, params=params, scale=mean
     )
     check(network, states, slopes)
-    return learnt(episode, slopes, lesson, recipe)
+    return batch_update(episode, slopes, lesson, recipe)
 
 
-def learnt(
-    episode: Episode, slopes: Mapping[str, Values], lesson: Lesson, recipe: Recipe
-) -> Taught:
+def batch_update(
+    episode: SettledPhases, slopes: Mapping[str, Values], lesson: Batch, recipe: TrainingConfig
+) -> BatchUpdate:
     """What came of an episode that gives these slopes."""
     rest, steps = episode.rest, episode.steps if recipe.tolerance else None
-    found = right(episode.free, rest.state, lesson)
-    return Taught(slopes, found, residual(rest, lesson), steps)
+    found = count_correct(episode.free, rest.state, lesson)
+    return BatchUpdate(slopes, found, residual(rest, lesson), steps)
 
 
-def residual(rest: Equilibrium, lesson: Lesson) -> float:
+def residual(rest: Equilibrium, lesson: Batch) -> float:
     """The largest last change of a free phase, where it was measured."""
     return float(rest.residual.max()) if lesson.measured else 0.0
 
 
-def right(free: Field, rest: State, lesson: Lesson) -> int:
+def count_correct(free: Field, rest: State, lesson: Batch) -> int:
     """How many samples the free phase answers right.
 
     A free sweep sets the output last, so its rate ranks the classes as its drive did, except where
@@ -140,7 +144,7 @@ def check(network: Network, states: Mapping[str, State], slopes: Mapping[str, Va
         if not bool(state[layer.name].isfinite().all())
     )
     raise TrainingError(
-        f"the rates left the finite numbers, first {next(left, 'in the update')}; {CURE}"
+        f"the rates diverged (NaN or inf), first {next(left, 'in the update')}; {DIVERGENCE_ADVICE}"
     )
 
 
@@ -148,14 +152,17 @@ def refuse_kinks(network: Network) -> None:
     """Refuse activations on which holomorphic nudging is not defined."""
     for layer in network.moving:
         rate = layer.activation
-        if rate.curve is Curve.CLIP and (rate.low, rate.high) != (-torch.inf, torch.inf):
+        if rate.curve is ActivationKind.CLIP and (rate.low, rate.high) != (-torch.inf, torch.inf):
             raise TrainingError(
                 f"layer {layer.name!r} has activation {rate.name!r}, which has kinks, and "
                 f"holomorphic nudging needs smooth ones: use tanh and a linear output, or "
                 f"--nudging centered"
             )
     for connection in network.connections:
-        if isinstance(connection.operator, Lookup) and connection.operator.kind is Kind.LINEAR:
+        if (
+            isinstance(connection.operator, CrossAttention)
+            and connection.operator.kind is Kind.LINEAR
+        ):
             raise TrainingError(
                 f"connection {connection.name!r} matches tokens by elu, which is made of two "
                 f"pieces, and holomorphic nudging needs smooth functions: use --set "
@@ -163,7 +170,7 @@ def refuse_kinks(network: Network) -> None:
             )
 
 
-def refuse_circle(recipe: Recipe) -> None:
+def refuse_circle(recipe: TrainingConfig) -> None:
     """Refuse holomorphic nudging, for rules that have no use for it."""
     if recipe.nudging is Nudging.HOLOMORPHIC:
         raise TrainingError(
@@ -173,8 +180,12 @@ def refuse_circle(recipe: Recipe) -> None:
 
 
 def holomorphic(
-    ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
-) -> Taught:
+    ops: TorchOps,
+    network: Network,
+    params: Mapping[str, Values],
+    lesson: Batch,
+    recipe: TrainingConfig,
+) -> BatchUpdate:
     """Nudges at beta exp(2 pi i k / N) around a circle, and the first Fourier mode of the products.
 
     dtheta = real part of 1 / (N beta) sum over k of exp(-2 pi i k / N) p(s_k), with p the product
@@ -204,12 +215,16 @@ def holomorphic(
         wound = along(wide, network, x, rest=start, states=states, part=part, params=brought)
     slopes = {name: change.real.contiguous() for name, change in wound.items()}
     check(network, {"free": rest.state, **states}, slopes)
-    return learnt(Episode(free, recipe.schedule(), phases), slopes, lesson, recipe)
+    return batch_update(SettledPhases(free, recipe.schedule(), phases), slopes, lesson, recipe)
 
 
 def contrastive(
-    ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
-) -> Taught:
+    ops: TorchOps,
+    network: Network,
+    params: Mapping[str, Values],
+    lesson: Batch,
+    recipe: TrainingConfig,
+) -> BatchUpdate:
     """A rule of phases, at nudges on the real line or around a circle."""
     around = recipe.nudging is Nudging.HOLOMORPHIC
     return (holomorphic if around else by_phases)(ops, network, params, lesson, recipe)

@@ -15,8 +15,13 @@ from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import contrast
-from neuro_eqprop.training.config import Lesson, Recipe, Taught
-from neuro_eqprop.training.rules.contrastive import check, go_through, learnt, refuse_circle
+from neuro_eqprop.training.config import Batch, BatchUpdate, TrainingConfig
+from neuro_eqprop.training.rules.contrastive import (
+    batch_update,
+    check,
+    refuse_circle,
+    settle_phases,
+)
 from neuro_eqprop.training.rules.hebbian import hebbian, shifts
 
 
@@ -39,8 +44,12 @@ def stem_of(network: Network) -> list[str]:
 
 
 def hybrid(
-    ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
-) -> Taught:
+    ops: TorchOps,
+    network: Network,
+    params: Mapping[str, Values],
+    lesson: Batch,
+    recipe: TrainingConfig,
+) -> BatchUpdate:
     """The phases above, backprop below."""
     refuse_circle(recipe)
     stem = stem_of(network)
@@ -49,7 +58,7 @@ def hybrid(
             "rule 'hybrid' needs hidden layers to which nothing comes back, below those that "
             "settle: use model 'layered' with two hidden layers or more and --set stem=1"
         )
-    episode = go_through(field(ops, network, params, lesson.x), lesson, recipe)
+    episode = settle_phases(field(ops, network, params, lesson.x), lesson, recipe)
     states, schedule = episode.states, episode.schedule
     mean = -1.0 / len(lesson.x)
     slopes = hebbian(
@@ -74,4 +83,4 @@ def hybrid(
         total = torch.stack([t.sum() for t in told]).sum()
         found = torch.autograd.grad(total, [leaves[n] for n in own])
     slopes |= dict(zip(own, found, strict=True))
-    return learnt(episode, slopes, lesson, recipe)
+    return batch_update(episode, slopes, lesson, recipe)

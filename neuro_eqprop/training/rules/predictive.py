@@ -21,14 +21,18 @@ from neuro_eqprop.networks import Network, Role
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import Field, State, field, shaped
-from neuro_eqprop.training.config import Lesson, Recipe, Taught
-from neuro_eqprop.training.rules.contrastive import check, refuse_circle, right
+from neuro_eqprop.training.config import Batch, BatchUpdate, TrainingConfig
+from neuro_eqprop.training.rules.contrastive import check, count_correct, refuse_circle
 from neuro_eqprop.training.rules.hebbian import gathered
 
 
 def single_phase(
-    ops: TorchOps, network: Network, params: Mapping[str, Values], lesson: Lesson, recipe: Recipe
-) -> Taught:
+    ops: TorchOps,
+    network: Network,
+    params: Mapping[str, Values],
+    lesson: Batch,
+    recipe: TrainingConfig,
+) -> BatchUpdate:
     """Predict, nudge, compare."""
     refuse_circle(recipe)
     for c in network.connections:
@@ -50,7 +54,9 @@ def single_phase(
     for c in network.connections:
         slopes[c.name] = c.operator.slope(ops, params[c.name], errors[c.target], known[c.source])
     check(network, {"predicted": predicted}, slopes)
-    return Taught(slopes, right(free, predicted, lesson), steps={"free": 1.0, "nudged": 1.0})
+    return BatchUpdate(
+        slopes, count_correct(free, predicted, lesson), steps={"free": 1.0, "nudged": 1.0}
+    )
 
 
 def sent_back(nudged: Field, predicted: State) -> State:

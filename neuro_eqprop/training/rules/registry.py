@@ -8,21 +8,23 @@ from typing import TypeAlias
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.training.config import Lesson, Recipe, Rule, Taught
-from neuro_eqprop.training.rules.baselines import implicitly, through_time
+from neuro_eqprop.training.config import Batch, BatchUpdate, Rule, TrainingConfig
+from neuro_eqprop.training.rules.baselines import bptt, implicit
 from neuro_eqprop.training.rules.contrastive import contrastive
 from neuro_eqprop.training.rules.hybrid import hybrid
 from neuro_eqprop.training.rules.predictive import single_phase
 
-Teacher: TypeAlias = Callable[[TorchOps, Network, Mapping[str, Values], Lesson, Recipe], Taught]
+Teacher: TypeAlias = Callable[
+    [TorchOps, Network, Mapping[str, Values], Batch, TrainingConfig], BatchUpdate
+]
 
-TEACHERS: Mapping[Rule, Teacher] = {
+UPDATE_RULES: Mapping[Rule, Teacher] = {
     Rule.HEBBIAN: contrastive,
     Rule.VECTOR_FIELD: contrastive,
     Rule.ASYMMETRIC: contrastive,
     Rule.HYBRID: hybrid,
     Rule.SINGLE_PHASE: single_phase,
-    Rule.BACKPROP: through_time,
-    Rule.BPTT: through_time,
-    Rule.IMPLICIT: implicitly,
+    Rule.BACKPROP: bptt,
+    Rule.BPTT: bptt,
+    Rule.IMPLICIT: implicit,
 }

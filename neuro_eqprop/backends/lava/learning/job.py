@@ -33,11 +33,11 @@ from neuro_eqprop.schedules import Phase
 from neuro_eqprop.spiking.ir import Graded, Projection
 from neuro_eqprop.spiking.plasticity import (
     COMMIT,
-    Engine,
-    Lessons,
+    LearningRule,
+    LoihiEngine,
     Plastic,
     PlasticNetwork,
-    Rule,
+    TrainingSamples,
 )
 from neuro_eqprop.traces import NOTHING
 
@@ -45,11 +45,11 @@ COURSE = "course.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class LearningJob:
     """Lessons for a network, and the synapses whose story is told."""
 
     plastic: PlasticNetwork
-    lessons: Lessons
+    lessons: TrainingSamples
     chosen: tuple[tuple[str, int, int], ...] = ()
 
     @property
@@ -59,10 +59,10 @@ class Course:
         return Job(self.plastic.network, self.lessons.stimulus, schedule, NOTHING)
 
     @property
-    def engine(self) -> Engine | None:
+    def engine(self) -> LoihiEngine | None:
         """How learning goes in whole numbers, if it does."""
         numbers = self.plastic.rule.numbers
-        return numbers if isinstance(numbers, Engine) else None
+        return numbers if isinstance(numbers, LoihiEngine) else None
 
     def of(self, name: str) -> list[int]:
         """The places among the chosen of the synapses of a projection."""
@@ -88,10 +88,10 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Pupil(Part):
+class LearningPopulation(Part):
     """What one process has to know of lessons."""
 
-    course: Course
+    course: LearningJob
 
 
 class Beat(NamedTuple):
@@ -141,7 +141,7 @@ def literal(share: float, name: str) -> str:
     return "" if share == 1.0 else f"{int(whole)}*2^{exponent}*"
 
 
-def formulas(course: Course, projection: Projection) -> tuple[str, str]:
+def formulas(course: LearningJob, projection: Projection) -> tuple[str, str]:
     """dw and dt of a projection."""
     engine = course.engine
     if engine is not None:
@@ -151,7 +151,7 @@ def formulas(course: Course, projection: Projection) -> tuple[str, str]:
     return f"{share}u0*t*y1*y3", f"{'2*' if graded else ''}u0*x1*y1*y2 - u0*t*y3"
 
 
-def save(course: Course, folder: Path) -> None:
+def save(course: LearningJob, folder: Path) -> None:
     """Write the course into the folder."""
     rule, lessons = course.plastic.rule, course.lessons
     lava_job.save(course.job, folder)
@@ -168,20 +168,20 @@ def save(course: Course, folder: Path) -> None:
     (folder / COURSE).write_text(json.dumps(described))
 
 
-def load(folder: Path) -> Course:
+def load(folder: Path) -> LearningJob:
     """Read the course back; the types check what they are made of."""
     job = lava_job.load(folder)
     described: dict[str, Any] = json.loads((folder / COURSE).read_text())
     engine = described["engine"]
-    rule = Rule(
+    rule = LearningRule(
         job.schedule[:-1],
         described["tau"],
         batch=described["batch"],
         fresh=described["fresh"],
-        numbers=None if engine is None else Engine(**engine),
+        numbers=None if engine is None else LoihiEngine(**engine),
     )
     parts = tuple(Plastic(**part) for part in described["plastic"])
     plastic = PlasticNetwork(job.network, parts, rule)
-    lessons = Lessons(job.stimulus, np.array(described["rates"]), described["first"])
+    lessons = TrainingSamples(job.stimulus, np.array(described["rates"]), described["first"])
     chosen = tuple((name, target, source) for name, target, source in described["chosen"])
-    return Course(plastic, lessons, chosen)
+    return LearningJob(plastic, lessons, chosen)

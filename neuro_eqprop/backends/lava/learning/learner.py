@@ -15,14 +15,19 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends import subprocess
 from neuro_eqprop.backends.base import BackendError
-from neuro_eqprop.backends.lava.learning.job import Course, Pupil, formulas, save
+from neuro_eqprop.backends.lava.learning.job import LearningJob, LearningPopulation, formulas, save
 from neuro_eqprop.backends.lava.learning.recording import Left, into, post_story, trace_counts
 from neuro_eqprop.backends.lava.recording import layouts
 from neuro_eqprop.backends.lava.simulator import interpreter, perform, room
 from neuro_eqprop.backends.lava.worker import DONE
 from neuro_eqprop.backends.learning import STORY, Events, Learned, Synapses, Watch, tally_learning
 from neuro_eqprop.spiking.ir import Gain, Graded
-from neuro_eqprop.spiking.plasticity import UNSIGNED, Lessons, PlasticNetwork, Whole
+from neuro_eqprop.spiking.plasticity import (
+    UNSIGNED,
+    IntegerArithmetic,
+    PlasticNetwork,
+    TrainingSamples,
+)
 
 ENTRY = "neuro_eqprop.backends.lava.learning.worker"
 
@@ -37,16 +42,16 @@ class LavaLearner:
     deadline: float = 60.0
     name: str = "lava"
 
-    def check(self, plastic: PlasticNetwork, lessons: Lessons) -> None:
+    def check(self, plastic: PlasticNetwork, lessons: TrainingSamples) -> None:
         """Refuse what Lava's engine cannot learn, and everything where there is no Lava."""
         interpreter(os.environ, sys.version_info[:2])
-        check(Course(plastic, lessons))
+        check(LearningJob(plastic, lessons))
 
     def learn(
-        self, plastic: PlasticNetwork, lessons: Lessons, *, synapses: Synapses, watch: Watch
+        self, plastic: PlasticNetwork, lessons: TrainingSamples, *, synapses: Synapses, watch: Watch
     ) -> Learned:
         """Learn from all lessons."""
-        course = Course(plastic, lessons, synapses.chosen)
+        course = LearningJob(plastic, lessons, synapses.chosen)
         check(course)
         with TemporaryDirectory(prefix="lava-", dir=room(), ignore_cleanup_errors=True) as name:
             folder = Path(name)
@@ -63,7 +68,7 @@ class LavaLearner:
 class Progress:
     """Tells how many lessons every population has done."""
 
-    def __init__(self, course: Course, folder: Path, watch: Watch) -> None:
+    def __init__(self, course: LearningJob, folder: Path, watch: Watch) -> None:
         self.path, self.watch, self.done = folder / subprocess.PROGRESS, watch, 0
         self.lessons, self.steps = course.lessons.stimulus.samples, course.plastic.rule.steps
 
@@ -82,16 +87,16 @@ class Progress:
             self.done = done
 
 
-def check(course: Course) -> None:
+def check(course: LearningJob) -> None:
     """Refuse what Lava's engine cannot learn."""
     plastic, network = course.plastic, course.plastic.network
     course.lessons.stimulus.check(network, fixed=True)
     if not course.lessons.stimulus.samples:
         raise BackendError("lava: there is nothing to learn from; give it a lesson")
     graded = any(isinstance(p.neuron, Graded) for p in network.populations)
-    if isinstance(plastic.rule.numbers, Whole) and graded:
+    if isinstance(plastic.rule.numbers, IntegerArithmetic) and graded:
         raise BackendError(f"lava: {UNSIGNED}")
-    if isinstance(plastic.rule.numbers, Whole):
+    if isinstance(plastic.rule.numbers, IntegerArithmetic):
         raise BackendError(
             "lava rounds whole weights in its own way, with one random number in a step; learn "
             "with --engine, or on the emulator"
@@ -112,7 +117,7 @@ def check(course: Course) -> None:
         check_sums(course)
 
 
-def check_sums(course: Course) -> None:
+def check_sums(course: LearningJob) -> None:
     """Refuse sums that 32 bits do not hold at the largest weights, as Lava's synapses have them."""
     network = course.plastic.network
     for population in network.populations:
@@ -124,7 +129,7 @@ def check_sums(course: Course) -> None:
             )
 
 
-def read(course: Course, folder: Path) -> Learned:
+def read(course: LearningJob, folder: Path) -> Learned:
     """What the processes left behind, every step of all of them having been run."""
     network, job = course.plastic.network, course.job
     done = json.loads((folder / DONE).read_text())
@@ -141,7 +146,7 @@ def read(course: Course, folder: Path) -> Learned:
     whole = {name: np.array(each.weights.read()) for name, each in left.items()}
     names = [part.name for part in course.plastic.plastic]
     output = [p.name for p in network.populations].index(network.output)
-    drive = layouts(Pupil(job, output, folder, course))["drive"].read()[:, 0]
+    drive = layouts(LearningPopulation(job, output, folder, course))["drive"].read()[:, 0]
     return Learned(
         {name: weight * size(course, name) for name, weight in whole.items()},
         {name: np.array(left[name].tags.read()) for name in names},
@@ -154,19 +159,19 @@ def read(course: Course, folder: Path) -> Learned:
     )
 
 
-def size(course: Course, name: str) -> float:
+def size(course: LearningJob, name: str) -> float:
     """What a weight of one stands for."""
     return 1.0 if course.engine is None else course.learner(name).scale
 
 
-def saturated(course: Course, name: str, weight: Array) -> int:
+def saturated(course: LearningJob, name: str, weight: Array) -> int:
     """How many weights stand at a limit."""
     limit = course.learner(name).limit
     low, high = (-limit, limit) if course.engine is None else course.engine.range
     return int(np.count_nonzero((weight <= low) | (weight >= high)))
 
 
-def events(course: Course, folder: Path, counts: Mapping[str, Ints]) -> Events:
+def events(course: LearningJob, folder: Path, counts: Mapping[str, Ints]) -> Events:
     """What was counted, by phase and population."""
     network, job = course.plastic.network, course.job
     names = [population.name for population in network.populations]
@@ -177,13 +182,13 @@ def events(course: Course, folder: Path, counts: Mapping[str, Ints]) -> Events:
         weights[:, column] += count[1]
     traces = [trace_counts(course, folder, index).read() for index in range(len(names))]
     sent = {
-        name: layouts(Pupil(job, index, folder, course))["messages"].read().sum(axis=0)
+        name: layouts(LearningPopulation(job, index, folder, course))["messages"].read().sum(axis=0)
         for index, name in enumerate(names)
     }
     return Events(sent, np.stack(traces, axis=1), tags, weights)
 
 
-def story(course: Course, folder: Path, left: Mapping[str, Left]) -> Array:
+def story(course: LearningJob, folder: Path, left: Mapping[str, Left]) -> Array:
     """Of the chosen synapses what they and the populations they end at have told."""
     if not course.chosen:
         return np.zeros((0, 0, 0, len(STORY)))

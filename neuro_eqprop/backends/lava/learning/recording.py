@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.lava.learning.job import Course
+from neuro_eqprop.backends.lava.learning.job import LearningJob
 from neuro_eqprop.backends.lava.recording import Layout
 
 REAL, NUMBER = np.dtype(np.float64), np.dtype(np.int64)
@@ -16,19 +16,19 @@ SEEN = ("pre", "tag", "weight")
 """What synapses tell of themselves in each step."""
 
 
-def trace_counts(course: Course, folder: Path, index: int) -> Layout:
+def trace_counts(course: LearningJob, folder: Path, index: int) -> Layout:
     """Traces of a population that changed, by phase."""
     return Layout(folder / f"{index}.traces.npy", NUMBER, (len(course.job.schedule),))
 
 
-def post_story(course: Course, folder: Path, index: int) -> Layout:
+def post_story(course: LearningJob, folder: Path, index: int) -> Layout:
     """The trace of the target in every step, for the chosen synapses into a population."""
     name = course.plastic.network.populations[index].name
     shape = (course.lessons.stimulus.samples, course.plastic.rule.steps, len(into(course, name)))
     return Layout(folder / f"{index}.post.npy", REAL, shape)
 
 
-def into(course: Course, name: str) -> list[int]:
+def into(course: LearningJob, name: str) -> list[int]:
     """The places among the chosen of the synapses into a population."""
     target = {n: course.plastic.projection(n).target for n, _, _ in course.chosen}
     return [k for k, (n, _, _) in enumerate(course.chosen) if target[n] == name]
@@ -38,7 +38,7 @@ def into(course: Course, name: str) -> list[int]:
 class Left:
     """The files of one projection that learned, by its place."""
 
-    course: Course
+    course: LearningJob
     folder: Path
     place: int
 

@@ -7,7 +7,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.backends.lava.learning.job import Course, Pupil, load
+from neuro_eqprop.backends.lava.learning.job import LearningJob, LearningPopulation, load
 from neuro_eqprop.backends.lava.worker import DONE, synapses
 from neuro_eqprop.backends.subprocess import guard, progress, report
 from neuro_eqprop.spiking.ir import Gain, Graded
@@ -27,7 +27,7 @@ def main(folder: str) -> None:
         raise
 
 
-def work(course: Course, folder: Path) -> dict[str, list[Any]]:
+def work(course: LearningJob, folder: Path) -> dict[str, list[Any]]:
     """Run the graph; for each population its steps and overflows, as its process counted them."""
     life = progress(folder)
     life[0] += 1
@@ -50,7 +50,7 @@ def work(course: Course, folder: Path) -> dict[str, list[Any]]:
     return done
 
 
-def build(course: Course, folder: Path) -> list[Any]:
+def build(course: LearningJob, folder: Path) -> list[Any]:
     """One source for all populations, and synapses between them, of which those that learn hear
     from their target.
     """
@@ -61,7 +61,9 @@ def build(course: Course, folder: Path) -> list[Any]:
 
     job, network = course.job, course.plastic.network
     names = [population.name for population in network.populations]
-    parts = {name: Pupil(job, index, folder, course) for index, name in enumerate(names)}
+    parts = {
+        name: LearningPopulation(job, index, folder, course) for index, name in enumerate(names)
+    }
     graded = {p.name: isinstance(p.neuron, Graded) for p in network.populations}
     cells = {n: (LearningGraded if graded[n] else LearningSpikes)(parts[n]) for n in names}
     source = Source(parts[names[0]])

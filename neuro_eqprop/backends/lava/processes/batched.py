@@ -16,7 +16,7 @@ from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 from neuro_eqprop.backends.lava.job import Job, Part, tick
 from neuro_eqprop.backends.lava.neuron_models import Numbers, cell_of
 from neuro_eqprop.backends.lava.processes.population import Reporting
-from neuro_eqprop.backends.lava.recording import Ledger
+from neuro_eqprop.backends.lava.recording import StepRecorder
 from neuro_eqprop.backends.subprocess import progress
 from neuro_eqprop.spiking.fixed_point import weights
 from neuro_eqprop.spiking.ir import Gain, Projection, SpikingNetwork
@@ -50,7 +50,7 @@ class FusedModel(Reporting):
         self.sizes = {p.name: p.size for p in network.populations}
         self.cells = {p.name: cell_of(network, p) for p in network.populations}
         self.ledgers = {
-            name: Ledger(Part(job, index, self.part.folder), job.batch)
+            name: StepRecorder(Part(job, index, self.part.folder), job.batch)
             for index, name in enumerate(self.cells)
         }
         self.ways = [

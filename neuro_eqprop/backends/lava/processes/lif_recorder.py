@@ -14,7 +14,7 @@ from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 
 from neuro_eqprop.backends.lava.job import Part, tick
 from neuro_eqprop.backends.lava.processes.population import Reporting
-from neuro_eqprop.backends.lava.recording import Ledger
+from neuro_eqprop.backends.lava.recording import StepRecorder
 from neuro_eqprop.backends.subprocess import progress
 from neuro_eqprop.spiking.ir import spiking_of
 
@@ -47,7 +47,7 @@ class BooksModel(Reporting):
         self.keep = 1 - spiking_of(population).current_decay
         self.bias, self.u = population.bias, np.zeros(population.size)
         self.current = self.part.job.stimulus.current.get(population.name)
-        self.ledger = Ledger(self.part)
+        self.ledger = StepRecorder(self.part)
         self.life = progress(self.part.folder)
 
     def step(self, sample: int, step: int) -> None:

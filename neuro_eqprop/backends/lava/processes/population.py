@@ -14,7 +14,7 @@ from lava.magma.core.process.variable import Var
 
 from neuro_eqprop.backends.lava.job import Part, tick
 from neuro_eqprop.backends.lava.neuron_models import cell_of
-from neuro_eqprop.backends.lava.recording import Ledger
+from neuro_eqprop.backends.lava.recording import StepRecorder
 from neuro_eqprop.backends.subprocess import progress, report
 from neuro_eqprop.spiking.ir import Gain
 
@@ -68,7 +68,7 @@ class PopulationModel(Reporting):
         self.current = job.stimulus.current.get(population.name)
         self.pull = job.stimulus.pull.get(population.name)
         self.fed = {g: bool(job.network.into(population.name, g)) for g in Gain}
-        self.ledger = Ledger(self.part)
+        self.ledger = StepRecorder(self.part)
         self.life = progress(self.part.folder)
         self.last_phase = -1
 

@@ -12,11 +12,11 @@ from lava.magma.core.process.process import ProcessParameters
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.lava.job import tick
-from neuro_eqprop.backends.lava.learning.job import Beat, Pupil, places, told
+from neuro_eqprop.backends.lava.learning.job import Beat, LearningPopulation, places, told
 from neuro_eqprop.backends.lava.learning.recording import into, post_story, trace_counts
 from neuro_eqprop.backends.lava.neuron_models import Numbers, cell_of
 from neuro_eqprop.backends.lava.processes.population import PopulationProcess, Reporting
-from neuro_eqprop.backends.lava.recording import Ledger
+from neuro_eqprop.backends.lava.recording import StepRecorder
 from neuro_eqprop.backends.subprocess import progress
 from neuro_eqprop.spiking.ir import Gain
 
@@ -26,7 +26,7 @@ LENGTH = len(Beat._fields)
 class LearningProcess(PopulationProcess):
     """Neurons that hear the source, and tell their trace and the third factors to synapses."""
 
-    def __init__(self, part: Pupil) -> None:
+    def __init__(self, part: LearningPopulation) -> None:
         super().__init__(part)
         shape = (part.population.size,)
         self.news = InPort(shape=(told(part.job),))
@@ -38,7 +38,7 @@ class LearningProcess(PopulationProcess):
 class LearningModel(Reporting):
     """Neurons by the beat of the source."""
 
-    part: Pupil
+    part: LearningPopulation
     steps_run = LavaPyType(np.ndarray, np.int64)
     overflows = LavaPyType(np.ndarray, np.int64)
 
@@ -49,7 +49,7 @@ class LearningModel(Reporting):
         kind = np.float64 if job.network.fixed is None else np.int64
         self.nothing = np.zeros(population.size, dtype=kind)
         self.fed = {g: bool(job.network.into(population.name, g)) for g in Gain}
-        self.ledger, self.life = Ledger(self.part), progress(self.part.folder)
+        self.ledger, self.life = StepRecorder(self.part), progress(self.part.folder)
         self.total = job.steps * job.stimulus.samples
         self.trace = np.zeros(population.size)
         self.counts = np.zeros(len(job.schedule), dtype=np.int64)

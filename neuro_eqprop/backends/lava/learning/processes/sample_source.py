@@ -15,7 +15,7 @@ from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.lava.job import tick
-from neuro_eqprop.backends.lava.learning.job import Beat, Pupil, places, told
+from neuro_eqprop.backends.lava.learning.job import Beat, LearningPopulation, places, told
 from neuro_eqprop.backends.lava.neuron_models import Numbers
 from neuro_eqprop.backends.lava.processes.population import Reporting
 from neuro_eqprop.spiking.fixed_point import nearest, twelve
@@ -28,7 +28,7 @@ PULSE = 32
 class Source(AbstractProcess):  # type: ignore[misc]
     """It tells every population in each step what there is: a beat, currents and pulls."""
 
-    def __init__(self, part: Pupil) -> None:
+    def __init__(self, part: LearningPopulation) -> None:
         super().__init__(part=part)
         self.news = OutPort(shape=(told(part.job),))
 
@@ -36,7 +36,7 @@ class Source(AbstractProcess):  # type: ignore[misc]
 class SourceModel(Reporting):
     """The clock of lessons."""
 
-    part: Pupil
+    part: LearningPopulation
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)

@@ -32,7 +32,7 @@ from lava.utils.weightutils import SignMode
 
 from neuro_eqprop.arrays import Ints
 from neuro_eqprop.backends.lava.job import tick
-from neuro_eqprop.backends.lava.learning.job import Pupil, formulas
+from neuro_eqprop.backends.lava.learning.job import LearningPopulation, formulas
 from neuro_eqprop.backends.lava.learning.recording import Left
 from neuro_eqprop.backends.lava.neuron_models import Numbers
 from neuro_eqprop.backends.subprocess import report
@@ -43,7 +43,7 @@ NEVER = 1e18
 """A time constant at which exp(-1 / tau) is one: zero would be not a number to Lava."""
 
 
-def rule_of(part: Pupil, place: int) -> Loihi3FLearningRule:
+def rule_of(part: LearningPopulation, place: int) -> Loihi3FLearningRule:
     """Lava's rule for a projection."""
     course = part.course
     projection, rule = course.plastic.network.projections[place], course.plastic.rule
@@ -71,7 +71,7 @@ class PlasticSynapses(LearningDense):  # type: ignore[misc]
     factor below zero would be lost.
     """
 
-    def __init__(self, part: Pupil, *, place: int) -> None:
+    def __init__(self, part: LearningPopulation, *, place: int) -> None:
         course = part.course
         projection = course.plastic.network.projections[place]
         source = course.plastic.network[projection.source]
@@ -103,7 +103,7 @@ class Watched(Base):  # type: ignore[misc]
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
-        self.part: Pupil = proc_params["part"]
+        self.part: LearningPopulation = proc_params["part"]
         job, course = self.part.job, self.part.course
         self.left = Left(course, self.part.folder, proc_params["place"])
         projection = course.plastic.network.projections[proc_params["place"]]

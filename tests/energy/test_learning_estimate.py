@@ -1,0 +1,239 @@
+"""Joules of learning: lessons counted on the emulator, placed, priced and shown."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.activations import HARD_SIGMOID, TANH
+from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.cli import main
+from neuro_eqprop.cli.energy.learning import teach
+from neuro_eqprop.energy.estimate import ChipEstimate, Options, bill
+from neuro_eqprop.energy.event_counts import Event, count
+from neuro_eqprop.experiments.config import Study, write
+from neuro_eqprop.experiments.learning_cost import LearningCounts, count_learning_events
+from neuro_eqprop.experiments.run_folder import Run, open_run
+from neuro_eqprop.hardware.learning_workload import lessons_load
+from neuro_eqprop.hardware.placement import place
+from neuro_eqprop.hardware.workload import Workload
+from neuro_eqprop.io.checkpoint import Checkpoint, save
+from neuro_eqprop.io.profile.load import load, load_all
+from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.report.page import page
+from neuro_eqprop.spiking.lower import Code
+from neuro_eqprop.spiking.make_plastic import ALWAYS
+from neuro_eqprop.spiking.plasticity import PlasticityError
+from neuro_eqprop.traces import Counts
+
+STEPS, LESSONS = 8, 3
+
+
+def nothing(_: int) -> None:
+    pass
+
+
+def make_run(path: Path, network: Network, study: Study) -> Run:
+    """A run as if it had been trained."""
+    path.mkdir()
+    (path / "study.toml").write_text(write(study))
+    params = initialise(network, np.random.default_rng(0))
+    save(path / "model.safetensors", Checkpoint(network, params, 2))
+    return open_run(path)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    net = layered(64, (12,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
+    study = Study(hidden=(12,), epochs=2, nudging="centered")
+    return make_run(tmp_path_factory.mktemp("taught") / "run", net, study)
+
+
+@pytest.fixture(scope="module")
+def taught(run: Run) -> LearningCounts:
+    return count_learning_events(run, samples=LESSONS, steps=STEPS, code=Code.RATE, watch=nothing)
+
+
+@pytest.fixture(scope="module")
+def lessons(taught: LearningCounts) -> Workload:
+    return lessons_load(
+        taught.plastic,
+        taught.learned.counts,
+        entry="input",
+        bits=8,
+        lessons=taught.lessons,
+        coding="rate",
+        dense_macs=888,
+    )
+
+
+def priced(lessons: Workload, *words: str, chip: str = "loihi1") -> ChipEstimate:
+    profile = load_all([chip], list(words))[0]
+    return bill(lessons, profile, Options(seed=0, step_seconds=1e-5), lessons=lessons)
+
+
+def test_a_lesson_has_all_phases_and_a_commit(taught: LearningCounts) -> None:
+    counts = taught.learned.counts
+    steps = {phase: c.steps for (name, phase), c in counts.items() if name == "hidden"}
+    each = {"free": STEPS, "negative": STEPS, "positive": STEPS, "commit": 1}
+    assert steps == {phase: LESSONS * n for phase, n in each.items()}
+    assert counts["hidden", "commit"].weight_updates > 0
+    assert counts["hidden", "positive"].tag_updates > 0
+    assert counts["hidden", "free"].tag_updates == 0
+    assert taught.presentations == 2 * 1437
+
+
+def test_what_learns_has_a_tag_and_what_comes_in_has_no_core(lessons: Workload) -> None:
+    shapes = lessons.shapes
+    assert [g.name for g in shapes.groups if g.off_chip] == ["input", ALWAYS]
+    fixed = [link.name for link in shapes.links if not link.plastic]
+    assert fixed == ["output->output"]
+    hidden = next(link for link in shapes.links if link.name == "input->hidden")
+    assert (hidden.synapses, hidden.max_fan_in) == (64 * 12, 64)
+    few = place(shapes, load("loihi1"), tag_bits=1)
+    many = place(shapes, load("loihi1"), tag_bits=56)
+    assert many.used["synapse memory"] > 2 * few.used["synapse memory"]
+
+
+def test_events_of_a_lesson_are_those_that_were_counted(lessons: Workload) -> None:
+    loihi = load("loihi1")
+    total = sum(lessons.counts.values(), Counts())
+    inputs = sum(c.trace_updates for (name, _), c in lessons.counts.items() if name == "input")
+    found = count(lessons, place(lessons.shapes, loihi), loihi, learning=True)
+    assert inputs > 0
+    assert found[Event.TRACE_UPDATE] == total.trace_updates / LESSONS
+    assert found[Event.TAG_UPDATE] == total.tag_updates / LESSONS
+    assert found[Event.WEIGHT_UPDATE] == total.weight_updates / LESSONS
+    assert found[Event.SYNOP] == total.synops / LESSONS
+
+
+def test_unknown_costs_of_learning_stay_unknown_until_they_are_given(lessons: Workload) -> None:
+    found = priced(lessons).learning.estimate
+    assert found is not None
+    assert found.joules is not None
+    missing = {each.name: each.amount for each in found.missing}
+    assert (missing["tag update"] or 0) > 0
+    assert (missing["trace update"] or 0) > 0
+    more = priced(lessons, "loihi1.energy.tag_update=1nJ").learning.estimate
+    assert more is not None
+    assert more.joules is not None
+    assert "tag update" not in {each.name for each in more.missing}
+    expected = (missing["tag update"] or 0) * 1e-9
+    assert more.joules.nominal - found.joules.nominal == pytest.approx(expected)
+
+
+def test_a_lesson_costs_more_than_its_free_phase(lessons: Workload) -> None:
+    both = priced(lessons)
+    free, whole = both.inference.estimate, both.learning.estimate
+    assert free is not None
+    assert whole is not None
+    assert free.seconds is not None
+    assert whole.seconds is not None
+    assert whole.seconds.value == pytest.approx((3 * STEPS + 1) * 1e-5)
+    assert free.seconds.value == pytest.approx(STEPS * 1e-5)
+    assert "weight update" in {term.name for term in whole.terms}
+    assert "weight update" not in {term.name for term in free.terms}
+
+
+def test_a_chip_without_learning_says_so(lessons: Workload) -> None:
+    side = priced(lessons, chip="truenorth").learning
+    assert side.estimate is None
+    assert side.reason.startswith("no learning on the chip: no plasticity")
+
+
+def test_what_cannot_learn_is_refused_with_the_reason(tmp_path: Path) -> None:
+    net = layered(64, (4,), 10, hidden_rate=TANH, output_rate=HARD_SIGMOID)
+    other = make_run(tmp_path / "tanh", net, Study(hidden=(4,), nudging="centered"))
+    with pytest.raises(ValueError, match="tanh"):
+        count_learning_events(other, samples=1, steps=8, code=Code.RATE, watch=nothing)
+    with pytest.raises(PlasticityError, match="cannot learn"):
+        count_learning_events(other, samples=1, steps=8, code=Code.PREDICTIVE, watch=nothing)
+    with pytest.raises(PlasticityError, match="no room"):
+        count_learning_events(other, samples=1, steps=3, code=Code.GRADED, watch=nothing)
+
+
+def test_a_spectral_bound_is_left_to_the_host_and_said(tmp_path: Path) -> None:
+    net = looped(64, 4, 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID, bound=0.9)
+    study = Study(model="looped", hidden=(4,), nudging="centered")
+    found = count_learning_events(
+        make_run(tmp_path / "bound", net, study),
+        samples=1,
+        steps=8,
+        code=Code.RATE,
+        watch=nothing,
+    )
+    assert "bound of hidden->hidden" in found.note
+
+
+def test_the_command_counts_prices_and_shows_learning(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["energy", str(run.path), "--samples", "2", "--steps", "8", "--profile", "loihi1"]
+    words += ["--profile", "truenorth"]
+    assert main([*words, "--json"]) == 0
+    outcome: dict[str, Any] = json.loads(capsys.readouterr().out)
+    counted = outcome["counted"]["lessons"]
+    assert (counted["lessons"], counted["presentations"]) == (2, 2874)
+    assert list(counted["phases"]) == ["free", "negative", "positive", "commit"]
+    assert counted["phases"]["commit"]["weight_updates"] > 0
+    loihi, north = outcome["profiles"]
+    side = loihi["learning"]
+    assert side["low"] <= side["joules"] <= side["high"]
+    assert side["training"]["joules"] == 2874 * side["joules"]
+    assert side["training"]["seconds"] == 2874 * side["seconds"]
+    assert any(text.startswith("tag update (") for text in side["unknown"])
+    assert north["learning"]["joules"] is None
+    assert main(words) == 0
+    shown = capsys.readouterr().out
+    assert "all 2874 lessons" in shown
+    assert "no learning on the chip" in shown
+    html = page(run.path, {})
+    assert "the whole training of 2\u202f874 lessons takes at least" in html
+    assert "no plasticity" in html
+
+
+def test_a_code_that_cannot_learn_is_a_reason_and_no_error(run: Run, lessons: Workload) -> None:
+    args = Namespace(run=run.path, counts=None, samples=1, bits=None, presentations=None)
+    taught = teach(args, lessons, steps=8, code="predictive")
+    assert taught.load is None
+    assert taught.reason.startswith("unknown: code 'predictive' cannot learn")
+    found = bill(lessons, load("loihi1"), Options(seed=0), unlearned=taught.reason)
+    assert found.learning.reason == ""
+    free = {key: c for key, c in lessons.counts.items() if key[1] == "free"}
+    found = bill(
+        replace(lessons, counts=free), load("loihi1"), Options(seed=0), unlearned=taught.reason
+    )
+    assert found.learning.reason == taught.reason
+
+
+def test_profiles_name_what_learning_is_charged_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profiles", "explain", "loihi1", "--json"]) == 0
+    rows = {row["key"]: row for row in json.loads(capsys.readouterr().out)["learning"]}
+    assert rows["energy.weight_update"]["value"] == pytest.approx(120e-12)
+    assert rows["energy.tag_update"]["unknown"]
+    assert main(["profiles", "explain", "truenorth"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "what learning is charged for" in shown
+    assert "energy.trace_update unknown one activity trace changed by learning" in shown
+
+
+def test_a_run_that_learned_on_a_chip_is_counted_as_it_learned(tmp_path: Path) -> None:
+    from neuro_eqprop.experiments import on_chip_config as settings
+
+    net = layered(64, (4,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
+    study = Study(hidden=(4,), nudging="centered", epochs=3, batch=1)
+    made = make_run(tmp_path / "chip", net, study)
+    learning = settings.OnChipConfig(code="rate", free=5, settle=4, window=3, samples=20)
+    (made.path / "study.toml").write_text(settings.write(study, learning))
+    found = count_learning_events(
+        open_run(made.path), samples=2, steps=8, code=Code.GRADED, watch=nothing
+    )
+    assert found.code is Code.RATE
+    assert found.presentations == 60
+    assert [phase.steps for phase in found.plastic.rule.schedule] == [5, 7, 7]

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.activations import HARD_SIGMOID
+from neuro_eqprop.architectures import layered
+from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.backends.base import Feature, Result, Support, load
+from neuro_eqprop.backends.reference.simulator import Reference
+from neuro_eqprop.experiments import evaluate as evaluate_module
+from neuro_eqprop.experiments.config import Study, write
+from neuro_eqprop.experiments.evaluate import agreement, count_events, evaluate, samples_of
+from neuro_eqprop.experiments.run_folder import Run, RunError, append, open_run
+from neuro_eqprop.experiments.train import run_training
+from neuro_eqprop.io.checkpoint import Checkpoint, save
+from neuro_eqprop.networks import initialise
+from neuro_eqprop.schedules import free_only
+from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, stimulate
+from neuro_eqprop.traces import NOTHING, Memory
+
+STUDY = Study(hidden=(20,), epochs=3, batch=64, learning_rate=0.01)
+SMALL = layered(2, (2,), 2, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
+
+
+def nothing(_: Any) -> None:  # noqa: ANN401
+    pass
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    out = tmp_path_factory.mktemp("evaluated") / "run"
+    run_training(STUDY, out, force=False, resume=False, watch=nothing)
+    return open_run(out)
+
+
+class Off:
+    """The reference with firing that is off by a tenth."""
+
+    name = "off"
+    support = Support({Feature.EXACT: "it adds a tenth"})
+
+    def run(self, *given: Any, **named: Any) -> Result:  # noqa: ANN401
+        result = Reference().run(*given, **named)
+        return replace(result, firing={n: f + 0.1 for n, f in result.firing.items()})
+
+
+def judge(
+    run: Run, on: str, samples: int | None = 40, code: Code = Code.RATE, steps: int = 64
+) -> dict[str, Any]:
+    return evaluate(run, on=on, samples=samples, watch=nothing, code=code, steps=steps)
+
+
+def test_torch_and_numpy_rates_agree(run: Run) -> None:
+    rate, exact = judge(run, "rate", None), judge(run, "numpy", None)
+    assert exact["samples"] == 360
+    assert exact["agreement"] == 1.0
+    assert exact["rmse"] < 1e-6  # both settled to 1e-6, by different libraries
+    assert exact["accuracy"] == exact["rate_accuracy"] == rate["rate_accuracy"]
+    assert rate["agreement"] > 0.99
+    assert rate["pearson"] > 0.99999
+    assert rate["code"] is rate["steps"] is rate["spikes_per_neuron"] is None
+
+
+@pytest.mark.parametrize("code", list(Code), ids=lambda code: str(code.value))
+def test_spikes_are_judged_as_by_hand(run: Run, code: Code) -> None:
+    told = judge(run, "reference", code=code, steps=48)
+    network, coding = run.model.network, Coding(code)
+    params = {name: value.astype(np.float64) for name, value in run.model.params.items()}
+    x, y = run.data.test.x[:40], run.data.test.y[:40]
+    window = 36 if code is Code.RATE else 12
+    result = Reference().run(
+        lower(network, params, dt=1e-3, coding=coding, nudged=True),
+        stimulate(network, params, x, target=None, coding=coding),
+        free_only(steps=48, window=window),
+        record=NOTHING,
+        sink=Memory(),
+    )
+    answers = result.drive["output"][:, 0].argmax(axis=1)
+    assert told["accuracy"] == float(np.mean(answers == y))
+    sent = sum(int(messages.sum()) for messages in result.messages.values())
+    assert told["spikes_per_neuron"] == pytest.approx(sent / (30 * 40))
+    assert told["host_macs_per_sample"] == np.count_nonzero(params["input->hidden"])
+    assert told["agreement"] > 0.9
+    assert told["pearson"] > 0.99
+    assert (told["code"], told["steps"], told["bits"]) == (code.value, 48, None)
+
+
+def test_a_simulator_that_is_not_exact_tells_by_how_much(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert judge(run, "emulator", 5)["error_to_reference"] is None
+    monkeypatch.setattr(
+        evaluate_module, "load", lambda on: Off() if on == "lava-stock" else load(on)
+    )
+    assert judge(run, "lava-stock", 5)["error_to_reference"] == pytest.approx(0.1)
+
+
+def test_chunks_change_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    whole = judge(run, "reference")
+    monkeypatch.setattr(evaluate_module, "CHUNK", 7)
+    parts = evaluate(run, on="reference", code=Code.RATE, steps=64, samples=40, watch=seen.append)
+    assert seen == [7, 7, 7, 7, 7, 5]
+    assert {**whole, "seconds": 0.0} == {**parts, "seconds": 0.0}
+
+
+def test_more_steps_bring_spikes_closer(run: Run) -> None:
+    errors = [judge(run, "reference", steps=steps)["rmse"] for steps in (16, 64, 256)]
+    assert errors[0] > 2 * errors[1] > 4 * errors[2]
+
+
+def test_agreement_is_read_from_the_drive_not_from_tied_rates() -> None:
+    rates = {"hidden": np.array([[0.1, 0.2]]), "output": np.array([[0.0, 0.0]])}
+    drive, other = np.array([[-0.2, -0.1]]), np.array([[-0.1, -0.2]])
+    assert agreement(SMALL, (rates, drive), (rates, drive))["agreement"] == 1.0
+    assert agreement(SMALL, (rates, drive), (rates, other))["agreement"] == 0.0
+
+
+def test_errors_are_pooled_over_samples_and_units() -> None:
+    rng = np.random.default_rng(0)
+    one = {"hidden": rng.random((50, 2)), "output": rng.random((50, 2))}
+    gaps = {name: rng.normal(0, 0.1, rates.shape) for name, rates in one.items()}
+    two = {name: rates + gaps[name] for name, rates in one.items()}
+    found = agreement(SMALL, (one, one["output"]), (two, two["output"]))
+    flat = [np.concatenate([side["hidden"].ravel(), side["output"].ravel()]) for side in (one, two)]
+    assert found["rmse"] == pytest.approx(float(np.sqrt(np.mean((flat[0] - flat[1]) ** 2))))
+    assert found["p999"] == pytest.approx(float(np.quantile(np.abs(flat[0] - flat[1]), 0.999)))
+    assert found["pearson"] == pytest.approx(float(np.corrcoef(*flat)[0, 1]))
+
+
+def test_rates_that_do_not_vary_have_no_correlation() -> None:
+    still = {"hidden": np.zeros((3, 2)), "output": np.zeros((3, 2))}
+    assert agreement(SMALL, (still, still["output"]), (still, still["output"]))["pearson"] is None
+
+
+def test_too_many_samples_are_refused(run: Run) -> None:
+    with pytest.raises(ValueError, match="'digits' has 360 test samples, not 361"):
+        samples_of(run, 361)
+    assert len(samples_of(run, None)) == 360
+
+
+def test_an_unknown_place_lists_the_known_ones(run: Run) -> None:
+    with pytest.raises(UnknownNameError, match="unknown backend 'refrence'; known: reference"):
+        judge(run, "refrence")
+
+
+def test_a_network_that_cannot_be_lowered_names_its_layer(tmp_path: Path) -> None:
+    study = Study(hidden=(4,), epochs=1, batch=512, activation="tanh", output="linear")
+    run_training(study, tmp_path / "run", force=False, resume=False, watch=nothing)
+    run = open_run(tmp_path / "run")
+    with pytest.raises(LoweringError, match="layer 'hidden' has activation 'tanh'"):
+        judge(run, "reference")
+    assert judge(run, "reference", code=Code.GRADED, steps=8)["samples"] == 40
+
+
+def test_events_are_counted(run: Run) -> None:
+    counted = count_events(run, samples=500, steps=16, code=Code.RATE, watch=nothing)
+    assert (counted.samples, counted.steps) == (360, 16)
+    assert counted.dense_macs == 64 * 20 + 20 * 10
+    assert sum(c.updates_active + c.updates_idle for c in counted.counts.values()) == (
+        360 * 16 * (20 + 10)
+    )
+
+
+def test_a_model_of_other_data_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(write(STUDY))
+    params = initialise(SMALL, np.random.default_rng(0))
+    save(tmp_path / "model.safetensors", Checkpoint(SMALL, params, 1))
+    with pytest.raises(RunError, match="goes from 2 to 2 units, but 'digits' has 64"):
+        open_run(tmp_path)
+
+
+def test_a_line_that_is_no_json_is_not_written(tmp_path: Path) -> None:
+    append(tmp_path / "lines", {"a": 1})
+    with pytest.raises(ValueError, match="JSON"):
+        append(tmp_path / "lines", {"a": float("nan")})
+    assert (tmp_path / "lines").read_text() == '{"a": 1}\n'
+
+
+def test_few_bits_are_judged_in_fixed_point(run: Run) -> None:
+    both = [
+        evaluate(run, on=on, code=Code.RATE, steps=64, samples=40, watch=nothing, bits=8)
+        for on in ("reference", "emulator")
+    ]
+    for told in both:
+        assert (told["bits"], told["overflows"]) == (8, 0)
+        assert told["agreement"] >= 0.95
+        assert told["pearson"] > 0.99
+    same = ("accuracy", "agreement", "rmse", "spikes_per_neuron", "synops_per_sample")
+    assert [both[0][key] for key in same] == [both[1][key] for key in same]
+    float_side = judge(run, "emulator")
+    assert float_side["bits"] is float_side["overflows"] is None
+    assert float_side["rmse"] != both[1]["rmse"]
+
+
+def test_bits_are_refused_where_there_are_none(run: Run) -> None:
+    with pytest.raises(ValueError, match="rates, which have no bits"):
+        evaluate(run, on="numpy", code=Code.RATE, steps=8, samples=4, watch=nothing, bits=8)
+    with pytest.raises(ValueError, match="2 to 24 bits"):
+        evaluate(run, on="emulator", code=Code.RATE, steps=8, samples=4, watch=nothing, bits=1)

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.analysis.compare import compare, update
+from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.data import one_hot
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.evaluate import evaluate
+from neuro_eqprop.experiments.run_folder import Run, open_run
+from neuro_eqprop.experiments.simulate import SimulationConfig, simulate
+from neuro_eqprop.experiments.train import run_training
+from neuro_eqprop.io.trace.file import TraceError, read
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.rate.field import field
+from neuro_eqprop.schedules import three_phase
+from neuro_eqprop.spiking.lower import Code
+from neuro_eqprop.traces import Kind
+from neuro_eqprop.training.relax import SWEEPS, relax
+
+STUDY = Study(hidden=(16,), epochs=2, batch=64, learning_rate=0.01, beta=0.25)
+ASKED = SimulationConfig(
+    on="reference", samples=5, steps=40, code=Code.RATE, phases=True, record=()
+)
+
+
+def nothing(_: Any) -> None:  # noqa: ANN401
+    pass
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    out = tmp_path_factory.mktemp("simulated") / "run"
+    run_training(STUDY, out, force=False, resume=False, watch=nothing)
+    return open_run(out)
+
+
+def record(run: Run, path: Path, asked: SimulationConfig, force: bool = False) -> dict[str, Any]:
+    return simulate(run, asked, path, force=force, watch=nothing)
+
+
+def test_recorded_rates_settle_at_the_equilibrium_of_each_phase(run: Run, tmp_path: Path) -> None:
+    told = record(run, tmp_path / "rate.h5", replace(ASKED, on="rate", steps=400))
+    trace = read(tmp_path / "rate.h5")
+    params = {name: value.astype(np.float64) for name, value in run.model.params.items()}
+    x, y = run.data.test.x[:5], run.data.test.y[:5]
+    free = field(NumpyOps(), run.model.network, params, x)
+    schedule = three_phase(beta=0.25, free=2000, nudged=2000)
+    wanted = relax(free, one_hot(y, 10), schedule, replace(SWEEPS, tolerance=1e-12))
+    for phase in schedule:
+        for name in ("hidden", "output"):
+            gap = np.abs(trace.rate(name, phase.name) - wanted[phase.name].state[name]).max()
+            # The file keeps single precision.
+            assert gap < 1e-5, (phase.name, name)
+    assert told["phases"] == ["free", "negative", "positive"]
+    assert told["code"] is None
+    assert told["bytes"] == (tmp_path / "rate.h5").stat().st_size
+    assert set(trace.kinds.values()) == {Kind.RATE}
+    assert np.array_equal(trace.label, y)
+    assert trace.origin.backend == "rate"
+    assert trace.complete
+
+
+@pytest.mark.parametrize("code", list(Code), ids=lambda code: str(code.value))
+def test_recorded_spikes_are_those_that_evaluation_counts(
+    run: Run, tmp_path: Path, code: Code
+) -> None:
+    asked = replace(ASKED, code=code, phases=False)
+    record(run, tmp_path / "spikes.h5", asked)
+    trace = read(tmp_path / "spikes.h5")
+    told = evaluate(run, on="reference", code=code, steps=40, samples=5, watch=nothing)
+    sent = sum(len(train.step) for train in trace.spikes.values())
+    assert sent == round(told["spikes_per_neuron"] * 26 * 5)
+    assert sent == sum(counts.spikes for counts in trace.counts.values())
+    assert [phase.name for phase in trace.schedule] == ["free"]
+
+
+def test_spikes_and_rates_are_of_the_same_samples_and_phases(run: Run, tmp_path: Path) -> None:
+    record(run, tmp_path / "a.h5", replace(ASKED, on="rate", steps=256))
+    record(run, tmp_path / "b.h5", replace(ASKED, steps=256))
+    rates, spikes = read(tmp_path / "a.h5"), read(tmp_path / "b.h5")
+    assert rates.schedule == spikes.schedule
+    assert np.array_equal(rates.inputs, spikes.inputs)
+    assert rates.connections == spikes.connections == ("input->hidden", "hidden->output")
+    for phase in rates.schedule:
+        for name in ("hidden", "output"):
+            gap = np.abs(rates.rate(name, phase.name) - spikes.rate(name, phase.name))
+            assert gap.max() < 0.05
+
+
+def test_more_is_recorded_when_asked(run: Run, tmp_path: Path) -> None:
+    asked = replace(ASKED, record=("hidden:voltage", "output:drive"))
+    told = record(run, tmp_path / "more.h5", asked)
+    trace = read(tmp_path / "more.h5")
+    assert told["recorded"] == ["hidden:spikes", "hidden:voltage", "output:drive", "output:spikes"]
+    assert trace.signals["hidden", "voltage"].shape == (5 * 120, 16)
+    assert trace.signals["output", "drive"].shape == (5 * 120, 10)
+
+
+def test_float_is_compared_with_fixed_point(run: Run, tmp_path: Path) -> None:
+    asked = replace(ASKED, code=Code.GRADED)
+    record(run, tmp_path / "float.h5", asked)
+    told = record(run, tmp_path / "fixed.h5", replace(asked, bits=8))
+    assert told["bits"] == 8
+    found = compare(read(tmp_path / "float.h5"), read(tmp_path / "fixed.h5"))
+    assert 0.0 < max(each.distance.rmse for each in found.layers) < 0.02
+    assert all(each.cosine is not None and each.cosine > 0.95 for each in found.connections)
+    with pytest.raises(ValueError, match="rates have no bits"):
+        record(run, tmp_path / "none.h5", replace(asked, on="rate", bits=8))
+
+
+@pytest.mark.parametrize("on", ["rate", "reference"])
+def test_the_story_of_synapses_is_told_on_the_way(run: Run, tmp_path: Path, on: str) -> None:
+    words = ("hidden->output[3,5;9,0]:hebbian", "input->hidden:hebbian")
+    asked = replace(ASKED, on=on, steps=400, record=words)
+    told = record(run, tmp_path / "t.h5", asked)
+    trace = read(tmp_path / "t.h5")
+    assert "hidden->output[3,5;9,0]:hebbian" in told["recorded"]
+    assert told["most_bytes"] > told["bytes"]
+    story = trace.hebbian["hidden->output"]
+    weight = trace.weights["hidden->output"].before
+    np.testing.assert_array_equal(story.weight, np.tile(weight[[3, 9], [5, 0]], (5 * 1200, 1)))
+    asked_for = update(trace, "hidden->output")[[3, 9], [5, 0]]
+    last = story.tag.reshape(5, 1200, 2)[:, -1].sum(axis=0)
+    np.testing.assert_allclose(last, asked_for, atol=0.004)
+    assert np.abs(asked_for).min() > 0.02
+    assert len(trace.hebbian["input->hidden"].synapses) == 8
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (replace(ASKED, on="lavva"), "unknown backend 'lavva'; known: lava"),
+        (replace(ASKED, record=("hiden:voltage",)), "'hiden:voltage'; known: hidden"),
+        (replace(ASKED, record=("hidden:volts",)), "'volts'; known: "),
+        (replace(ASKED, on="rate", record=("hidden:voltage",)), "'voltage'; known: "),
+        (replace(ASKED, record=("hidden->out:hebbian",)), "'hidden->out'; known: hidden->output"),
+    ],
+)
+def test_unknown_names_leave_no_file(
+    run: Run, tmp_path: Path, asked: SimulationConfig, reason: str
+) -> None:
+    with pytest.raises(UnknownNameError, match=reason):
+        record(run, tmp_path / "none.h5", asked)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("on", ["rate", "reference"])
+def test_a_trace_is_overwritten_only_by_force(run: Run, tmp_path: Path, on: str) -> None:
+    path, asked = tmp_path / "trace.h5", replace(ASKED, on=on, samples=2)
+    record(run, path, asked)
+    before = path.read_bytes()
+    with pytest.raises(TraceError, match="exists already"):
+        record(run, path, replace(asked, samples=3))
+    assert path.read_bytes() == before
+    record(run, path, replace(asked, samples=3), force=True)
+    assert len(read(path).index) == 3
+
+
+def test_too_many_samples_are_refused(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="360 test samples, not 999"):
+        record(run, tmp_path / "none.h5", replace(ASKED, samples=999))
+    assert list(tmp_path.iterdir()) == []

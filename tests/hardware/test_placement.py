@@ -1,0 +1,342 @@
+"""Placement of networks on cores."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neuro_eqprop.activations import HARD_SIGMOID
+from neuro_eqprop.architectures import convolutional
+from neuro_eqprop.hardware.core_allocation import CoreAllocation
+from neuro_eqprop.hardware.noc_traffic import Mesh, routes, travel
+from neuro_eqprop.hardware.placement import Verdict, place
+from neuro_eqprop.hardware.profile import Profile
+from neuro_eqprop.hardware.synapse_memory import Format
+from neuro_eqprop.hardware.workload import Group, Link, Shapes, describe, full
+from neuro_eqprop.io.profile.load import load, load_all
+from neuro_eqprop.networks import initialise
+from neuro_eqprop.spiking.input_coding import InputCoding, outer, with_input
+from neuro_eqprop.spiking.ir import (
+    Graded,
+    Population,
+    Projection,
+    Reset,
+    Spiking,
+    SpikingNetwork,
+)
+from neuro_eqprop.spiking.lower import Code, Coding, lower
+
+
+def layered(inputs: int, hidden: int, outputs: int, *, looped: bool = False) -> Shapes:
+    """Input from outside, a hidden layer and an output that feeds back."""
+    i, h, o = (
+        Group("input", inputs, off_chip=True),
+        Group("hidden", hidden),
+        Group("output", outputs),
+    )
+    links = [full(i, h, bits=8), full(h, o, bits=8), full(o, h, bits=8)]
+    if looped:
+        links.append(full(h, h, bits=8))
+    return Shapes((i, h, o), tuple(links), "output")
+
+
+@pytest.fixture(scope="module")
+def loihi() -> Profile:
+    return load("loihi1")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "plain", "tag8", "tag9"),
+    [
+        (layered(784, 256, 10), 3, 5, 5),
+        (layered(784, 256, 10, looped=True), 4, 6, 6),
+        (layered(784, 500, 10), 5, 8, 9),
+        (layered(784, 1000, 10, looped=True), 17, 30, 32),
+    ],
+)
+def test_cores_on_loihi_are_those_of_its_memory_formula(
+    loihi: Profile, shapes: Shapes, plain: int, tag8: int, tag9: int
+) -> None:
+    assert place(shapes, loihi).cores == plain
+    assert place(shapes.learning(), loihi, tag_bits=8).cores == tag8
+    assert place(shapes.learning(), loihi).cores == tag9
+    assert place(shapes, loihi).verdict is Verdict.FITS
+    assert place(shapes, loihi).binding == "synapse memory"
+
+
+def axon_bits(n: int, bits: int) -> int:
+    """The memory of an axon, block by block."""
+    total = 0
+    while n > 0:
+        block = min(n, 64)
+        words = -(-(block * bits + 10) // 64)
+        total += 64 * words
+        n -= block
+    return total
+
+
+@given(n=st.integers(0, 1000), bits=st.integers(1, 30))
+def test_the_memory_of_an_axon_is_the_sum_of_its_blocks(n: int, bits: int) -> None:
+    layout = Format(64, 10, 64, 0, (), ())
+    assert layout.axon(n, bits) == axon_bits(n, bits)
+
+
+def test_no_core_is_overfull_and_one_neuron_more_would_be(loihi: Profile) -> None:
+    placement = place(layered(784, 500, 10), loihi)
+    for seat in placement.seats:
+        assert all(0 <= part <= 1 for part in seat.used.values())
+    hidden = placement.seat("hidden")
+    used = 794 * axon_bits(hidden.neurons_per_core, 8) / 2**20
+    assert hidden.used["synapse memory"] == pytest.approx(used)
+    assert 794 * axon_bits(142, 8) <= 2**20 < 794 * axon_bits(143, 8)
+    assert hidden.cores == -(-500 // 142)
+
+
+def test_a_soft_reset_takes_a_second_compartment(loihi: Profile) -> None:
+    groups = (Group("a", 1000, soft_reset=True), Group("b", 1))
+    shapes = Shapes(groups, (full(*groups, bits=8),), "b")
+    assert place(shapes, loihi).seat("a").cores == 2
+    assert place(shapes, loihi).seat("a").binding == "neurons"
+    assert place(shapes, loihi, soft_reset=False).seat("a").cores == 1
+    assert place(shapes, loihi, soft_reset=True).seat("b").compartments == 2
+    assert place(shapes, load("spinnaker1"), soft_reset=True).seat("a").compartments == 1
+
+
+def test_delays_and_sparse_indices_cost_memory(loihi: Profile) -> None:
+    a, b = Group("a", 4000), Group("b", 128)
+    dense = full(a, b, bits=8)
+    base = place(Shapes((a, b), (dense,), "b"), loihi).seat("b").cores
+    late = replace(dense, delay=9)
+    assert place(Shapes((a, b), (late,), "b"), loihi).seat("b").cores > base
+    half = replace(dense, synapses=dense.synapses // 4, max_fan_in=1000, max_fan_out=32)
+    assert place(Shapes((a, b), (half,), "b"), loihi).seat("b").cores < base
+
+
+def test_a_fan_in_wall_is_not_cured_by_chips() -> None:
+    placement = place(layered(784, 256, 10), load("truenorth"))
+    assert placement.verdict is Verdict.DOES_NOT_FIT
+    fan_in = next(v for v in placement.violations if v.limit == "fan-in")
+    assert "794" in fan_in.reason
+    assert not fan_in.curable
+    assert placement.cores is None
+
+
+def test_too_few_chips_are_cured_by_more(loihi: Profile) -> None:
+    shapes = layered(784, 3000, 10, looped=True).learning()
+    needed = place(shapes, loihi)
+    assert (needed.cores, needed.chips, needed.verdict) == (216, 2, Verdict.FITS)
+    assert needed.used["cores"] == 216 / 256
+    tight = place(shapes, loihi, chips=1)
+    assert tight.verdict is Verdict.DOES_NOT_FIT
+    assert [(v.limit, v.curable) for v in tight.violations] == [("chips", True)]
+    assert place(layered(64, 5000, 10), load("spinnaker1"), chips=1).binding == "chips"
+    assert place(layered(64, 5000, 10), load("spinnaker1")).verdict is Verdict.FITS
+
+
+def test_memory_that_a_chip_shares_asks_for_chips() -> None:
+    spinnaker = load("spinnaker1_spinn5")
+    a, b = Group("a", 30000), Group("b", 2000)
+    shapes = Shapes((a, b), (full(a, b, bits=16),), "b")
+    placement = place(shapes, spinnaker)
+    bits = 30000 * 2000 * 32
+    assert placement.chips == max(-(-bits // (128 * 2**20 * 8)), -(-(118 + 8) // 16))
+
+
+def test_populations_share_a_core_where_the_chip_lets_them() -> None:
+    small = (Group("hidden", 100), Group("output", 10), Group("more", 40))
+    links = tuple(full(a, b, bits=4) for a, b in itertools.pairwise(small))
+    odin = load("odin")
+    together = place(Shapes(small, links, "output"), odin)
+    assert (together.cores, together.chips) == (1, 1)
+    assert [seat.first_core for seat in together.seats] == [0, 0, 0]
+    assert together.used["neurons"] == 150 / 256
+    assert together.used["synapses"] == (1000 + 400) / 65536
+    large = (Group("hidden", 200), Group("output", 100), Group("more", 50))
+    spread = place(Shapes(large, (full(*large[:2], bits=4),), "output"), odin)
+    assert [seat.first_core for seat in spread.seats] == [0, 1, 0]
+    assert (spread.cores, spread.chips) == (2, 2)
+    assert spread.used["neurons"] == 250 / 256
+    alone = place(layered(64, 128, 10), load("loihi1"))
+    assert [seat.first_core for seat in alone.seats] == [0, 1]
+
+
+def test_one_neuron_that_no_core_takes_has_no_placement(loihi: Profile) -> None:
+    placement = place(layered(5000, 10, 10), loihi)
+    assert placement.verdict is Verdict.DOES_NOT_FIT
+    assert placement.binding == "in-axons"
+    assert "5010 in-axons of a core's 4096" in placement.violations[0].reason
+
+
+def test_what_is_not_known_forbids_to_say_that_it_fits() -> None:
+    placement = place(layered(64, 128, 10), load("loihi2"))
+    assert placement.verdict is Verdict.UNKNOWN
+    assert "synapse memory" in [each.limit for each in placement.unchecked if each.essential]
+    nowhere = place(layered(64, 128, 10), load("spinnaker2"))
+    assert (nowhere.verdict, nowhere.cores) == (Verdict.UNKNOWN, None)
+
+
+def test_the_state_is_not_checked_unless_its_bits_are_told(loihi: Profile) -> None:
+    shapes = layered(64, 128, 10)
+    assert "state bits" in [each.limit for each in place(shapes, loihi).unchecked]
+    assert place(replace(shapes, state_bits=24), loihi).unchecked == ()
+    assert place(replace(shapes, state_bits=25), loihi).verdict is Verdict.DOES_NOT_FIT
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [("akida1000", "steps"), ("truenorth", "weight bits"), ("xylo_a2", "inputs")],
+)
+def test_chips_that_cannot_do_it_at_all_say_so(name: str, limit: str) -> None:
+    placement = place(layered(64, 128, 10), load(name))
+    assert placement.verdict is Verdict.DOES_NOT_FIT
+    assert limit in [each.limit for each in placement.violations if not each.curable]
+
+
+def test_graded_messages_and_long_delays_are_asked_for(loihi: Profile) -> None:
+    a = Group("a", 10, graded=True)
+    link = replace(full(a, a, bits=8), delay=20)
+    shapes = Shapes((a,), (link,), "a")
+    assert "graded spikes" in [e.limit for e in place(shapes, loihi).unchecked if e.essential]
+    truenorth = [e.limit for e in place(shapes, load("truenorth")).violations]
+    assert {"graded spikes", "delays"} <= set(truenorth)
+
+
+def test_learning_needs_a_chip_that_learns() -> None:
+    shapes = layered(64, 128, 10).learning()
+    assert "learning" in [e.limit for e in place(shapes, load("truenorth")).violations]
+    doubt = place(shapes, load("spinnaker1"))
+    assert "learning tag" in [e.limit for e in doubt.unchecked if e.essential]
+
+
+def test_a_billion_synapses_are_placed_in_seconds(loihi: Profile) -> None:
+    groups = tuple(Group(f"g{k}", 100_000) for k in range(10))
+    links = tuple(Link(f"g{k}", f"g{(k + 1) % 10}", 10**8, 1000, 1000) for k in range(10))
+    began = time.perf_counter()
+    shapes = Shapes(groups, links, "g0")
+    placement = place(shapes, loihi)
+    found = routes(shapes, placement, loihi)
+    assert time.perf_counter() - began < 10
+    assert sum(link.synapses for link in links) == 10**9
+    assert placement.cores is not None
+    assert placement.chips == -(-placement.cores // 128)
+    assert found["g0"].chip_links > 0
+
+
+def test_more_cores_need_more_axons_until_both_agree() -> None:
+    (tight,) = load_all(["loihi1"], ["loihi1.capacity.out_axons_per_core=64"])
+    groups = (Group("a", 64), Group("b", 2048))
+    shapes = Shapes(groups, (full(*groups, bits=1),), "b")
+    placement = place(shapes, tight)
+    assert placement.seat("b").cores == 2
+    assert placement.seat("a").cores == 2
+    assert placement.seat("a").used["out-axons"] == 1.0
+    (none,) = load_all(["loihi1"], ["loihi1.capacity.out_axons_per_core=1"])
+    assert place(shapes, none).binding == "out-axons"
+
+
+def neuron(reset: Reset) -> Spiking:
+    return Spiking(1.0, 0.0, 1.0, reset, -1.0, 2.0)
+
+
+def test_a_network_is_described_by_its_weights() -> None:
+    weight = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]])
+    network = SpikingNetwork(
+        1e-3,
+        (
+            Population("a", neuron(Reset.SUBTRACT), np.zeros(3)),
+            Population("b", neuron(Reset.ZERO), np.zeros(2)),
+            Population("c", Graded(HARD_SIGMOID, 0.1, 0.5), np.zeros(2)),
+        ),
+        (Projection("a", "b", weight, delay=2), Projection("b", "c", np.ones((2, 2)))),
+        "c",
+    )
+    shapes = describe(network, bits=6)
+    assert [g.soft_reset for g in shapes.groups] == [True, False, False]
+    assert [g.graded for g in shapes.groups] == [False, False, True]
+    assert shapes.links[0] == Link("a", "b", 3, 2, 2, bits=6, delay=2)
+    assert shapes.dense(shapes.links[1])
+    assert not shapes.dense(shapes.links[0])
+    assert not shapes.recurrent
+    assert layered(2, 2, 2).recurrent
+
+
+def test_a_convolution_is_described_and_placed_by_its_synapses(loihi: Profile) -> None:
+    hard = HARD_SIGMOID
+    rate = convolutional((1, 8, 8), (3,), 10, kernel=5, hidden_rate=hard, output_rate=hard)
+    params = initialise(rate, np.random.default_rng(0))
+    network = lower(rate, params, dt=1e-3, coding=Coding(Code.GRADED), nudged=False)
+    made = with_input(rate, params, network, coding=Coding(Code.GRADED), entry=InputCoding.GRADED)
+    shapes = describe(made, bits=8, outside=outer(rate))
+    weights = {p.name: p.weight for p in made.projections}
+    for link in shapes.links:
+        there = weights[link.name] != 0
+        assert link.synapses == there.sum()
+        assert link.max_fan_in == there.sum(axis=1).max()
+        assert link.max_fan_out == there.sum(axis=0).max()
+    first = next(link for link in shapes.links if link.source == "input")
+    assert 9 <= first.max_fan_in <= 25
+    assert not shapes.dense(first)
+    placement = place(shapes, loihi)
+    assert {seat.name for seat in placement.seats} == {g.name for g in shapes.placed}
+    assert "input" not in {seat.name for seat in placement.seats}
+    assert placement.cores == len(placement.seats)
+
+
+@pytest.mark.parametrize(("first", "cores"), [((0, 9), (9, 40)), ((100, 60), (20, 200))])
+def test_hops_are_the_mean_over_all_pairs_of_cores(
+    first: tuple[int, int], cores: tuple[int, int]
+) -> None:
+    grid = Mesh(128, 4, 8, 4)
+    source = CoreAllocation("a", first[0], first[1], 1, 1, {}, "")
+    target = CoreAllocation("b", cores[0], cores[1], 1, 1, {}, "")
+    sums, away = [0, 0], 0
+    for p, q in itertools.product(range(*span(source)), range(*span(target))):
+        if p // 128 != q // 128:
+            away += 1
+            continue
+        one, other = (p % 128) // 4, (q % 128) // 4
+        sums[0] += abs(one % 8 - other % 8)
+        sums[1] += abs(one // 8 - other // 8)
+    pairs = source.cores * target.cores
+    assert travel(grid, source, target) == pytest.approx(
+        (sums[0] / pairs, sums[1] / pairs, away / pairs)
+    )
+
+
+def span(seat: CoreAllocation) -> tuple[int, int]:
+    return seat.first_core, seat.first_core + seat.cores
+
+
+def test_messages_go_to_every_core_that_holds_targets(loihi: Profile) -> None:
+    shapes = layered(784, 500, 10)
+    placement = place(shapes, loihi)
+    found = routes(shapes, placement, loihi)
+    assert found["hidden"].messages == 1
+    assert found["output"].messages == 4
+    assert found["input"].messages == 4
+    assert found["input"].hops_ew == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Group("a", 0),
+        lambda: Link("a", "b", 4, 5, 1),
+        lambda: Link("a", "b", 4, 1, 1, delay=0),
+        lambda: Shapes((Group("a", 1), Group("a", 1)), (), "a"),
+        lambda: Shapes((Group("a", 1),), (), "b"),
+        lambda: Shapes((Group("a", 1),), (Link("a", "b", 1, 1, 1),), "a"),
+        lambda: Shapes((Group("a", 1),), (Link("a", "a", 2, 1, 1),), "a"),
+        lambda: Shapes((Group("a", 1, off_chip=True),), (Link("a", "a", 1, 1, 1),), "a"),
+    ],
+)
+def test_shapes_that_cannot_be_are_refused(wrong: object) -> None:
+    assert callable(wrong)
+    with pytest.raises(ValueError, match=r"populations|projection|neurons|output"):
+        wrong()

@@ -1,0 +1,596 @@
+"""The report of a run."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import replace
+from hashlib import sha256
+from html.parser import HTMLParser
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.analysis.compare import update
+from neuro_eqprop.analysis.synapse_history import of_trace
+from neuro_eqprop.cli import main
+from neuro_eqprop.report import tables as text
+from neuro_eqprop.report.charts import Limits, charts, smooth
+from neuro_eqprop.report.contents import gather
+from neuro_eqprop.report.encoding import gaps, pack, steps_of, unpack
+from neuro_eqprop.report.page import library, page, page_of
+from neuro_eqprop.report.synapses import synapses
+from neuro_eqprop.report.training_snapshots import part
+from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
+from neuro_eqprop.traces import Trace
+
+Fill = Callable[[Path], Path]
+
+
+class Elements(HTMLParser):
+    """The ids, tags and links of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name == "id" and value:
+                self.ids.append(value)
+            if name in {"src", "href"} and value:
+                self.links.append(value)
+
+
+def report(run: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["report", str(run), "--json"]) == 0
+    outcome = json.loads(capsys.readouterr().out)
+    assert outcome["report"] == str(run / "report.html")
+    return (run / "report.html").read_text(encoding="utf-8")
+
+
+def data_of(html: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    assert found is not None
+    held: dict[str, Any] = json.loads(found[1])
+    return held
+
+
+def body_of(html: str) -> str:
+    """What stands before the scripts."""
+    return html[: html.index('<script type="application/json"')]
+
+
+def test_report_shows_everything_a_run_holds(
+    make_run: Fill, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    html = report(make_run(tmp_path / "run"), capsys)
+    assert len(html) < 2_000_000
+    seen = Elements(html)
+    assert len(seen.ids) == len(set(seen.ids))
+    wanted = {
+        "accuracy",
+        "settle",
+        "spectral",
+        "rates",
+        "firing",
+        "raster",
+        "scatter",
+        "matrix",
+        "story",
+        "chips",
+        "terms",
+    }
+    assert wanted | {"agreement-table", "updates-table", "simulators-table", "chips-table"} <= set(
+        seen.ids
+    )
+    assert seen.links == []
+    body = body_of(html)
+    assert "91.6\u00a0%" in body
+    assert "the same answer as the rates on 100.0\u00a0% of 40 samples" in body
+    assert "static power of the cores: no published value" in body
+    run = tmp_path / "run"
+    for command in ("train", "simulate", "compare", "evaluate", "energy", "report"):
+        assert f"<code>neuro-eqprop {command} " in body
+    assert f"neuro-eqprop compare {run}/rate.h5 {run}/traces.h5" in body
+    assert sorted(p.name for p in run.iterdir() if p.name.startswith(".")) == []
+
+
+def test_numbers_of_the_charts_are_those_of_the_traces(
+    make_run: Fill,
+    episode: dict[str, Trace],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    data = data_of(report(make_run(tmp_path / "run"), capsys))
+    rates, firing = data["settling"]
+    assert (rates["spikes"], firing["spikes"]) == (False, True)
+    line = firing["layers"]["output"]
+    np.testing.assert_allclose(
+        unpack(line["course"])[2, :, 63],
+        episode["spikes"].rate("output", "free")[2, line["units"]],
+        atol=5e-4,
+    )
+    hidden = rates["layers"]["hidden"]
+    assert (len(hidden["units"]), len(hidden["lines"]), hidden["of"]) == (24, 16, 24)
+    np.testing.assert_allclose(
+        unpack(hidden["course"])[0, 7], episode["rate"].course("hidden")[0, :, 7], atol=5e-4
+    )
+    raster = data["rasters"]["traces.h5"]["layers"]["hidden"]
+    first = episode["spikes"].recording(1).spikes["hidden"]
+    assert steps_of(raster["samples"][1][5]) == (np.flatnonzero(first[:, 5]) + 1).tolist()
+    x, y = unpack(data["scatter"]["traces.h5"]["free"]["output"])
+    assert x[3] == pytest.approx(episode["rate"].rate("output", "free").ravel()[3], abs=5e-4)
+    assert y[3] == pytest.approx(episode["spikes"].rate("output", "free").ravel()[3], abs=5e-4)
+    assert data["learning"][0]["accuracy"]["test"][-1] == pytest.approx(0.98 - 0.58 / 9)
+    assert data["samples"][0][0]["index"] == 100
+    inputs = unpack(data["samples"][0][0]["inputs"])
+    np.testing.assert_allclose(inputs, episode["rate"].inputs[0], atol=2e-4)
+
+
+def test_matrices_hold_the_weights_and_the_changes_asked_for(
+    make_run: Fill,
+    episode: dict[str, Trace],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    held = data_of(report(make_run(tmp_path / "run"), capsys))["synapses"]
+    assert [each["name"] for each in held["matrices"]] == ["hidden->output", "input->hidden"]
+    assert held["contrast"] == {"free": 0.0, "negative": -2.0, "positive": 2.0}
+    first = held["matrices"][0]
+    weight = episode["rate"].weights["hidden->output"].before
+    np.testing.assert_allclose(unpack(first["views"]["weights"]), weight, atol=5e-4)
+    for file, kind in (("rate.h5", "rate"), ("traces.h5", "spikes")):
+        wanted = update(episode[kind], "hidden->output") / 6
+        np.testing.assert_allclose(unpack(first["asked"][file]), wanted, atol=1e-3)
+    row, column = first["first"]
+    told = of_trace(episode["rate"], "hidden->output", [(row, column)])[held["sample"]]
+    everything = [(t, s) for t in range(10) for s in range(24)]
+    most = np.abs(of_trace(episode["rate"], "hidden->output", everything)[held["sample"]].tag[-1])
+    assert abs(told.tag[-1, 0]) > 0.9 * most.max() > 0.0
+
+
+def test_a_large_matrix_shows_the_units_that_change_most(
+    episode: dict[str, Trace], tmp_path: Path
+) -> None:
+    run = gather(tmp_path, {"rate.h5": episode["rate"]})
+    first, second = synapses(run, 4, 5)["matrices"]
+    assert (len(first["rows"]), len(first["columns"]), first["of"]) == (5, 5, [10, 24])
+    loud = np.abs(update(episode["rate"], "input->hidden")).sum(axis=1)
+    assert second["rows"] == sorted(np.argsort(-loud)[:5].tolist())
+
+
+def test_a_run_that_learned_tells_its_own_story(episode: dict[str, Trace], tmp_path: Path) -> None:
+    spikes = episode["spikes"]
+    weights = {n: Weights(w.before, w.before + 1) for n, w in spikes.weights.items()}
+    own = SynapseLog(((3, 5),), *np.random.default_rng(0).normal(size=(5, 6 * 192, 1)))
+    learned = replace(spikes, weights=weights, hebbian={"hidden->output": own})
+    run = gather(tmp_path, {"rate.h5": episode["rate"], "traces.h5": learned})
+    held = synapses(run, 2, 200)["stories"]
+    assert list(held) == ["traces.h5"]
+    story = held["traces.h5"]["hidden->output"]
+    assert story["synapses"] == [[3, 5]]
+    np.testing.assert_allclose(unpack(story["tag"])[1, 0], own.tag[192:384, 0], atol=2e-3)
+
+
+def test_numbers_are_packed_and_unpacked() -> None:
+    rng = np.random.default_rng(0)
+    values = np.repeat(rng.normal(size=(3, 4, 5)), [1, 2, 3, 70, 140], axis=2)
+    packed = pack(values)
+    np.testing.assert_allclose(unpack(packed), values, atol=np.ptp(values) / 8000)
+    assert len(packed["rows"][0][0]) == 2 * 5 + 2 * 1 + 2 + 2 * 2 + 2 * 3
+    assert unpack(pack(np.full((2, 3), 7.0))).tolist() == [[7.0] * 3] * 2
+    assert unpack(pack(np.array([np.nan, 1.0, np.inf, 3.0]))).tolist() == [1.0, 1.0, 3.0, 3.0]
+    steps = np.array([1, 2, 65, 66, 131, 1000])
+    assert steps_of(gaps(steps)) == steps.tolist()
+    assert gaps(np.zeros(0, dtype=np.int64)) == ""
+
+
+def test_runs_stand_side_by_side(
+    make_run: Fill, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = make_run(tmp_path / "one"), make_run(tmp_path / "two")
+    (two / "study.toml").write_text((two / "study.toml").read_text().replace("0.25", "0.125"))
+    out = tmp_path / "both.html"
+    assert main(["report", str(one), str(two), "--out", str(out), "--json"]) == 0
+    outcome = json.loads(capsys.readouterr().out)
+    assert outcome["runs"] == [str(one), str(two)]
+    assert outcome["report"] == str(out)
+    html = out.read_text(encoding="utf-8")
+    assert len(html) < 2_400_000
+    body, data = body_of(html), data_of(html)
+    assert "<h1>one · two</h1>" in body
+    assert {"runs-table", "agreement-table"} <= set(Elements(html).ids)
+    assert 'data-value="0.125">0.125</td>' in body
+    assert [each["run"] for each in data["learning"]] == ["one", "two"]
+    assert [(t["run"], t["file"], t["on"]) for t in data["settling"]] == [
+        (0, "rate.h5", "rate, one"),
+        (0, "traces.h5", "reference, one"),
+        (1, f"{two}/rate.h5", "rate, two"),
+        (1, f"{two}/traces.h5", "reference, two"),
+    ]
+    assert f"neuro-eqprop compare {two}/rate.h5 {two}/traces.h5" in body
+    assert f"neuro-eqprop report {one} {two}" in body
+    assert not (one / "report.html").exists()
+
+
+def test_a_training_is_not_taken_for_rates(episode: dict[str, Trace], tmp_path: Path) -> None:
+    training = replace(episode["rate"], epochs={"epoch": np.arange(6.0)})
+    run = gather(tmp_path, {"a.h5": training, "rate.h5": episode["rate"]})
+    assert [name for name, _ in run.traces] == ["rate.h5"]
+
+
+def test_the_chart_library_keeps_its_licence() -> None:
+    folder = files("neuro_eqprop.report").joinpath("assets").joinpath("plotly")
+    assert "Permission is hereby granted" in folder.joinpath("LICENSE").read_text()
+    assert "Licensed under the MIT license" in library()[:300]
+
+
+def test_what_is_missing_is_said_with_the_command_that_makes_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "study.toml").write_text('dataset = "digits"\n')
+    body = body_of(report(run, capsys))
+    for command in ("train", "simulate", "evaluate", "energy"):
+        assert f"neuro-eqprop {command} " in body
+    assert "<table" not in body
+
+
+@pytest.mark.parametrize("left", ["rate.h5", "traces.h5"])
+def test_one_trace_alone_is_shown(
+    left: str, make_run: Fill, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run(tmp_path / "run")
+    (run / ({"rate.h5", "traces.h5"} - {left}).pop()).unlink()
+    html = report(run, capsys)
+    assert ("raster" in Elements(html).ids) == (left == "traces.h5")
+    assert "agreement-table" not in Elements(html).ids
+    assert ("--on rate" in body_of(html)) or left == "rate.h5"
+
+
+EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">&$title'
+
+
+def test_nothing_from_a_file_becomes_markup(
+    episode: dict[str, Trace], make_run: Fill, tmp_path: Path
+) -> None:
+    run = make_run(tmp_path / "run")
+    (run / "study.toml").write_text(f"dataset = {json.dumps(EVIL)}\nmodel = {json.dumps(EVIL)}\n")
+    (run / "evaluations.jsonl").write_text(json.dumps({"on": EVIL, "code": EVIL, "samples": EVIL}))
+    bill = {"terms": {EVIL: 1.0}, "joules": 1.0, "unknown": [EVIL]}
+    profile = {"profile": EVIL, "binding": EVIL, "inference": bill}
+    (run / "energy.json").write_text(json.dumps({"profiles": [profile]}))
+    row = {"epoch": 1, "spectral": {EVIL: 1.0}, "settle_steps": {EVIL: 2}}
+    (run / "metrics.jsonl").write_text(json.dumps(row))
+    made = {}
+    for name in ("rate", "spikes"):
+        trace = episode[name]
+        marked = replace(
+            trace.origin, backend=EVIL, command=EVIL, network_hash=EVIL, versions={EVIL: EVIL}
+        )
+        kinds = {EVIL if layer == "hidden" else layer: k for layer, k in trace.kinds.items()}
+        spikes = {EVIL if layer == "hidden" else layer: t for layer, t in trace.spikes.items()}
+        signals = {
+            (EVIL if layer == "hidden" else layer, variable): values
+            for (layer, variable), values in trace.signals.items()
+        }
+        made[f"{name}{EVIL}.h5"] = replace(
+            trace, origin=marked, kinds=kinds, spikes=spikes, signals=signals, connections=()
+        )
+    html = page(run, made, notes=[EVIL])
+    seen = Elements(html)
+    assert "img" not in seen.tags
+    assert seen.tags.count("script") == 3
+    assert any(EVIL in layer for layer in data_of(html)["settling"][0]["layers"])
+
+
+def test_policy_names_exactly_the_scripts_of_the_page(tmp_path: Path) -> None:
+    html = page(tmp_path, {})
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
+    assert policy is not None
+    allowed = set(re.findall(r"'sha256-([^']*)'", policy[1]))
+    scripts = re.findall("<script>(.*?)</script>", html, re.DOTALL)
+    assert len(scripts) == 2
+    assert allowed == {b64encode(sha256(s.encode()).digest()).decode() for s in scripts}
+    assert "default-src 'none'" in policy[1]
+
+
+def test_damaged_files_are_left_out_and_told(
+    make_run: Fill, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run(tmp_path / "run")
+    (run / "other.h5").write_text("no")
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write('{"epoch": 9, "tr')
+    (run / "energy.json").write_text("[]")
+    (run / "study.toml").write_text("= no toml")
+    body = body_of(report(run, capsys))
+    assert "other.h5 is no HDF5 file" in body
+    assert "Line 9 of metrics.jsonl is no JSON object" in body
+    assert "energy.json holds no list of profiles" in body
+    assert "study.toml could not be read" in body
+
+
+def test_traces_that_do_not_match_are_told(episode: dict[str, Trace], tmp_path: Path) -> None:
+    other = replace(episode["spikes"], index=episode["spikes"].index + 1)
+    run = gather(tmp_path, {"rate.h5": episode["rate"], "traces.h5": other})
+    assert run.agreements == {}
+    assert (
+        "rate.h5 and traces.h5 were not compared: the traces have different samples"
+        in (run.notes[0])
+    )
+
+
+def test_lava_comes_first_and_graded_is_named(episode: dict[str, Trace], tmp_path: Path) -> None:
+    lava = replace(episode["spikes"], origin=replace(episode["spikes"].origin, backend="lava"))
+    traces = {"a.h5": episode["graded"], "b.h5": episode["spikes"], "c.h5": lava}
+    run = gather(tmp_path, traces)
+    assert [run.simulator(name) for name in run.spikes] == [
+        "lava",
+        "reference",
+        "reference, graded",
+    ]
+
+
+@pytest.mark.parametrize("value", [True, "1", None, float("nan"), float("inf"), [1]])
+def test_what_is_no_number_is_a_dash(value: object) -> None:
+    assert text.percent(value) == text.decimal(value) == text.count(value) == "\u2013"
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (3.1e-6, "3.1 µJ"),
+        (0.0, "0 J"),
+        (2.0, "2 J"),
+        (1.5e-12, "1.5 pJ"),
+        (4e-18, "0.004 fJ"),
+        (1e-3, "1 mJ"),
+        (12345.0, "12.3 kJ"),
+    ],
+)
+def test_quantities_have_prefixes(value: float, told: str) -> None:
+    assert text.quantity(value, "J").replace("\u00a0", " ") == told
+
+
+def test_terms_may_be_a_list_or_plain_numbers(tmp_path: Path) -> None:
+    terms = [{"name": "a", "joules": 1.0, "low": 0.5, "high": 2.0}, {"name": "b", "joules": 3.0}]
+    profile = {"profile": "p", "inference": {"terms": terms}, "learning": {"terms": {"c": 2.0}}}
+    (tmp_path / "energy.json").write_text(json.dumps({"profiles": [profile]}))
+    first, second = gather(tmp_path, {}).bills.chips
+    assert [(t.name, t.low, t.high) for t in first.terms] == [("b", 3.0, 3.0), ("a", 0.5, 2.0)]
+    assert second.terms[0].joules == 2.0
+    assert first.total is None
+
+
+def test_a_chip_without_joules_says_why(tmp_path: Path) -> None:
+    none: dict[str, Any] = {"joules": None, "low": None, "high": None, "terms": [], "unknown": []}
+    chips = [
+        {
+            "profile": "full",
+            "fits": True,
+            "inference": none | {"joules": 2e-6, "terms": {"a": 2e-6}},
+        },
+        {"profile": "small", "fits": False, "inference": none | {"reason": "too few neurons"}},
+        {"profile": "secret", "fits": None, "inference": none, "learning": none},
+    ]
+    dense = {"device": "gpu", "batch": 8, "joules": 1e-4, "boundary": "board_total"}
+    energy = {"profiles": chips, "reference": [dense, {"device": "none"}]}
+    (tmp_path / "energy.json").write_text(json.dumps(energy))
+    html = page(tmp_path, {})
+    body = body_of(html)
+    assert "too few neurons" in body
+    assert "not known whether it fits" in body
+    assert "No joules of learning" in body
+    assert "an inference on full" in body
+    drawn = data_of(html)["energy"]
+    rows = drawn["bars"]["inference"]
+    assert [row["name"] for row in rows] == ["gpu, batch 8", "full", "small", "secret"]
+    assert [row["told"] for row in rows[2:]] == ["too few neurons", "not known whether it fits"]
+    assert [row["group"] for row in rows[:2]] == ["board total", ""]
+    assert rows[1]["parts"] == {"a": 1.0}
+    assert [row["name"] for row in drawn["bars"]["learning"]] == ["secret"]
+    assert [bill["name"] for bill in drawn["bills"]] == ["full: inference"]
+
+
+def test_own_values_winners_and_the_best_trade_are_told(tmp_path: Path) -> None:
+    side = {"joules": 2e-6, "low": 1e-6, "high": 3e-6, "boundary": "chip_total", "terms": []}
+    changed = ["energy.synop: 2.36e-11 J -> 3e-11 J (--override)"]
+    chip = {"profile": "p", "title": "Chip", "overridden": changed, "inference": side}
+    guess = {"profile": "s", "title": "Guess", "scenario": "a what-if", "inference": side}
+    won = {"profile": "p", "device": "cpu", "batch": 8, "outcome": "spikes win", "stops_at": 0.25}
+    won["words"] = "spikes win; without input, output, which are unknown"
+    lost = won | {"batch": 64, "outcome": "spikes lose", "stops_at": None, "words": "spikes lose"}
+    point = {"code": "rate", "steps": 8, "accuracy": 0.9, "joules": 1e-6, "best": True}
+    energy = {
+        "profiles": [chip, guess],
+        "comparison": [won, lost],
+        "curve": {"p": {"points": [point, {"code": "rate", "steps": 4}]}},
+        "counted": {"samples": 32, "steps": 64, "code": "rate"},
+        "input_coding": "current",
+        "options": ["--override", "p.energy.synop=30pJ"],
+    }
+    (tmp_path / "energy.json").write_text(json.dumps(energy))
+    html = page(tmp_path, {})
+    body = body_of(html)
+    assert "Chip: energy.synop: 2.36e-11 J -&gt; 3e-11 J (--override)" in body
+    assert "Guess: scenario: a what-if" in body
+    assert "Counted on 32 samples of 64 steps in code rate, the input as current." in body
+    told = "Chip: spikes win (!) against cpu at 8 (they win below 0.25 spikes a neuron and step)"
+    assert f"{told}, as long as the costs that are unknown are small; spikes lose" in body
+    assert 'id="trade"' in body
+    assert f"neuro-eqprop energy {tmp_path} --override p.energy.synop=30pJ</code>" in body
+    drawn = data_of(html)["energy"]
+    assert [(each["steps"], each["best"]) for each in drawn["curves"]["p"]] == [(8, True)]
+    assert [row["name"] for row in drawn["bars"]["inference"]] == ["Chip *", "Guess *"]
+
+
+def test_joules_of_several_runs_stand_side_by_side(tmp_path: Path) -> None:
+    def side(joules: float, boundary: str) -> dict[str, Any]:
+        return {"joules": joules, "boundary": boundary, "terms": [], "unknown": []}
+
+    runs = []
+    for name, joules, boundary in (("one", 2e-6, "chip_total"), ("two", 8e-6, "board_total")):
+        (tmp_path / name).mkdir()
+        chips = [
+            {"profile": "a", "inference": side(joules, "chip_total")},
+            {"profile": "b", "inference": side(joules, boundary)},
+        ]
+        (tmp_path / name / "energy.json").write_text(json.dumps({"profiles": chips}))
+        runs.append(gather(tmp_path / name, {}))
+    body = body_of(page_of(replace(runs[0], others=(runs[1],))))
+    table = body[body.index('id="joules-runs-table"') :]
+    assert "one : two" in table
+    assert ">0.25<" in table
+    assert "not compared: chip total, board total" in table
+
+
+def test_a_smaller_page_shows_fewer_samples(episode: dict[str, Trace], tmp_path: Path) -> None:
+    run = gather(tmp_path, {"rate.h5": episode["rate"], "traces.h5": episode["spikes"]})
+    assert Limits().smaller() == Limits(samples=12)
+    small = charts(run, Limits(samples=3, lines=4, rows=8).smaller())
+    assert len(small["samples"][0]) == 1
+    assert len(small["settling"][0]["layers"]["hidden"]["lines"]) == 2
+    assert len(small["rasters"]["traces.h5"]["layers"]["hidden"]["units"]) == 4
+    limits = Limits()
+    for _ in range(20):
+        limits = limits.smaller()
+    assert limits == Limits(1, 1, 1) == limits.smaller()
+
+
+def test_values_that_are_not_finite_do_not_break_the_page(
+    episode: dict[str, Trace], tmp_path: Path
+) -> None:
+    values = {key: np.where(v > 0.5, np.nan, v) for key, v in episode["rate"].signals.items()}
+    traces = {"rate.h5": replace(episode["rate"], signals=values), "t.h5": episode["spikes"]}
+    assert data_of(page(tmp_path, traces))["settling"]
+
+
+def test_smooth_is_a_mean_of_the_last_steps() -> None:
+    raster = np.array([1.0, 0.0, 0.0, 1.0])[None, :, None]
+    assert smooth(raster, np.array([1, 2, 2, 2]))[0, :, 0].tolist() == [1.0, 0.5, 0.0, 0.5]
+
+
+def test_a_folder_without_a_run_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(tmp_path)]) == 1
+    assert "holds no run" in capsys.readouterr().err
+    assert main(["report", str(tmp_path / "absent")]) == 1
+    assert "there is no run folder" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_traces_show_prints_a_tree(
+    make_run: Fill, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run(tmp_path / "run")
+    assert main(["traces", "show", str(run / "traces.h5")]) == 0
+    shown = capsys.readouterr().out
+    assert "spikes/hidden/step" in shown
+    assert "[step]" in shown
+    assert "█" in shown
+    assert max(len(line) for line in shown.splitlines()) <= 100
+    assert main(["traces", "show", str(run / "rate.h5"), "--json"]) == 0
+    outcome = json.loads(capsys.readouterr().out)
+    assert (outcome["samples"], outcome["steps"], outcome["complete"]) == (6, 192, True)
+    assert outcome["populations"][1]["rate"]["free"] == pytest.approx(0.383, abs=0.02)
+    assert {"name": "samples/input", "shape": [6, 64], "unit": "1"} in outcome["data"]
+
+
+def test_traces_export_gives_back_the_arrays(
+    make_run: Fill,
+    episode: dict[str, Trace],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = make_run(tmp_path / "run")
+    words = ["traces", "export", str(run / "traces.h5")]
+    npz, tables = tmp_path / "out.npz", tmp_path / "tables"
+    assert main([*words, "--npz", str(npz), "--csv", str(tables)]) == 0
+    with np.load(npz) as arrays:
+        steps = episode["spikes"].spikes["hidden"].step
+        np.testing.assert_array_equal(arrays["spikes/hidden/step"], steps)
+        assert json.loads(str(arrays["about"]))["kinds"]["hidden"] == "spikes"
+    rows = np.loadtxt(tables / "voltage.output.csv", delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(rows[:, 1:], episode["spikes"].signals["output", "voltage"])
+    events = np.loadtxt(tables / "spikes.hidden.csv", delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(events[:, 0], steps)
+    assert main([*words, "--npz", str(npz)]) == 1
+    assert "exists already" in capsys.readouterr().err
+    assert main(words) == 1
+    assert "--npz OUT.npz, --csv DIR or --nwb OUT.nwb" in capsys.readouterr().err
+
+
+def learning_of(trace: Trace, epochs: int) -> Trace:
+    """A trace as a training leaves it: its samples after each of some epochs."""
+    count = len(trace.index) // epochs
+    after = {n: replace(w, after=w.before + 0.1) for n, w in trace.weights.items()}
+    (told,) = of_trace(part(trace, [0]), "hidden->output", [(2, 3)])
+    story = SynapseLog(
+        told.synapses, *(np.tile(getattr(told, c), (epochs * count, 1)) for c in COLUMNS)
+    )
+    numbers = np.arange(1.0, epochs + 1)
+    return replace(
+        trace,
+        weights=after,
+        hebbian={"hidden->output": story},
+        epochs={"epoch": numbers, "test_accuracy": numbers / 10, "seconds": numbers},
+    )
+
+
+def test_a_training_alone_shows_its_course(episode: dict[str, Trace], tmp_path: Path) -> None:
+    trace = learning_of(episode["rate"], 3)
+    run = gather(tmp_path, {"traces.h5": trace})
+    assert run.moments == ("epoch 1, sample 100", "epoch 2, sample 102", "epoch 3, sample 104")
+    data = charts(run, Limits())
+    assert [each["said"] for each in data["samples"][0]] == list(run.moments)
+    (shown,) = data["settling"]
+    course = unpack(shown["layers"]["output"]["course"])
+    assert course.shape[0] == 3
+    np.testing.assert_allclose(course[1], trace.course("output")[2].T, atol=5e-4)
+    held = data["synapses"]
+    assert held["changes"] is True
+    first = held["matrices"][0]
+    assert (first["watched"], first["asked"]) == ([[2, 3]], {})
+    assert list(first["views"]) == ["weights after", "weights before", "change"]
+    np.testing.assert_allclose(unpack(first["views"]["change"])[0, :4], 0.1, atol=1e-3)
+    html = page(tmp_path, {"traces.h5": trace})
+    assert "The same sample at moments of the learning" in html
+    # Beside a trace of other samples it is left out.
+    both = gather(tmp_path, {"traces.h5": trace, "rate.h5": episode["rate"]})
+    assert [name for name, _ in both.traces] == ["rate.h5"]
+    assert both.moments == ()
+
+
+def test_learning_on_a_chip_is_told_as_such(episode: dict[str, Trace], tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text('dataset = "digits"\n[learn]\non = "lava"\n')
+    line = {"epoch": 1, "test_accuracy": 0.5, "spectral": {"hidden->output": 1.0}}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+    kinds = episode["spikes"].kinds
+    lessons = replace(learning_of(episode["rate"], 1), kinds=kinds, signals={})
+    html = page(tmp_path, {"traces.h5": lessons})
+    assert "learned digits by equilibrium propagation in spikes on Lava in 1 epoch." in html
+    assert f"neuro-eqprop learn {tmp_path}/study.toml --out NEW" in html
+    seen = set(Elements(html).ids)
+    assert {"spectral", "matrix", "story"} <= seen
+    assert not {"settle", "sample", "rates"} & seen
+    assert data_of(html)["samples"][0][1]["said"] == "lesson 2"
+
+
+def test_simulators_of_one_name_are_told_apart(episode: dict[str, Trace], tmp_path: Path) -> None:
+    spikes = episode["spikes"]
+    run = gather(tmp_path, {"float.h5": spikes, "bits8.h5": spikes, "graded.h5": episode["graded"]})
+    titles = {view.title for view in run.views()}
+    assert {"reference (float)", "reference (bits8)", "reference, graded"} == titles

@@ -1,0 +1,229 @@
+"""The three ways in: what is sent, what is counted, and that rates settle where they should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.activations import HARD_SIGMOID, RELU
+from neuro_eqprop.architectures import layered
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.base import Result, load, tally
+from neuro_eqprop.cli import main
+from neuro_eqprop.data import load as load_data
+from neuro_eqprop.experiments.config import Study, write
+from neuro_eqprop.experiments.evaluate import evaluate, samples_of
+from neuro_eqprop.experiments.run_folder import MODEL, STUDY, Run, open_run
+from neuro_eqprop.io.checkpoint import Checkpoint, save
+from neuro_eqprop.networks import Connection, Layer, Network, Role, initialise
+from neuro_eqprop.schedules import free_only, tail
+from neuro_eqprop.spiking.input_coding import (
+    ON,
+    THETA,
+    InputCoding,
+    depths,
+    encode_input,
+    outer,
+    steps_needed,
+    with_input,
+)
+from neuro_eqprop.spiking.ir import Gain, SpikingNetwork, Stimulus
+from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, rates_of
+from neuro_eqprop.testing import check_case
+from neuro_eqprop.testing.case import Case, everything, run_case
+from neuro_eqprop.traces import NOTHING, Memory
+
+X = np.rint(np.random.default_rng(1).random((5, 12)) * 255) / 255 * (np.arange(12) % 3 > 0)
+
+
+def network() -> tuple[Network, dict[str, Array]]:
+    rate = HARD_SIGMOID
+    made = layered(12, (9, 7), 4, hidden_rate=rate, output_rate=rate, feedback=0.5)
+    rng = np.random.default_rng(0)
+    params = initialise(made, rng)
+    return made, {
+        name: value if "->" in name else rng.uniform(-0.1, 0.4, value.shape)
+        for name, value in params.items()
+    }
+
+
+def brought(
+    code: Code, entry: InputCoding, x: Array = X
+) -> tuple[SpikingNetwork, Stimulus, Coding]:
+    (rate, params), coding = network(), Coding(code)
+    made = lower(rate, params, dt=1e-3, coding=coding, nudged=False)
+    made = with_input(rate, params, made, coding=coding, entry=entry)
+    return made, encode_input(rate, params, x, target=None, coding=coding, entry=entry), coding
+
+
+def settled(code: Code, entry: InputCoding, steps: int) -> tuple[dict[str, Array], Result]:
+    made, stimulus, coding = brought(code, entry)
+    schedule = free_only(steps=steps, window=tail(steps, coding.tail))
+    result = load("reference").run(made, stimulus, schedule, record=NOTHING, sink=Memory())
+    rates = rates_of(network()[0], {n: f[:, 0] for n, f in result.firing.items()}, coding)
+    return rates, result
+
+
+@pytest.mark.parametrize(
+    ("code", "entry", "steps", "near"),
+    [
+        (Code.GRADED, InputCoding.GRADED, 60, 0.02),
+        (Code.RATE, InputCoding.RATE, 400, 0.02),
+        (Code.PAIRED, InputCoding.RATE, 400, 0.02),
+        (Code.PREDICTIVE, InputCoding.RATE, 200, 0.05),
+    ],
+)
+def test_rates_settle_where_a_current_lets_them(
+    code: Code, entry: InputCoding, steps: int, near: float
+) -> None:
+    want, _ = settled(code, InputCoding.CURRENT, steps)
+    got, _ = settled(code, entry, steps)
+    for name, rates in want.items():
+        assert rates.std() > 0.05
+        np.testing.assert_allclose(got[name], rates, rtol=0, atol=near)
+
+
+def test_graded_input_is_sent_once_and_counted() -> None:
+    made, stimulus, _ = brought(Code.GRADED, InputCoding.GRADED)
+    schedule = free_only(steps=20, window=5)
+    case = Case("", made, stimulus, schedule, everything(made))
+    run = run_case(load("reference"), case)
+    for x, recording in zip(X, run.recordings, strict=True):
+        sent = recording.spikes["input"]
+        assert not sent[1:].any()
+        np.testing.assert_array_equal(sent[0], np.rint(x / THETA) * THETA)
+    counts = tally(made, stimulus, schedule, run.result)
+    assert counts["input", "free"].spikes == np.count_nonzero(X)
+    fan_out = made.into("hidden1", Gain.ONE)[0].fan_out
+    assert counts["input", "free"].synops == np.count_nonzero(X, axis=0) @ fan_out
+    assert stimulus.host_macs == 0
+    check_case(load("emulator"), case)
+
+
+def test_biases_arrive_when_input_can() -> None:
+    """So that no layer tells what it would be without."""
+    made, stimulus, _ = brought(Code.GRADED, InputCoding.GRADED)
+    case = Case("", made, stimulus, free_only(steps=9, window=1), everything(made))
+    for recording in run_case(load("reference"), case).recordings:
+        for depth, name in enumerate(("hidden1", "hidden2", "output"), start=1):
+            assert not recording.spikes[name][:depth].any()
+            assert recording.spikes[name][depth].any()
+    late = {p.target: p.delay for p in made.projections if p.source == ON}
+    assert late == depths(network()[0]) == {"hidden1": 1, "hidden2": 2, "output": 3}
+    assert all(not made[name].bias.any() for name in late)
+    assert outer(network()[0]) == {"input", ON}
+
+
+def test_rate_input_is_counted_in_every_step() -> None:
+    made, stimulus, _ = brought(Code.RATE, InputCoding.RATE)
+    schedule = free_only(steps=100, window=75)
+    result = load("reference").run(made, stimulus, schedule, record=NOTHING, sink=Memory())
+    np.testing.assert_allclose(result.messages["input"][:, 0] / 100, X, atol=0.01)
+    counts = tally(made, stimulus, schedule, result)
+    fan_out = made.into("hidden1", Gain.ONE)[0].fan_out
+    assert counts["input", "free"].synops == result.messages["input"].sum(axis=(0, 1)) @ fan_out
+
+
+def test_what_a_code_would_misread_is_refused_with_the_way_out() -> None:
+    with pytest.raises(LoweringError, match=r"sent once.*--code graded"):
+        brought(Code.RATE, InputCoding.GRADED)
+    with pytest.raises(LoweringError, match=r"anew in each step.*--input graded"):
+        brought(Code.GRADED, InputCoding.RATE)
+    with pytest.raises(LoweringError, match=r"lie in -1\.\..*carry 0\.\.1.*--input current"):
+        brought(Code.RATE, InputCoding.RATE, X - 1.0)
+    brought(Code.GRADED, InputCoding.GRADED, X - 1.0)
+
+
+def test_a_layer_called_on_is_refused() -> None:
+    ends = (Layer("x", (3,), RELU, Role.INPUT), Layer(ON, (2,), RELU, Role.OUTPUT))
+    rate = Network(ends, (Connection("x", ON),))
+    params, coding = initialise(rate, np.random.default_rng(0)), Coding(Code.GRADED)
+    made = lower(rate, params, dt=1e-3, coding=coding, nudged=False)
+    with pytest.raises(LoweringError, match="a layer is called 'on'"):
+        with_input(rate, params, made, coding=coding, entry=InputCoding.GRADED)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run that nobody trained: what is looked at here is how data enter it."""
+    out = tmp_path_factory.mktemp("entered")
+    study, rng = Study(hidden=(20,)), np.random.default_rng(0)
+    made = study.network(load_data("digits"))
+    params = initialise(made, rng) | {"hidden": rng.uniform(-0.2, 0.2, 20)}
+    (out / STUDY).write_text(write(study))
+    save(out / MODEL, Checkpoint(made, params, 0))
+    return open_run(out)
+
+
+def judged(run: Run, code: Code, entry: InputCoding, bits: int | None = None) -> dict[str, Any]:
+    return evaluate(
+        run,
+        on="emulator",
+        code=code,
+        steps=48,
+        samples=40,
+        watch=lambda _: None,
+        bits=bits,
+        entry=entry,
+    )
+
+
+def test_each_way_in_is_counted_in_its_own_right(run: Run) -> None:
+    current = judged(run, Code.GRADED, InputCoding.CURRENT)
+    graded = judged(run, Code.GRADED, InputCoding.GRADED)
+    rate = judged(run, Code.RATE, InputCoding.RATE)
+    dense = 64 * 20 + 20 * 10
+    assert current["dense_macs"] == graded["dense_macs"] == dense
+    assert current["input_synops_per_sample"] == graded["host_macs_per_sample"] == 0
+    work = current["synops_per_sample"] + current["host_macs_per_sample"]
+    assert current["work_to_dense"] == pytest.approx(work / dense)
+    assert current["host_macs_per_sample"] > 1000
+    x = run.data.test.x[:40]
+    sent = np.count_nonzero(np.rint(x / THETA)) / 40 + 1
+    assert graded["input_spikes_per_sample"] == pytest.approx(sent)
+    assert graded["synops_per_sample"] > graded["input_synops_per_sample"] > 20 * (sent - 1) * 0.9
+    assert rate["input_synops_per_sample"] > 5 * graded["input_synops_per_sample"]
+    for told in (current, graded, rate):
+        assert told["agreement"] >= 0.95
+    assert [told["input"] for told in (current, graded, rate)] == ["current", "graded", "rate"]
+
+
+def test_too_few_steps_for_the_depth_are_warned_of() -> None:
+    rate = network()[0]
+    needed = steps_needed(rate, Coding(Code.RATE), InputCoding.CURRENT)
+    assert needed == 20
+    assert steps_needed(rate, Coding(Code.GRADED), InputCoding.CURRENT) == 7
+    assert steps_needed(rate, Coding(Code.GRADED), InputCoding.GRADED) == 8
+
+
+def test_the_warning_says_how_many(run: Run) -> None:
+    told = evaluate(run, on="emulator", code=Code.RATE, steps=4, samples=3, watch=lambda _: None)
+    (warning,) = told["warnings"]
+    assert warning.startswith("4 steps are too few for a network of this depth")
+    assert warning.endswith("take at least 12")
+    assert judged(run, Code.RATE, InputCoding.CURRENT)["warnings"] == []
+    with pytest.raises(ValueError, match="0 samples are none to judge by"):
+        samples_of(run, 0)
+
+
+def test_graded_input_in_fixed_point(run: Run) -> None:
+    told = judged(run, Code.GRADED, InputCoding.GRADED, bits=8)
+    assert told["agreement"] >= 0.95
+    assert told["overflows"] == 0
+
+
+def test_the_command_line_names_the_ways_in(
+    run: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ["evaluate", str(run.path), "--on", "emulator", "--samples", "5", "--code", "graded"]
+    assert main([*words, "--input", "graded", "--json"]) == 0
+    assert '"input": "graded"' in capsys.readouterr().out
+    assert main([*words, "--input", "gradde"]) == 2
+    assert "unknown input 'gradde'; known: graded, " in capsys.readouterr().err
+    trace = str(tmp_path / "t.h5")
+    words[0] = "simulate"
+    assert main([*words, "--input", "graded", "--traces", trace, "--json"]) == 0
+    assert '"input_spikes": ' in capsys.readouterr().out

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from neuro_eqprop.data import load
+from neuro_eqprop.estimator import EqPropClassifier
+from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.train import run_training
+from neuro_eqprop.training.augment import no_augmentation, random_shift
+
+SHAPE = (2, 5, 4)
+
+
+def test_pictures_move_by_whole_pixels_and_zeros_come_in() -> None:
+    x = torch.arange(1.0, 1 + 300 * 40).reshape(300, 40)
+    shown = random_shift(1, SHAPE)(x, np.random.default_rng(0)).reshape(300, *SHAPE)
+    moves = set()
+    for before, after in zip(x.reshape(300, *SHAPE).numpy(), shown.numpy(), strict=True):
+        wide = np.pad(before, ((0, 0), (1, 1), (1, 1)))
+        fits = {
+            (down, right)
+            for down in range(3)
+            for right in range(3)
+            if np.array_equal(after, wide[:, down : down + 5, right : right + 4])
+        }
+        assert len(fits) == 1
+        moves |= fits
+    assert len(moves) == 9
+
+
+def test_the_same_seed_moves_alike() -> None:
+    x, view = torch.rand(20, 40), random_shift(2, SHAPE)
+    one, other = (view(x, np.random.default_rng(seed)) for seed in (3, 4))
+    assert torch.equal(one, view(x, np.random.default_rng(3)))
+    assert not torch.equal(one, other)
+    assert random_shift(0, (64,)) is no_augmentation
+    assert no_augmentation(x, np.random.default_rng(0)) is x
+
+
+def test_what_cannot_be_moved_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"only pictures can be moved.*\(64,\)"):
+        random_shift(1, (64,))
+    with pytest.raises(ValueError, match="a shift of 4 pixels can move a picture of 5 by 4 away"):
+        random_shift(4, SHAPE)
+    out = tmp_path / "run"
+    study = Study(dataset="parity", hidden=(4,), epochs=1, shift=1)
+    with pytest.raises(ValueError, match="only pictures"):
+        run_training(study, out, force=False, resume=False, watch=lambda _: None)
+    assert not out.exists()
+    with pytest.raises(ValueError, match="shift is -1"):
+        Study(shift=-1)
+
+
+def test_training_sees_moved_pictures_and_is_judged_by_others() -> None:
+    digits = load("digits")
+    x, y = digits.train.x[:300], digits.train.y[:300]
+    still = EqPropClassifier(hidden=(16,), epochs=2, seed=0, shape=(1, 8, 8)).fit(x, y)
+    more = {"shift": 1}
+    moved = EqPropClassifier(hidden=(16,), epochs=2, seed=0, shape=(1, 8, 8), more=more).fit(x, y)
+    again = EqPropClassifier(hidden=(16,), epochs=2, seed=0, shape=(1, 8, 8), more=more).fit(x, y)
+    name = "input->hidden"
+    assert not np.allclose(still.params_[name], moved.params_[name])
+    assert np.array_equal(again.params_[name], moved.params_[name])

@@ -1,0 +1,130 @@
+"""What a training tells about itself: probe, judgement, held-out samples, device."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, TANH
+from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.data import Split, load_digits
+from neuro_eqprop.experiments.config import Study, adapt
+from neuro_eqprop.experiments.run_folder import METRICS, RunError
+from neuro_eqprop.experiments.train import run_training
+from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.rate.inference import accuracy, infer, score
+from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
+from neuro_eqprop.training.diagnostics import DRIFT_LIMIT, Diagnostics, diagnose
+
+RECIPE = TrainingConfig(1, 8, "sgd", 0.1, Nudging.CENTERED, 0.1, 60, 40, 0)
+
+
+def network_of(symmetric: bool = True) -> Network:
+    return looped(5, 9, 3, hidden_rate=TANH, output_rate=LINEAR, bound=0.95, symmetric=symmetric)
+
+
+def look(network: Network, recipe: TrainingConfig) -> Diagnostics:
+    rng = np.random.default_rng(1)
+    params = initialise(network, rng)
+    loop = params["hidden->hidden"]
+    params["hidden->hidden"] = loop * 0.9 / np.linalg.norm(loop, 2)
+    x, y = rng.normal(0, 1, (8, 5)), np.eye(3)[rng.integers(0, 3, 8)]
+    return diagnose(network, params, x, y, recipe)
+
+
+def test_a_settled_symmetric_network_has_no_drift_and_the_true_gradient() -> None:
+    found = look(network_of(), RECIPE)
+    assert found.drift is not None
+    assert found.cosine is not None
+    assert found.drift < 1e-3
+    assert set(found.cosine) == set(network_of().parameters())
+    assert min(found.cosine.values()) > 0.999
+    assert found.warning is None
+
+
+def test_too_few_free_steps_are_told_as_drift_with_the_cure() -> None:
+    found = look(network_of(), replace(RECIPE, free_steps=1, beta=0.01))
+    assert found.drift is not None
+    assert found.drift > DRIFT_LIMIT
+    assert "more free_steps" in str(found.warning)
+
+
+def test_a_nudge_that_moves_nothing_is_told_unless_nothing_is_wrong() -> None:
+    network = layered(2, (3,), 2, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
+    params = {name: np.zeros(shape) for name, shape in network.parameters().items()}
+    params["output"] = np.array([-9.0, 9.0])
+    x, y = np.ones((2, 2)), np.array([[0.0, 1.0], [1.0, 0.0]])
+    dead = diagnose(network, params, x, y, RECIPE)
+    assert dead.drift is None
+    assert "the nudge moved no rate" in str(dead.warning)
+    done = diagnose(network, params, x[:1], y[:1], RECIPE)
+    assert (done.drift, done.warning) == (None, None)
+
+
+def test_the_drift_alone_can_be_asked_for() -> None:
+    network, rng = network_of(), np.random.default_rng(1)
+    given = initialise(network, rng), rng.normal(0, 1, (8, 5)), np.eye(3)[rng.integers(0, 3, 8)]
+    both, alone = (diagnose(network, *given, RECIPE, truth=truth) for truth in (True, False))
+    assert both.cosine is not None
+    assert alone == Diagnostics(both.drift, None)
+
+
+def test_a_wrong_rule_shows_in_the_cosine() -> None:
+    plain = look(network_of(symmetric=False), RECIPE).cosine
+    right = look(network_of(symmetric=False), replace(RECIPE, rule=Rule.ASYMMETRIC)).cosine
+    assert plain is not None
+    assert right is not None
+    assert min(plain.values()) < 0.99
+    assert min(right.values()) > 0.9999
+
+
+def test_baselines_have_no_drift() -> None:
+    found = look(network_of(), replace(RECIPE, rule=Rule.IMPLICIT))
+    assert found.drift is None
+    assert found.cosine is not None
+    assert min(found.cosine.values()) > 0.999999
+
+
+def test_the_confusion_counts_every_sample_once() -> None:
+    network, rng = network_of(), np.random.default_rng(2)
+    params = initialise(network, rng)
+    split = Split(rng.normal(0, 1, (50, 5)), rng.integers(0, 3, 50))
+    found = score(NumpyOps(), network, params, split)
+    classes = infer(NumpyOps(), network, params, split.x).classes
+    for true in range(3):
+        for said in range(3):
+            wanted = int(((split.y == true) & (classes == said)).sum())
+            assert found.confusion[true, said] == wanted
+    assert found.accuracy == accuracy(NumpyOps(), network, params, split)
+    assert found.settled == 1.0
+
+
+def test_a_training_tells_of_held_out_samples_and_of_its_gradient(tmp_path: Path) -> None:
+    study = Study(epochs=1, hidden=(12,), validation=0.2)
+    told = run_training(study, tmp_path / "run", force=False, resume=False, watch=lambda _: None)
+    line = json.loads((tmp_path / "run" / METRICS).read_text().splitlines()[-1])
+    assert line["validation_accuracy"] == told["validation_accuracy"]
+    assert 0.0 < line["validation_accuracy"] < 1.0
+    assert line["drift"] >= 0.0
+    assert set(line["cosine"]) == {"input->hidden", "hidden->output", "hidden", "output"}
+    assert all(0.5 < cosine <= 1.0 for cosine in line["cosine"].values())
+    assert np.sum(told["confusion"]) == len(load_digits().test)
+    assert np.trace(told["confusion"]) / 360 == pytest.approx(told["test_accuracy"])
+
+
+def test_a_device_that_is_not_there_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    study = Study(epochs=1, device="nowhere")
+    with pytest.raises(RunError, match="use cpu"):
+        run_training(study, tmp_path / "run", force=False, resume=False, watch=lambda _: None)
+    assert not (tmp_path / "run").exists()
+
+
+def test_another_model_brings_its_own_rule_unless_one_is_named() -> None:
+    assert adapt(Study(), {"model": "predictive"}).rule == "single-phase"
+    assert adapt(Study(), {"model": "predictive", "rule": "backprop"}).rule == "backprop"
+    assert adapt(Study(model="predictive"), {"model": "looped"}).rule == "hebbian"

@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
+from neuro_eqprop.architectures import convolutional, feed_forward, layered, looped
+from neuro_eqprop.networks import Cost, Network, initialise
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.ops.protocol import Ops
+from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.rate.field import Field, field
+from neuro_eqprop.schedules import Schedule, three_phase, two_phase
+from neuro_eqprop.solve import Damped, Equilibrium, Outcome, Stop, solve
+from neuro_eqprop.training.config import Batch, Nudging, Rule, TrainingConfig
+from neuro_eqprop.training.fast.layered import is_chain, relax_chain
+from neuro_eqprop.training.fast.one_hidden import (
+    has_one_hidden_layer,
+    is_worth_compiling,
+    relax_one_hidden,
+    update_one_hidden,
+)
+from neuro_eqprop.training.relax import SWEEPS, Settling, relax
+from neuro_eqprop.training.rules.contrastive import by_phases, fused_update, settle_phases
+from neuro_eqprop.training.rules.hebbian import hebbian
+
+CLASSES = 6  # one more than the compiled sweeps take in one pass
+SIZES = pytest.mark.parametrize("hidden", [(14,), (12, 9), (7, 8, 6)], ids=str)
+RECIPE = TrainingConfig(1, 11, "adam", 1e-3, Nudging.CENTERED, 0.25, 6, 3, 0)
+SCHEDULES = [
+    three_phase(beta=0.25, free=6, nudged=3),
+    two_phase(beta=-0.3, free=1, nudged=1),
+    two_phase(beta=0.3, free=2, nudged=2),
+]
+
+
+def chain_of(
+    hidden: tuple[int, ...], rate: Activation = RELU, output: Activation = LINEAR
+) -> Network:
+    return layered(9, hidden, CLASSES, hidden_rate=rate, output_rate=output, feedback=0.4)
+
+
+def pictures(rate: Activation = RELU, output: Activation = LINEAR) -> Network:
+    return convolutional(
+        (1, 10, 10),
+        (3, 4),
+        CLASSES,
+        kernel=3,
+        hidden_rate=rate,
+        output_rate=output,
+        feedback=0.4,
+    )
+
+
+def given(network: Network, ops: Ops) -> tuple[dict[str, Any], Batch]:
+    """Parameters that make units hear enough to be on, and samples."""
+    rng = np.random.default_rng(3)
+    params = initialise(network, rng)
+    params |= {layer.name: rng.uniform(0, 0.3, layer.bias) for layer in network.moving}
+    brought = {name: ops.bring(value) for name, value in params.items()}
+    target = ops.bring(np.eye(CLASSES)[rng.integers(0, CLASSES, 11)])
+    x = ops.bring(rng.random((11, network.input.size)))
+    return brought, Batch(x, target, measured=True)
+
+
+def problem(network: Network, ops: Ops) -> tuple[Field, object]:
+    params, lesson = given(network, ops)
+    return field(ops, network, params, lesson.x), lesson.y
+
+
+def plainly(free: Field, target: object, schedule: Schedule) -> dict[str, Equilibrium]:
+    """Sweep by sweep through `Field.sweep`."""
+    found: dict[str, Equilibrium] = {}
+    start = free.rest()
+    for phase in schedule:
+        at = free.nudged(target, phase.beta) if phase.beta else free
+        solver = SWEEPS.nudged if phase.beta else SWEEPS.free
+        found[phase.name] = solve(at, start, solver, Stop(None, phase.steps))
+        start = start if len(found) > 1 else found[phase.name].state
+    return found
+
+
+@SIZES
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=["centered", "one step", "two steps"])
+@pytest.mark.parametrize("ops", [NumpyOps(), TorchOps(torch.float64)], ids=["numpy", "torch"])
+@pytest.mark.parametrize(
+    ("rate", "output"),
+    [(RELU, LINEAR), (box(0.4), HARD_SIGMOID), (TANH, LINEAR)],
+    ids=lambda a: str(a.name),
+)
+@torch.no_grad()
+def test_a_chain_settles_as_any_network_does(
+    hidden: tuple[int, ...], schedule: Schedule, ops: Ops, rate: Activation, output: Activation
+) -> None:
+    free, target = problem(chain_of(hidden, rate, output), ops)
+    wanted = plainly(free, target, schedule)
+    agree(ops, relax_chain(free, target, schedule, measured=True), wanted)
+    agree(ops, relax(free, target, schedule, SWEEPS), wanted)
+    assert has_one_hidden_layer(free.network) == (len(hidden) == 1 and rate is not TANH)
+    if has_one_hidden_layer(free.network):
+        agree(ops, relax_one_hidden(free, target, schedule, measured=True), wanted)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=["centered", "one step", "two steps"])
+@pytest.mark.parametrize("ops", [NumpyOps(), TorchOps(torch.float64)], ids=["numpy", "torch"])
+@torch.no_grad()
+def test_a_chain_of_pictures_settles_as_any_network_does(schedule: Schedule, ops: Ops) -> None:
+    network = pictures()
+    assert is_chain(network)
+    assert not has_one_hidden_layer(network)
+    free, target = problem(network, ops)
+    agree(ops, relax(free, target, schedule, SWEEPS), plainly(free, target, schedule))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=["centered", "one step", "two steps"])
+@pytest.mark.parametrize("ops", [NumpyOps(), TorchOps(torch.float64)], ids=["numpy", "torch"])
+@pytest.mark.parametrize(
+    ("rate", "output"), [(RELU, LINEAR), (box(0.4), HARD_SIGMOID)], ids=lambda a: str(a.name)
+)
+@torch.no_grad()
+def test_compiled_lessons_ask_for_what_the_rule_asks_for(
+    schedule: Schedule, ops: Ops, rate: Activation, output: Activation
+) -> None:
+    network = chain_of((14,), rate, output)
+    params, lesson = given(network, ops)
+    free = field(ops, network, params, lesson.x)
+    taught = update_one_hidden(free, lesson, schedule)
+    assert taught is not None
+    phases = plainly(free, lesson.y, schedule)
+    states = {name: settled.state for name, settled in phases.items()}
+    wanted = hebbian(ops, network, lesson.x, states=states, schedule=schedule, scale=-1 / 11)
+    assert taught.slopes.keys() == wanted.keys()
+    for name, slope in wanted.items():
+        assert np.abs(ops.numpy(slope)).max() > 1e-4
+        assert np.abs(ops.numpy(taught.slopes[name] - slope)).max() < 1e-12
+    answers = ops.numpy(states["free"]["output"]).argmax(1) == ops.numpy(lesson.y).argmax(1)
+    assert taught.right == answers.sum()
+    assert 0 < answers.sum() < 11
+    assert taught.residual == pytest.approx(phases["free"].residual.max(), abs=1e-12)
+    unmeasured = update_one_hidden(free, replace(lesson, measured=False), schedule)
+    assert unmeasured is not None
+    assert unmeasured.residual == 0.0
+
+
+@torch.no_grad()
+def test_training_takes_the_compiled_way_and_probes_the_plain_one() -> None:
+    network = chain_of((14,))
+    for ops, wanted in ((TorchOps(), True), (TorchOps(torch.float64), False)):
+        params, lesson = given(network, ops)
+        free, recipe = field(ops, network, params, lesson.x), RECIPE
+        assert is_worth_compiling(free) == wanted
+        assert (fused_update(free, lesson, recipe) is not None) == wanted
+        assert fused_update(free, lesson, replace(recipe, rule=Rule.VECTOR_FIELD)) is None
+        assert fused_update(free, lesson, replace(recipe, damping=0.5)) is None
+        plain = settle_phases(free, lesson, recipe)
+        slopes = hebbian(
+            ops,
+            network,
+            lesson.x,
+            states=plain.states,
+            schedule=plain.schedule,
+            scale=-1.0 / 11,
+        )
+        taught = by_phases(ops, network, params, lesson, recipe)
+        for name, slope in slopes.items():
+            assert torch.allclose(taught.slopes[name], slope, rtol=0, atol=1e-5)
+
+
+def agree(ops: Ops, found: dict[str, Equilibrium] | None, wanted: dict[str, Equilibrium]) -> None:
+    assert found is not None
+    assert list(found) == list(wanted)
+    for phase, settled in found.items():
+        assert np.allclose(settled.residual, wanted[phase].residual, rtol=0, atol=1e-12)
+        assert np.array_equal(settled.steps, wanted[phase].steps)
+        for name, rates in settled.state.items():
+            before = ops.numpy(wanted[phase].state[name])
+            assert before.any()
+            assert np.abs(ops.numpy(rates) - before).max() < 1e-12
+
+
+@torch.no_grad()
+def test_a_chain_overwrites_nothing_that_it_was_given() -> None:
+    for ops in (NumpyOps(), TorchOps(torch.float64)):
+        free, target = problem(chain_of((12, 9)), ops)
+        given = [*free.params.values(), *free.fed.values(), target]
+        before = [ops.numpy(value).copy() for value in given]
+        first = relax_chain(free, target, SCHEDULES[0], measured=False)["free"]
+        kept = {name: ops.numpy(rates).copy() for name, rates in first.state.items()}
+        relax_chain(free, target, SCHEDULES[0], measured=False)
+        assert all(np.array_equal(ops.numpy(v), b) for v, b in zip(given, before, strict=True))
+        assert all(np.array_equal(ops.numpy(first.state[name]), kept[name]) for name in kept)
+        assert np.isnan(first.residual).all()
+
+
+def test_loops_one_way_streets_and_other_outputs_make_no_chain() -> None:
+    net = chain_of((12, 9))
+    assert is_chain(net)
+    loop = looped(9, 14, 4, hidden_rate=RELU, output_rate=LINEAR, bound=0.9)
+    for other in (
+        loop,
+        feed_forward(net),
+        replace(net, cost=Cost.CROSS_ENTROPY),
+        replace(net, connections=net.connections[::-1]),
+        chain_of((12, 9), output=TANH),
+    ):
+        assert not is_chain(other)
+
+
+def test_other_ways_to_settle_are_left_to_the_plain_path() -> None:
+    free, target = problem(chain_of((14,)), NumpyOps())
+    schedule = SCHEDULES[0]
+    damped = relax(free, target, schedule, Settling(Damped(0.5), Damped(0.5)))
+    swept = relax(free, target, schedule, SWEEPS)
+    apart = damped["free"].state["hidden"] - swept["free"].state["hidden"]
+    assert np.abs(apart).max() > 1e-6
+
+
+def test_a_nudge_that_cannot_settle_is_refused() -> None:
+    free, target = problem(chain_of((14,)), NumpyOps())
+    with pytest.raises(ValueError, match="unbounded"):
+        relax(free, target, two_phase(beta=-1.0, free=2, nudged=2), SWEEPS)
+
+
+@torch.no_grad()
+def test_compiled_sweeps_tell_which_layer_left_the_finite_numbers() -> None:
+    free, target = problem(chain_of((14,)), NumpyOps())
+    free.params["hidden->output"][:] *= 1e200
+    found = relax_one_hidden(free, target, SCHEDULES[0], measured=True)
+    assert found is not None
+    assert all(settled.outcome is Outcome.NOT_FINITE for settled in found.values())
+    assert not np.isfinite(found["free"].state["hidden"]).all()
+    lesson = Batch(np.ones((11, 9)), target, measured=True)
+    assert update_one_hidden(free, lesson, SCHEDULES[0]) is None
+
+
+def test_compiled_sweeps_leave_graphs_and_other_devices_alone() -> None:
+    ops = TorchOps(torch.float64)
+    free, target = problem(chain_of((14,)), ops)
+    free.params["hidden->output"].requires_grad_()
+    assert relax_one_hidden(free, target, SCHEDULES[0], measured=True) is None
+    lesson = Batch(torch.ones(11, 9), target, measured=True)
+    assert update_one_hidden(free, lesson, SCHEDULES[0]) is None
+    assert ops.shared(torch.zeros(2, device="meta")) is None
