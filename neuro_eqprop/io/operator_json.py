@@ -8,12 +8,28 @@ from typing import Any
 
 from neuro_eqprop.operators import KINDS, Kind, Operator
 
-NAMES = {kind.__name__.lower(): kind for kind in KINDS}
+STORED = {
+    "delayedfeedback": "echo",
+    "stridedconv2d": "framed",
+    "crossattention": "lookup",
+    "layernorm": "normed",
+    "identity": "plain",
+}
+"""Names in files of operators whose class was renamed since: files keep the first name."""
+
+
+def stored_name(kind: type) -> str:
+    """The name of an operator class in files."""
+    name = kind.__name__.lower()
+    return STORED.get(name, name)
+
+
+NAMES = {stored_name(kind): kind for kind in KINDS}
 
 
 def to_text(operator: Operator) -> Any:  # noqa: ANN401
     """The operator's name, or a table of its name and settings."""
-    name = type(operator).__name__.lower()
+    name = stored_name(type(operator))
     settings = {f.name: plain(getattr(operator, f.name)) for f in fields(operator)}  # type: ignore[arg-type]
     return {"operator": name, **settings} if settings else name
 

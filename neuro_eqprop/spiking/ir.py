@@ -285,7 +285,7 @@ class SpikingNetwork:
         """A hash of the whole description."""
         parts = hashlib.sha256(f"{self.dt!r} {self.output}".encode())
         for population in self.populations:
-            parts.update(f"{population.name} {population.neuron!r}".encode())
+            parts.update(f"{population.name} {hashed_text(population.neuron)}".encode())
             parts.update(np.ascontiguousarray(population.bias).tobytes())
         for projection in self.projections:
             parts.update(f"{projection.name} {projection.delay} {projection.gain}".encode())
@@ -293,6 +293,18 @@ class SpikingNetwork:
         if self.fixed is not None:
             parts.update(f"{sorted(self.fixed.units.items())}".encode())
         return parts.hexdigest()
+
+
+FIRST_NAMES = {"ActivationKind.": "Curve.", "RateTracking(": "Follow(", "DecreasingGain": "Falling"}
+"""Class names as version 0.1 wrote them. Digests in existing files hash that text."""
+
+
+def hashed_text(neuron: Neuron) -> str:
+    """The text of a neuron that goes into the digest."""
+    text = repr(neuron)
+    for name, first in FIRST_NAMES.items():
+        text = text.replace(name, first)
+    return text
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def test_synapses_that_are_not_there_are_refused(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from neuro_eqprop.study import learning
+from neuro_eqprop.experiments import learn_on_chip as learning
 from neuro_eqprop.cli import main
 
 def learn_epoch(*given):

@@ -370,7 +370,7 @@ def test_a_missing_package_is_told_with_the_way_to_get_it(
 def test_importing_the_package_loads_nothing_heavy() -> None:
     code = """
 import sys, neuro_eqprop
-assert not {"numpy", "h5py", "neuro_eqprop.files"} & set(sys.modules)
+assert not {"numpy", "h5py", "neuro_eqprop.io"} & set(sys.modules)
 assert callable(neuro_eqprop.open_trace)
 import neuro_eqprop.io.nwb
 heavy = {"torch", "pynwb", "hdmf", "pandas", "xarray", "h5py"} & set(sys.modules)
