@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -78,7 +79,7 @@ CLAIMS = ("gradient-symmetric", "tp-eqprop", "symmetric-saturates")
 
 
 def call(*words: str) -> dict[str, Any]:
-    """The JSON that a command prints."""
+    """The JSON that a command prints, with the random name of the temporary folder replaced."""
     done = subprocess.run(
         [sys.executable, "-m", "neuro_eqprop", *words, "--json"],
         capture_output=True,
@@ -88,7 +89,7 @@ def call(*words: str) -> dict[str, Any]:
     )
     if done.returncode:
         return {"exit": done.returncode, "error": done.stderr.strip().splitlines()[-1:]}
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(re.sub(r"/[^\" ]*/guard-[^/\" ]*", "FOLDER", done.stdout))
     return found
 
 
@@ -231,7 +232,7 @@ def flat(value: Any, name: str = "") -> dict[str, Any]:  # noqa: ANN401
 def measure(chosen: list[str]) -> dict[str, Any]:
     """Run the chosen parts; all but training and learning need the layered run."""
     found = {}
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory(prefix="guard-") as place:
         folder = Path(place)
         if "train" not in chosen:
             call("train", "--out", str(folder / "layered"), "--epochs", "2", "--seed", "3")
@@ -247,6 +248,8 @@ def main(words: list[str]) -> int:
     parts = [name for name in PARTS if not chosen or name in chosen]
     found = measure(parts)
     if verb == "record":
+        if chosen:
+            found = json.loads(RECORDED.read_text()) | found
         RECORDED.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
         return 0
     before = json.loads(RECORDED.read_text())
