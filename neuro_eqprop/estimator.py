@@ -29,7 +29,7 @@ from neuro_eqprop.experiments.train import (
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
-from neuro_eqprop.traces import NOTHING, Memory
+from neuro_eqprop.traces import NOTHING, MemorySink
 
 OF_COMMANDS = {
     "dataset": "it learns from what `fit` is given",
@@ -135,5 +135,5 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         network = lower(self.network_, self.params_, dt=DT, coding=coding, nudged=False)
         stimulus = stimulate(self.network_, self.params_, x, target=None, coding=coding)
         schedule = free_only(steps=steps, window=tail(steps, coding.tail))
-        result = load(on).run(network, stimulus, schedule, record=NOTHING, sink=Memory())
+        result = load(on).run(network, stimulus, schedule, record=NOTHING, sink=MemorySink())
         return self.classes_[result.drive[network.output][:, 0].argmax(axis=1)]

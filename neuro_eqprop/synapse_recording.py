@@ -27,7 +27,7 @@ Synapse: TypeAlias = tuple[int, int]
 HEBBIAN = "hebbian"
 """What is recorded of a connection; of its synapses `COLUMNS`."""
 COLUMNS = ("pre", "post", "product", "tag", "weight")
-FEW = 8
+DEFAULT_COUNT = 8
 """Synapses of a connection that are watched unless they are named."""
 
 
@@ -55,19 +55,19 @@ class SynapseLog:
         return SynapseLog(self.synapses, *(getattr(self, name)[rows] for name in COLUMNS))
 
 
-def join(stories: Sequence[SynapseLog]) -> SynapseLog:
+def concatenate(stories: Sequence[SynapseLog]) -> SynapseLog:
     """Stories of the same synapses, one after the other."""
     whole = (np.concatenate([getattr(each, name) for each in stories]) for name in COLUMNS)
     return SynapseLog(stories[0].synapses, *whole)
 
 
-def pick(weight: Array, most: int = FEW) -> tuple[Synapse, ...]:
+def strongest_synapses(weight: Array, most: int = DEFAULT_COUNT) -> tuple[Synapse, ...]:
     """A few synapses that are worth watching: the strongest one of targets evenly apart."""
     targets = np.unique(np.linspace(0, len(weight) - 1, min(most, len(weight))).astype(int))
     return tuple((int(k), int(np.argmax(np.abs(weight[k])))) for k in targets)
 
 
-def named(word: str, weights: Mapping[str, Array]) -> tuple[str, tuple[Synapse, ...]]:
+def parse_synapses(word: str, weights: Mapping[str, Array]) -> tuple[str, tuple[Synapse, ...]]:
     """The connection and the synapses that a word names: all of `a->b`, or of `a->b[row,column]`.
 
     Several synapses stand in one pair of brackets, `a->b[3,17;4,2]`, or in several words.
@@ -83,7 +83,7 @@ def named(word: str, weights: Mapping[str, Array]) -> tuple[str, tuple[Synapse, 
             "the story of one is told for dense connections only"
         )
     if found[2] is None:
-        return name, pick(weight)
+        return name, strongest_synapses(weight)
     return name, tuple(_synapse(name, pair, weight) for pair in found[2].split(";"))
 
 
@@ -92,11 +92,11 @@ def _synapse(name: str, pair: str, weight: Array) -> Synapse:
     if len(numbers) != 2 or not all(part.isdecimal() for part in numbers):
         raise ValueError(f"{name}[{pair}] names no synapse; write {name}[TARGET,SOURCE]")
     target, source = int(numbers[0]), int(numbers[1])
-    check(name, (target, source), weight)
+    check_synapse(name, (target, source), weight)
     return target, source
 
 
-def check(name: str, synapse: Synapse, weight: Array) -> None:
+def check_synapse(name: str, synapse: Synapse, weight: Array) -> None:
     """Refuse a synapse that the connection does not have."""
     if weight.ndim != 2 or not all(0 <= k < n for k, n in zip(synapse, weight.shape, strict=True)):
         sizes = " to ".join(str(n) for n in weight.shape[::-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
@@ -11,10 +12,18 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.synapse_recording import HEBBIAN, Synapse, SynapseLog, Weights, check, join, named
+from neuro_eqprop.synapse_recording import (
+    HEBBIAN,
+    Synapse,
+    SynapseLog,
+    Weights,
+    check_synapse,
+    concatenate,
+    parse_synapses,
+)
 
 
-class Kind(Enum):
+class ActivityKind(Enum):
     """How a population's rate is read from what was recorded of it."""
 
     RATE = "rate"
@@ -68,18 +77,20 @@ class Record:
 
 NOTHING = Record()
 
-VARIABLES: Mapping[Kind, tuple[str, ...]] = {
-    Kind.RATE: ("rate", "drive"),
-    Kind.SPIKES: ("spikes", "voltage", "drive"),
-    Kind.GRADED: ("spikes", "state", "drive"),
+VARIABLES: Mapping[ActivityKind, tuple[str, ...]] = {
+    ActivityKind.RATE: ("rate", "drive"),
+    ActivityKind.SPIKES: ("spikes", "voltage", "drive"),
+    ActivityKind.GRADED: ("spikes", "state", "drive"),
 }
 """What can be recorded of a population; the first is what its rate is read from."""
-ALSO = {"current": "drive"}
+ALIASES = {"current": "drive"}
 """Other names of variables: the drive is all the current that reaches a unit."""
 
 
-def choose(
-    words: Iterable[str], kinds: Mapping[str, Kind], weights: Mapping[str, Array] | None = None
+def parse_record(
+    words: Iterable[str],
+    kinds: Mapping[str, ActivityKind],
+    weights: Mapping[str, Array] | None = None,
 ) -> Record:
     """What its rate is read from of every population, and what words add to it.
 
@@ -89,11 +100,11 @@ def choose(
     synapses: dict[str, dict[Synapse, None]] = {}
     for word in words:
         name, _, variable = word.rpartition(":")
-        variable = ALSO.get(variable, variable)
+        variable = ALIASES.get(variable, variable)
         if "->" in name:
             if variable != HEBBIAN:
                 raise UnknownNameError(f"variable of {name!r}", variable, (HEBBIAN,))
-            connection, pairs = named(name, weights or {})
+            connection, pairs = parse_synapses(name, weights or {})
             synapses.setdefault(connection, {}).update(dict.fromkeys(pairs))
             continue
         if name not in kinds:
@@ -125,7 +136,7 @@ class Sink(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemorySink:
     """A sink that keeps everything in a list."""
 
     recordings: list[Recording] = field(default_factory=list)
@@ -166,7 +177,7 @@ class Trace:
 
     origin: Origin
     schedule: Schedule
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, ActivityKind]
     connections: tuple[str, ...]
     """Names "source->target"; a source without a kind is the input layer."""
     index: Ints
@@ -208,24 +219,26 @@ class Trace:
         """The populations whose rate can be read from what was recorded."""
         rates = {name for name, variable in self.signals if variable == "rate"}
         return tuple(
-            n for n, k in self.kinds.items() if n in (rates if k is Kind.RATE else self.spikes)
+            n
+            for n, k in self.kinds.items()
+            if n in (rates if k is ActivityKind.RATE else self.spikes)
         )
 
     def course(self, population: str) -> Array:
         """The rate at each step (samples, steps, units): signal, spikes, or sum of messages."""
         kind = self.kinds[population]
-        if kind is Kind.RATE:
+        if kind is ActivityKind.RATE:
             if (population, "rate") not in self.signals:
                 raise ValueError(f"the rate of {population!r} was not recorded in this trace")
             values = self.signals[population, "rate"]
             return values.reshape(len(self.index), self.steps, values.shape[-1])
         if population not in self.spikes:
             raise ValueError(f"the spikes of {population!r} were not recorded in this trace")
-        train = self.spikes[population]
-        raster = np.zeros((len(self.index) * self.steps, train.size))
-        raster[train.step, train.unit] = train.value
-        raster = raster.reshape(len(self.index), self.steps, train.size)
-        return raster if kind is Kind.SPIKES else np.cumsum(raster, axis=1)
+        spike_train = self.spikes[population]
+        raster = np.zeros((len(self.index) * self.steps, spike_train.size))
+        raster[spike_train.step, spike_train.unit] = spike_train.value
+        raster = raster.reshape(len(self.index), self.steps, spike_train.size)
+        return raster if kind is ActivityKind.SPIKES else np.cumsum(raster, axis=1)
 
     def recording(self, sample: int) -> Recording:
         """What was recorded of one sample."""
@@ -242,7 +255,7 @@ class Trace:
         """The rate in a phase (samples, units), as its kind says."""
         _, window, stop = self.span(phase)
         course = self.course(population)
-        if self.kinds[population] is Kind.RATE:
+        if self.kinds[population] is ActivityKind.RATE:
             return np.asarray(course[:, stop - 1])
         return np.asarray(course[:, window:stop].mean(axis=1))
 
@@ -250,12 +263,12 @@ class Trace:
         """At each step of a phase, its rate had the phase ended there (samples, steps, units)."""
         start, window, stop = self.span(phase)
         course = self.course(population)[:, start:stop]
-        return so_far(course, self.kinds[population], stop - window)
+        return running_rate(course, self.kinds[population], stop - window)
 
 
-def so_far(course: Array, kind: Kind, window: int) -> Array:
+def running_rate(course: Array, kind: ActivityKind, window: int) -> Array:
     """At each step of a phase, the rate had it ended there (samples, steps, units)."""
-    if kind is Kind.RATE:
+    if kind is ActivityKind.RATE:
         return course
     steps = course.shape[1]
     sums = np.concatenate([np.zeros_like(course[:, :1]), np.cumsum(course, axis=1)], axis=1)
@@ -265,7 +278,7 @@ def so_far(course: Array, kind: Kind, window: int) -> Array:
     return np.asarray((sums[:, ends] - sums[:, ends - widths]) / widths[:, None])
 
 
-FRAME = 2**17
+LAYOUT_BYTES = 2**17
 """Bytes of a trace file before anything is recorded, at most."""
 
 
@@ -275,7 +288,7 @@ class Plan:
 
     origin: Origin
     schedule: Schedule
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, ActivityKind]
     sizes: Mapping[str, int]
     """How many units each population has."""
     connections: tuple[str, ...]
@@ -307,7 +320,7 @@ class Plan:
             if name not in self.weights:
                 raise UnknownNameError("connection to record", name, self.weights)
             for synapse in synapses:
-                check(name, synapse, self.weights[name])
+                check_synapse(name, synapse, self.weights[name])
 
     @property
     def steps(self) -> int:
@@ -319,7 +332,7 @@ class Plan:
         return {
             "step": "i4" if self.steps * len(self.index) < 2**31 else "i8",
             "unit": "i2" if self.sizes[population] <= 2**15 else "i4",
-            "value": "i1" if self.kinds[population] is Kind.SPIKES else "f8",
+            "value": "i1" if self.kinds[population] is ActivityKind.SPIKES else "f8",
         }
 
     @property
@@ -333,10 +346,10 @@ class Plan:
         watched = sum(40 * len(synapses) for synapses in self.record.hebbian.values())
         weights = sum((1 + self.learns) * weight.nbytes for weight in self.weights.values())
         rows = (cells + events + watched) * self.steps * len(self.index)
-        return FRAME + self.inputs.nbytes + weights + rows
+        return LAYOUT_BYTES + self.inputs.nbytes + weights + rows
 
 
-def train(payload: Array, first: int) -> SpikeTrain:
+def spike_train(payload: Array, first: int) -> SpikeTrain:
     """The events of one sample (steps, units) whose first step is `first`."""
     # Ten times as fast as asking for two coordinates of an array of floats, and short numbers are
     # divided sooner than long ones.
@@ -356,7 +369,7 @@ def gather(
     """The trace of a run whose recordings were kept in memory; `after`: the weights it ended in."""
     spikes: dict[str, SpikeTrain] = {}
     for name in sorted(plan.record.spikes):
-        each = [train(r.spikes[name], k * plan.steps) for k, r in enumerate(recordings)]
+        each = [spike_train(r.spikes[name], k * plan.steps) for k, r in enumerate(recordings)]
         step, unit = (np.concatenate([getattr(t, f) for t in each]) for f in ("step", "unit"))
         value = np.concatenate([t.value for t in each])
         spikes[name] = SpikeTrain(step, unit, value, plan.sizes[name])
@@ -376,5 +389,21 @@ def gather(
         signals,
         counts,
         weights={n: Weights(w, (after or {}).get(n)) for n, w in plan.weights.items()},
-        hebbian={name: join([r.hebbian[name] for r in recordings]) for name in plan.record.hebbian},
+        hebbian={
+            name: concatenate([r.hebbian[name] for r in recordings]) for name in plan.record.hebbian
+        },
     )
+
+
+RENAMED = {"Kind": "ActivityKind", "Memory": "MemorySink", "choose": "parse_record"}
+"""Names of version 0.1 that its documentation used."""
+
+
+def __getattr__(name: str) -> object:
+    """Return an object under its former name, with a warning."""
+    if name not in RENAMED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    message = f"{__name__}.{name} is now {__name__}.{RENAMED[name]}"
+    warnings.warn(message, DeprecationWarning, stacklevel=2)
+    found: object = globals()[RENAMED[name]]
+    return found

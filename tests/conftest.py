@@ -36,7 +36,16 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.traces import Kind, Memory, Origin, Plan, Record, Recording, Trace, gather
+from neuro_eqprop.traces import (
+    ActivityKind,
+    MemorySink,
+    Origin,
+    Plan,
+    Record,
+    Recording,
+    Trace,
+    gather,
+)
 
 NEEDS = {"lava": "lava", "brian2": "brian2", "snntorch": "snntorch", "browser": "playwright"}
 """Markers of tests that need a package.
@@ -134,7 +143,7 @@ def plan(
     label: Ints,
     weights: tuple[Array, Array],
     *,
-    of: dict[str, Kind],
+    of: dict[str, ActivityKind],
     backend: str,
     record: Record,
 ) -> Plan:
@@ -158,7 +167,7 @@ def episode() -> dict[str, Trace]:
     )
     layers = ("hidden", "output")
     record = Record(signals=frozenset((name, "rate") for name in layers))
-    of = dict.fromkeys(layers, Kind.RATE)
+    of = dict.fromkeys(layers, ActivityKind.RATE)
     laid = plan(x, label, weights, of=of, backend="rate", record=record)
     made = {"rate": gather(laid, settle(x, y, weights, SCHEDULE), {})}
     for name, neuron, extra in (("spikes", INTEGRATE, "voltage"), ("graded", DELTA, "state")):
@@ -166,7 +175,7 @@ def episode() -> dict[str, Trace]:
         stimulus = Stimulus(SAMPLES, {"hidden": x @ weights[0].T}, {"output": y})
         record = Record(frozenset(layers), frozenset({("output", extra)}))
         laid = plan(x, label, weights, of=kinds(network), backend="reference", record=record)
-        memory = Memory()
+        memory = MemorySink()
         result = Reference().run(network, stimulus, SCHEDULE, record=record, sink=memory)
         counts = tally(network, stimulus, SCHEDULE, result)
         made[name] = gather(laid, memory.recordings, counts)

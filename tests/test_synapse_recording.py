@@ -16,13 +16,23 @@ import pytest
 from neuro_eqprop import open_trace
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.io.trace.export import to_csv, to_npz
-from neuro_eqprop.io.trace.file import TraceError, Writer, look, read, write
+from neuro_eqprop.io.trace.file import TraceError, Writer, read, read_progress, write
 from neuro_eqprop.io.trace.schema import Node
 from neuro_eqprop.schedules import three_phase
-from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, pick
-from neuro_eqprop.traces import FRAME, Kind, Origin, Plan, Record, Recording, Trace, choose, gather
+from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, strongest_synapses
+from neuro_eqprop.traces import (
+    LAYOUT_BYTES,
+    ActivityKind,
+    Origin,
+    Plan,
+    Record,
+    Recording,
+    Trace,
+    gather,
+    parse_record,
+)
 
-KINDS = {"hidden": Kind.SPIKES, "output": Kind.SPIKES}
+KINDS = {"hidden": ActivityKind.SPIKES, "output": ActivityKind.SPIKES}
 WEIGHTS = {
     "input->hidden": np.linspace(-1, 1, 4 * 3).reshape(4, 3),
     "hidden->output": np.array([[0.1, -0.9, 0.0, 0.2], [0.3, 0.0, 0.0, -0.1]]),
@@ -41,7 +51,7 @@ def plan(*words: str, learns: bool = True) -> Plan:
         np.arange(SAMPLES),
         np.zeros(SAMPLES, int),
         np.zeros((SAMPLES, 3)),
-        choose(words, KINDS, WEIGHTS),
+        parse_record(words, KINDS, WEIGHTS),
         WEIGHTS,
         learns,
     )
@@ -86,14 +96,16 @@ def same(one: Trace, other: Trace) -> None:
 
 
 def test_synapses_are_chosen_by_name() -> None:
-    record = choose(["hidden->output[1,3]:hebbian", "hidden->output[0,1]:hebbian"], KINDS, WEIGHTS)
+    record = parse_record(
+        ["hidden->output[1,3]:hebbian", "hidden->output[0,1]:hebbian"], KINDS, WEIGHTS
+    )
     assert record.hebbian == {"hidden->output": ((1, 3), (0, 1))}
     assert record.spikes == set(KINDS)
-    again = choose(
+    again = parse_record(
         ["hidden->output[1,3]:hebbian", "hidden->output[1,3; 0,1]:hebbian"], KINDS, WEIGHTS
     )
     assert again.hebbian == record.hebbian
-    few = choose(["hidden->output:hebbian", "output:voltage"], KINDS, WEIGHTS)
+    few = parse_record(["hidden->output:hebbian", "output:voltage"], KINDS, WEIGHTS)
     assert few.hebbian == {"hidden->output": ((0, 1), (1, 0))}
     assert few.signals == {("output", "voltage")}
 
@@ -101,7 +113,7 @@ def test_synapses_are_chosen_by_name() -> None:
 def test_a_few_are_picked_from_targets_evenly_apart() -> None:
     weight = np.zeros((100, 30))
     weight[np.arange(100), np.arange(100) % 30] = -2.0
-    picked = pick(weight, 5)
+    picked = strongest_synapses(weight, 5)
     assert picked == ((0, 0), (24, 24), (49, 19), (74, 14), (99, 9))
 
 
@@ -122,7 +134,7 @@ def test_what_cannot_be_watched_is_told(word: str, told: str) -> None:
     if "conv" not in word:
         known.pop("conv->output")
     with pytest.raises(ValueError, match=told):
-        choose([word], KINDS, known)
+        parse_record([word], KINDS, known)
 
 
 def test_a_plan_refuses_synapses_that_are_not_there() -> None:
@@ -132,14 +144,14 @@ def test_a_plan_refuses_synapses_that_are_not_there() -> None:
     with pytest.raises(UnknownNameError, match="connection to record 'a->b'"):
         replace(good, record=Record(hebbian={"a->b": ((5, 0),)}))
     watched = replace(good, record=Record(hebbian={"hidden->output": ((0, 0), (1, 1))}))
-    beside = FRAME + good.inputs.nbytes
+    beside = LAYOUT_BYTES + good.inputs.nbytes
     assert watched.most_bytes == beside + 2 * 40 * 12 * 3 + 2 * 8 * (12 + 8)
 
 
 def test_there_and_back(trace: Trace, tmp_path: Path) -> None:
     write(tmp_path / "t.h5", trace, overwrite=False)
     same(trace, read(tmp_path / "t.h5"))
-    recent = look(tmp_path / "t.h5", last=1).trace
+    recent = read_progress(tmp_path / "t.h5", last=1).trace
     whole = trace.hebbian["hidden->output"].tag
     np.testing.assert_array_equal(recent.hebbian["hidden->output"].tag, whole[-12:])
     units: list[str] = []

@@ -12,25 +12,25 @@ from hypothesis import strategies as st
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.schedules import Phase
 from neuro_eqprop.traces import (
-    FRAME,
+    LAYOUT_BYTES,
+    ActivityKind,
     Counts,
-    Kind,
-    Memory,
+    MemorySink,
     Origin,
     Plan,
     Record,
     Recording,
     SpikeTrain,
     Trace,
-    choose,
     gather,
+    parse_record,
 )
 
 ORIGIN = Origin("reference", "0", {}, 0, "", "")
 PHASES = (Phase("free", 0.0, 4, 3), Phase("nudged", 0.5, 2, 2))
 
 
-def tiny(kind: Kind, value: float = 1.0) -> Trace:
+def tiny(kind: ActivityKind, value: float = 1.0) -> Trace:
     """Two samples of six steps, one unit that speaks at steps 1, 3 and 5 of the second sample."""
     train = SpikeTrain(np.array([7, 9, 11]), np.zeros(3, int), np.full(3, value), 1)
     return Trace(
@@ -48,27 +48,27 @@ def tiny(kind: Kind, value: float = 1.0) -> Trace:
 
 
 def test_span_says_where_phase_and_window_lie() -> None:
-    assert tiny(Kind.SPIKES).span("free") == (0, 1, 4)
-    assert tiny(Kind.SPIKES).span("nudged") == (4, 4, 6)
+    assert tiny(ActivityKind.SPIKES).span("free") == (0, 1, 4)
+    assert tiny(ActivityKind.SPIKES).span("nudged") == (4, 4, 6)
     with pytest.raises(KeyError):
-        tiny(Kind.SPIKES).span("absent")
+        tiny(ActivityKind.SPIKES).span("absent")
 
 
 def test_rate_of_spikes_is_their_mean_over_the_window() -> None:
-    trace = tiny(Kind.SPIKES)
+    trace = tiny(ActivityKind.SPIKES)
     assert trace.rate("p", "free").tolist() == [[0.0], [2 / 3]]
     assert trace.rate("p", "nudged").tolist() == [[0.0], [1 / 2]]
 
 
 def test_rate_of_messages_is_the_mean_of_their_sum() -> None:
-    trace = tiny(Kind.GRADED, value=0.25)
+    trace = tiny(ActivityKind.GRADED, value=0.25)
     assert trace.course("p")[1, :, 0].tolist() == [0.0, 0.25, 0.25, 0.5, 0.5, 0.75]
     assert trace.rate("p", "free")[1, 0] == pytest.approx((0.25 + 0.25 + 0.5) / 3)
 
 
 def test_rate_of_a_signal_is_its_last_value() -> None:
     values = np.arange(12.0)[:, None]
-    trace = replace(tiny(Kind.RATE), signals={("p", "rate"): values}, spikes={})
+    trace = replace(tiny(ActivityKind.RATE), signals={("p", "rate"): values}, spikes={})
     assert trace.rate("p", "free").tolist() == [[3.0], [9.0]]
     assert trace.running("p", "nudged")[:, :, 0].tolist() == [[4.0, 5.0], [10.0, 11.0]]
 
@@ -80,7 +80,7 @@ def test_running_rate_ends_in_the_rate(steps: int, window: int, seed: int) -> No
     step, unit = np.nonzero(raster)
     train = SpikeTrain(step, unit, np.ones(len(step)), 2)
     trace = replace(
-        tiny(Kind.SPIKES),
+        tiny(ActivityKind.SPIKES),
         schedule=phases,
         spikes={"p": train},
         index=np.zeros(1, int),
@@ -92,8 +92,8 @@ def test_running_rate_ends_in_the_rate(steps: int, window: int, seed: int) -> No
     assert running[0, 0].tolist() == raster[3].tolist()
 
 
-@pytest.mark.parametrize("kind", [Kind.RATE, Kind.SPIKES])
-def test_what_was_not_recorded_is_named(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [ActivityKind.RATE, ActivityKind.SPIKES])
+def test_what_was_not_recorded_is_named(kind: ActivityKind) -> None:
     trace = replace(tiny(kind), spikes={})
     with pytest.raises(ValueError, match="'p' w"):
         trace.course("p")
@@ -116,7 +116,7 @@ def test_recording_gives_back_a_sample(episode: dict[str, Trace]) -> None:
 
 def test_memory_refuses_samples_out_of_order() -> None:
     with pytest.raises(ValueError, match="sample 1 came in place 0"):
-        Memory().sample(1, Recording({}, {}))
+        MemorySink().sample(1, Recording({}, {}))
 
 
 def test_counts_add_up() -> None:
@@ -124,9 +124,9 @@ def test_counts_add_up() -> None:
 
 
 def test_choose_adds_to_what_rates_are_read_from() -> None:
-    kinds = {"hidden": Kind.SPIKES, "out": Kind.RATE}
-    assert choose([], kinds) == Record(frozenset({"hidden"}), frozenset({("out", "rate")}))
-    more = choose(["hidden:voltage", "hidden:spikes"], kinds)
+    kinds = {"hidden": ActivityKind.SPIKES, "out": ActivityKind.RATE}
+    assert parse_record([], kinds) == Record(frozenset({"hidden"}), frozenset({("out", "rate")}))
+    more = parse_record(["hidden:voltage", "hidden:spikes"], kinds)
     assert more.signals == {("out", "rate"), ("hidden", "voltage")}
 
 
@@ -140,14 +140,14 @@ def test_choose_adds_to_what_rates_are_read_from() -> None:
 )
 def test_choose_names_what_is_known(word: str, told: str) -> None:
     with pytest.raises(UnknownNameError, match=told):
-        choose([word], {"hidden": Kind.SPIKES})
+        parse_record([word], {"hidden": ActivityKind.SPIKES})
 
 
 def plan(**changed: object) -> Plan:
     good = Plan(
         ORIGIN,
         PHASES,
-        {"p": Kind.SPIKES},
+        {"p": ActivityKind.SPIKES},
         {"p": 5},
         (),
         np.arange(2),
@@ -175,13 +175,13 @@ def test_plan_refuses(field: str, value: object, told: str) -> None:
 
 
 def test_the_current_is_another_name_for_the_drive() -> None:
-    kinds = {"hidden": Kind.SPIKES}
-    assert choose(["hidden:current"], kinds) == choose(["hidden:drive"], kinds)
+    kinds = {"hidden": ActivityKind.SPIKES}
+    assert parse_record(["hidden:current"], kinds) == parse_record(["hidden:drive"], kinds)
 
 
 def test_plan_tells_the_most_it_can_take() -> None:
     told = plan()
-    assert told.most_bytes == FRAME + told.inputs.nbytes + 2 * 6 * 5 * (8 + 4 + 2 + 1)
+    assert told.most_bytes == LAYOUT_BYTES + told.inputs.nbytes + 2 * 6 * 5 * (8 + 4 + 2 + 1)
 
 
 def test_gather_runs_steps_on_over_samples() -> None:

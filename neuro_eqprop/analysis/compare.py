@@ -11,7 +11,7 @@ the phase ended there - its rate at the end) stays within `SETTLED`. For each co
 the contrast of the schedule, the update is dW = sum over phases and samples of c s_post s_pre^T:
 
     cosine = <dW_a, dW_b> / (|dW_a| |dW_b|)
-    sign_agreement = share of equal signs among the synapses where |dW_a| > `FAINT` max |dW_a|
+    sign_agreement = share of equal signs where |dW_a| > `MIN_RELATIVE_UPDATE` max |dW_a|
 
 Both are nothing where they would divide by zero. Of two runs that changed their weights, the same
 for the changes that they made.
@@ -31,7 +31,7 @@ SETTLED = 0.02
 """How near its end a rate has to stay to count as settled (root mean square, rates up to one)."""
 ROUNDING = 1e-9
 """An update of this size is none: samples that are answered perfectly ask for no change."""
-FAINT = 1e-6
+MIN_RELATIVE_UPDATE = 1e-6
 """Updates smaller than this part of the largest are rounding, and have no sign to agree on."""
 
 
@@ -70,7 +70,7 @@ class UpdateAgreement:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class Comparison:
     """What `compare` finds; without nudged phases there are no updates to compare."""
 
     samples: int
@@ -82,9 +82,9 @@ class Agreement:
     """Of connections whose weights both runs changed, the changes they made."""
 
 
-def compare(a: Trace, b: Trace) -> Agreement:
+def compare(a: Trace, b: Trace) -> Comparison:
     """b against a, layer by layer and phase by phase."""
-    check(a, b)
+    check_comparable(a, b)
     phases = [phase.name for phase in a.schedule]
     layers: list[LayerAgreement] = []
     rates: dict[tuple[str, str], tuple[Array, Array]] = {}
@@ -101,12 +101,12 @@ def compare(a: Trace, b: Trace) -> Agreement:
             rates[layer, phase] = both
             settled = settled_at(b, layer, phase), settled_at(a, layer, phase)
             layers.append(LayerAgreement(layer, phase, distance(*both), *settled))
-    pooled = tuple((p, pool([rates[n, p] for n in shared])) for p in phases if shared)
-    updates = compare_updates(a, b) if learns(a.schedule) else ()
-    return Agreement(len(a.index), tuple(layers), pooled, updates, learned)
+    pooled = tuple((p, pooled_distance([rates[n, p] for n in shared])) for p in phases if shared)
+    updates = compare_updates(a, b) if has_nudged_phases(a.schedule) else ()
+    return Comparison(len(a.index), tuple(layers), pooled, updates, learned)
 
 
-def check(a: Trace, b: Trace) -> None:
+def check_comparable(a: Trace, b: Trace) -> None:
     """Refuse traces that are not of the same samples, layers and phases."""
     pairs = {
         "layers": (sorted(a.kinds), sorted(b.kinds)),
@@ -120,7 +120,7 @@ def check(a: Trace, b: Trace) -> None:
     for what, (one, other) in pairs.items():
         if one != other:
             raise MismatchError(
-                f"the traces have different {what}: {brief(one)} and {brief(other)}"
+                f"the traces have different {what}: {shorten(one)} and {shorten(other)}"
             )
     if a.inputs.shape != b.inputs.shape or not np.array_equal(a.inputs, b.inputs):
         raise MismatchError("the traces have the same samples by number, but not the same inputs")
@@ -128,7 +128,7 @@ def check(a: Trace, b: Trace) -> None:
         raise MismatchError("the traces hold no samples")
 
 
-def brief(things: list[object] | list[str] | list[int]) -> str:
+def shorten(things: list[object] | list[str] | list[int]) -> str:
     """A list that may be long, as a sentence can hold it."""
     shown = ", ".join(str(thing) for thing in things[:8])
     return shown + (f" ... ({len(things)} in all)" if len(things) > 8 else "") or "none"
@@ -145,7 +145,7 @@ def distance(a: Array, b: Array) -> Distance:
     )
 
 
-def pool(rates: list[tuple[Array, Array]]) -> Distance:
+def pooled_distance(rates: list[tuple[Array, Array]]) -> Distance:
     """The distance over the units of several layers."""
     a, b = (np.concatenate([pair[side] for pair in rates], axis=1) for side in (0, 1))
     return distance(a, b)
@@ -173,12 +173,12 @@ def settled_at(trace: Trace, layer: str, phase: str) -> int:
     return int(len(away) - np.argmax(away[::-1]) + 1) if away.any() else 1
 
 
-def learns(schedule: Schedule) -> bool:
+def has_nudged_phases(schedule: Schedule) -> bool:
     """Whether the phases differ in beta, so that there is something to learn from."""
     return len({phase.beta for phase in schedule}) > 1
 
 
-def update(trace: Trace, connection: str) -> Array:
+def hebbian_update(trace: Trace, connection: str) -> Array:
     """dW = sum over phases and samples of contrast s_post s_pre^T, a row for each target unit."""
     source, target = connection.split("->")
     total = np.zeros(())
@@ -192,13 +192,15 @@ def update(trace: Trace, connection: str) -> Array:
 def compare_updates(a: Trace, b: Trace) -> tuple[UpdateAgreement, ...]:
     """The updates of every connection whose ends both traces know."""
     return tuple(
-        alike(connection, update(a, connection), update(b, connection))
+        compare_changes(connection, hebbian_update(a, connection), hebbian_update(b, connection))
         for connection in a.connections
-        if connection in b.connections and knows(a, connection) and knows(b, connection)
+        if connection in b.connections
+        and has_both_rates(a, connection)
+        and has_both_rates(b, connection)
     )
 
 
-def knows(trace: Trace, connection: str) -> bool:
+def has_both_rates(trace: Trace, connection: str) -> bool:
     """Whether what both ends of a connection did was recorded; the input always is."""
     source, target = connection.split("->")
     return target in trace.readable and (source in trace.readable or source not in trace.kinds)
@@ -213,13 +215,13 @@ def compare_learned(a: Trace, b: Trace) -> tuple[UpdateAgreement, ...]:
             continue
         if mine.before.shape != other.before.shape:
             raise MismatchError(f"{name!r} has weights of other shapes in the two traces")
-        found.append(alike(name, mine.after - mine.before, other.after - other.before))
+        found.append(compare_changes(name, mine.after - mine.before, other.after - other.before))
     return tuple(found)
 
 
-def alike(connection: str, one: Array, other: Array) -> UpdateAgreement:
+def compare_changes(connection: str, one: Array, other: Array) -> UpdateAgreement:
     """How alike two changes of the weights of a connection are."""
-    loud = np.abs(one) > FAINT * np.abs(one).max(initial=0.0)
+    loud = np.abs(one) > MIN_RELATIVE_UPDATE * np.abs(one).max(initial=0.0)
     signs = np.sign(one[loud]) == np.sign(other[loud])
     angle = cosine(one, other)
     share = float(signs.mean()) if signs.size and angle is not None else None

@@ -14,14 +14,16 @@ import numpy as np
 from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.schedules import Schedule, contrast
 from neuro_eqprop.synapse_recording import Synapse, SynapseLog
-from neuro_eqprop.traces import Kind, Plan, Recording, Sink, Trace, so_far
+from neuro_eqprop.traces import ActivityKind, Plan, Recording, Sink, Trace, running_rate
 
 
-def activity(course: Array, kind: Kind, schedule: Schedule) -> Array:
+def activity(course: Array, kind: ActivityKind, schedule: Schedule) -> Array:
     """r at each step (samples, steps, units), from the course of a rate or of spikes."""
     stops = np.cumsum([phase.steps for phase in schedule])[:-1]
     phases = zip(np.split(course, stops, axis=1), schedule, strict=True)
-    return np.concatenate([so_far(part, kind, phase.window) for part, phase in phases], axis=1)
+    return np.concatenate(
+        [running_rate(part, kind, phase.window) for part, phase in phases], axis=1
+    )
 
 
 def tags(product: Array, schedule: Schedule) -> Array:
@@ -36,7 +38,7 @@ def tags(product: Array, schedule: Schedule) -> Array:
     return np.asarray(np.cumsum(share[:, None] * product, axis=1))
 
 
-def stories(
+def synapse_logs(
     pre: Array, post: Array, *, synapses: Sequence[Synapse], weight: Array, schedule: Schedule
 ) -> list[SynapseLog]:
     """One for each sample, from r of all source units and of all target units."""
@@ -49,21 +51,23 @@ def stories(
     return [SynapseLog(tuple(synapses), *each, held) for each in told]
 
 
-def of_trace(trace: Trace, connection: str, synapses: Sequence[Synapse]) -> list[SynapseLog]:
+def synapse_logs_of_trace(
+    trace: Trace, connection: str, synapses: Sequence[Synapse]
+) -> list[SynapseLog]:
     """The stories of any synapses of a recorded connection whose weights are in the trace."""
     source, target = connection.split("->")
     if connection not in trace.weights:
         raise UnknownNameError("connection with weights", connection, trace.weights)
-    return stories(
-        acted(trace, source),
-        acted(trace, target),
+    return synapse_logs(
+        activity_of(trace, source),
+        activity_of(trace, target),
         synapses=synapses,
         weight=trace.weights[connection].before,
         schedule=trace.schedule,
     )
 
 
-def acted(trace: Trace, population: str) -> Array:
+def activity_of(trace: Trace, population: str) -> Array:
     """r of a population, or the input, which does not change (samples, steps, units)."""
     if population not in trace.kinds:
         return np.repeat(trace.inputs[:, None], trace.steps, axis=1)
@@ -90,7 +94,7 @@ class SynapseRecorder:
 
     def _story(self, name: str, index: int, recording: Recording) -> SynapseLog:
         source, target = name.split("->")
-        (told,) = stories(
+        (told,) = synapse_logs(
             self._acted(source, index, recording),
             self._acted(target, index, recording),
             synapses=self.plan.record.hebbian[name],
@@ -103,9 +107,9 @@ class SynapseRecorder:
         kind = self.plan.kinds.get(population)
         if kind is None:
             return np.repeat(self.plan.inputs[None, index : index + 1], self.plan.steps, axis=1)
-        if kind is Kind.RATE:
+        if kind is ActivityKind.RATE:
             course = recording.signals[population, "rate"]
         else:
             sent = recording.spikes[population]
-            course = sent if kind is Kind.SPIKES else np.cumsum(sent, axis=0)
+            course = sent if kind is ActivityKind.SPIKES else np.cumsum(sent, axis=0)
         return activity(course[None], kind, self.plan.schedule)

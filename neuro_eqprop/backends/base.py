@@ -13,7 +13,7 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import Graded, SpikingNetwork, Stimulus
-from neuro_eqprop.traces import Counts, Kind, Record, Sink
+from neuro_eqprop.traces import ActivityKind, Counts, Record, Sink
 
 
 class BackendError(RuntimeError):
@@ -126,10 +126,10 @@ def load(name: str) -> Backend:
     return cast(Backend, getattr(import_module(module), attribute)())
 
 
-def kinds(network: SpikingNetwork) -> dict[str, Kind]:
+def kinds(network: SpikingNetwork) -> dict[str, ActivityKind]:
     """How the rate of each population is read."""
     return {
-        p.name: Kind.GRADED if isinstance(p.neuron, Graded) else Kind.SPIKES
+        p.name: ActivityKind.GRADED if isinstance(p.neuron, Graded) else ActivityKind.SPIKES
         for p in network.populations
     }
 

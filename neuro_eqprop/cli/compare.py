@@ -13,7 +13,7 @@ from rich.markup import escape
 from neuro_eqprop.cli.command import Command, Json, percent
 
 if TYPE_CHECKING:
-    from neuro_eqprop.analysis.compare import Agreement
+    from neuro_eqprop.analysis.compare import Comparison
 
 
 def options(parser: ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def run(args: Namespace) -> Json:
     return sides | {"settled_within": SETTLED} | outcome
 
 
-def as_json(agreement: Agreement) -> Json:
+def as_json(agreement: Comparison) -> Json:
     """The fields of `compare --json`."""
     layers = [
         {

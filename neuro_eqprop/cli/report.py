@@ -13,7 +13,7 @@ from neuro_eqprop.cli.command import Command, Json
 
 if TYPE_CHECKING:
     from neuro_eqprop.io.trace.file import TraceError
-    from neuro_eqprop.report.contents import Run
+    from neuro_eqprop.report.contents import RunContents
     from neuro_eqprop.traces import Trace
 
 FILES = ("study.toml", "metrics.jsonl", "evaluations.jsonl", "energy.json", "model.safetensors")
@@ -44,9 +44,9 @@ def report(folder: Path, *others: Path, out: Path | None = None) -> Path:
     return out
 
 
-def look(folder: Path) -> Run:
+def look(folder: Path) -> RunContents:
     """What a run folder holds."""
-    from neuro_eqprop.report.contents import gather
+    from neuro_eqprop.report.contents import read_contents
     from neuro_eqprop.traces import Trace
 
     if not folder.is_dir():
@@ -62,7 +62,7 @@ def look(folder: Path) -> Run:
             traces[path.name] = read
         else:
             notes.append(f"{read}.")
-    return gather(folder, traces, notes)
+    return read_contents(folder, traces, notes)
 
 
 def attempt(path: Path) -> Trace | TraceError:

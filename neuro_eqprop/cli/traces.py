@@ -85,7 +85,7 @@ def watch(path: Path, *, patience: float) -> Json:
     """Follow a trace until it is complete, drawing on standard error."""
     from rich.live import Live
 
-    from neuro_eqprop.io.trace.file import look
+    from neuro_eqprop.io.trace.file import read_progress
 
     began = time.monotonic()
     first = held = -1
@@ -95,7 +95,7 @@ def watch(path: Path, *, patience: float) -> Json:
             time.sleep(0.1)
         began = grown = time.monotonic()
         while True:
-            seen, now = look(path, last=8), time.monotonic()
+            seen, now = read_progress(path, last=8), time.monotonic()
             far = seen.taken + epochs_of(seen.trace)
             first = seen.taken if first < 0 else first
             grown, held = (now, far) if far > held else (grown, held)
@@ -158,17 +158,17 @@ def outline(path: Path) -> Json:
     """The data sets of a file: name, shape, unit."""
     import h5py
 
-    from neuro_eqprop.io.trace.read import opened
+    from neuro_eqprop.io.trace.read import open_hdf5
 
     found: list[Json] = []
 
-    def look(name: str, node: Any) -> None:  # noqa: ANN401
+    def add_dataset(name: str, node: Any) -> None:  # noqa: ANN401
         if isinstance(node, h5py.Dataset):
             unit = str(node.attrs.get("unit", ""))
             found.append({"name": name, "shape": list(node.shape), "unit": unit})
 
-    with opened(path) as file:
-        file.visititems(look)
+    with open_hdf5(path) as file:
+        file.visititems(add_dataset)
         return {"file": str(path), "schema": int(file.attrs.get("schema", 0)), "data": found}
 
 

@@ -24,7 +24,7 @@ from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lower import Code, Coding, lower, rates_of
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding, round_weight
-from neuro_eqprop.traces import NOTHING, Counts, Memory
+from neuro_eqprop.traces import NOTHING, Counts, MemorySink
 
 RATES = ("rate", "numpy")
 """Where rates are settled: by torch as in training, or by NumPy in float64."""
@@ -136,7 +136,7 @@ def spike(
     for start in range(0, len(split), chunk):
         part = split.take(slice(start, start + chunk))
         stimulus = encode_input(rate, params, part.x, target=None, coding=coding, entry=entry)
-        result = backend.run(network, stimulus, schedule, record=NOTHING, sink=Memory())
+        result = backend.run(network, stimulus, schedule, record=NOTHING, sink=MemorySink())
         for key, more in tally(network, stimulus, schedule, result).items():
             counts[key] = counts.get(key, Counts()) + more
         # Copies, so that the rest of a result, several times as large, is not kept with them.

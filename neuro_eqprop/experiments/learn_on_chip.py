@@ -39,7 +39,7 @@ from neuro_eqprop.spiking.make_plastic import (
     with_weights,
 )
 from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
-from neuro_eqprop.traces import NOTHING, Counts, Memory
+from neuro_eqprop.traces import NOTHING, Counts, MemorySink
 
 Told = Callable[[dict[str, Any]], None]
 """Told each epoch's line of metrics."""
@@ -425,7 +425,7 @@ def predict(task: Task, pupil: LearningState, x: Array) -> Array:
         part = x[start : start + 2000]
         nothing = np.zeros((len(part), task.data.classes))
         stimulus = replace(training_stimulus(task.network, part, nothing, coding), pull={})
-        result = emulator.run(network, stimulus, schedule, record=NOTHING, sink=Memory())
+        result = emulator.run(network, stimulus, schedule, record=NOTHING, sink=MemorySink())
         drives.append(result.drive[network.output][:, 0])
     return np.concatenate(drives)
 

@@ -30,7 +30,16 @@ from neuro_eqprop.spiking.input_coding import InputCoding, encode_input, outer
 from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.lower import Code, Coding
 from neuro_eqprop.synapse_recording import Synapse
-from neuro_eqprop.traces import Counts, Kind, Origin, Plan, Record, Recording, Sink, choose
+from neuro_eqprop.traces import (
+    ActivityKind,
+    Counts,
+    Origin,
+    Plan,
+    Record,
+    Recording,
+    Sink,
+    parse_record,
+)
 
 RATE_DAMPING = 0.5
 """Of the recorded settling of rates: all layers move at once, as spikes do."""
@@ -143,7 +152,7 @@ def plan_of(
     schedule: Schedule,
     *,
     sizes: Mapping[str, int],
-    how: Mapping[str, Kind],
+    how: Mapping[str, ActivityKind],
     digest: str,
     weights: Mapping[str, Array],
 ) -> Plan:
@@ -158,7 +167,7 @@ def plan_of(
         np.arange(len(split)),
         split.y,
         split.x,
-        choose(simulation.record, how, strengths(run.model.network, weights, split.x)),
+        parse_record(simulation.record, how, strengths(run.model.network, weights, split.x)),
         weights,
     )
 
@@ -241,7 +250,7 @@ def plan_rates(run: Run, simulation: SimulationConfig, schedule: Schedule) -> tu
         simulation,
         schedule,
         sizes={layer.name: layer.size for layer in network.moving},
-        how={layer.name: Kind.RATE for layer in network.moving},
+        how={layer.name: ActivityKind.RATE for layer in network.moving},
         digest=digest_of(run),
         weights={name: params[name] for name in dense(network)},
     )

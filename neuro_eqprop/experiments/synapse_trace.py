@@ -25,7 +25,7 @@ from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.networks import Network
 from neuro_eqprop.spiking.plasticity import COMMIT, LoihiEngine, PlasticNetwork, TrainingSamples
 from neuro_eqprop.synapse_recording import Synapse, SynapseLog
-from neuro_eqprop.traces import Counts, Plan, Record, Recording, choose
+from neuro_eqprop.traces import Counts, Plan, Record, Recording, parse_record
 
 Look: TypeAlias = Callable[[Mapping[str, Array], Mapping[str, Any]], None]
 """Given the weights and the line of metrics after an epoch."""
@@ -52,7 +52,7 @@ def plan_watching(
     inputs = lessons.stimulus.current[network.input.name]
     weights = {name: plastic.projection(name).weight for name in sorted(plastic.learns)}
     how = kinds(plastic.network)
-    chosen = choose(watched.words, how, pickable(weights, network.input.name, inputs)).hebbian
+    chosen = parse_record(watched.words, how, pickable(weights, network.input.name, inputs)).hebbian
     return Plan(
         origin_of(on, seed=watched.seed, digest=plastic.network.digest),
         plastic.rule.schedule,

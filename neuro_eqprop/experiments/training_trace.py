@@ -31,7 +31,7 @@ from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.synapse_recording import HEBBIAN
-from neuro_eqprop.traces import Kind, Plan, choose
+from neuro_eqprop.traces import ActivityKind, Plan, parse_record
 from neuro_eqprop.training.train import Snapshot
 
 SAMPLES, STEPS = 2, 16
@@ -93,7 +93,7 @@ def schedule_of(study: Study) -> Schedule:
 def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> Plan:
     """What the trace of a training is going to hold."""
     schedule, params = schedule_of(study), exact(start.params)
-    kinds = {layer.name: Kind.RATE for layer in network.moving}
+    kinds = {layer.name: ActivityKind.RATE for layer in network.moving}
     weights = {
         connection.name: params[connection.name]
         for connection in network.connections
@@ -113,7 +113,7 @@ def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> P
         rows,
         data.test.y[rows],
         data.test.x[rows],
-        choose(dense, kinds, strengths(network, weights, data.train.x)),
+        parse_record(dense, kinds, strengths(network, weights, data.train.x)),
         weights,
         learns=True,
         epochs=units(network),

@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.io.trace.dataframe import package
-from neuro_eqprop.io.trace.export import about, refuse_existing
+from neuro_eqprop.io.trace.dataframe import import_optional
+from neuro_eqprop.io.trace.export import metadata, refuse_existing
 from neuro_eqprop.io.trace.schema import TraceError
 from neuro_eqprop.synapse_recording import COLUMNS, Weights
 from neuro_eqprop.traces import Trace
@@ -40,22 +40,22 @@ def to_nwb(trace: Trace, path: Path, *, dt: float) -> Path:
         raise TraceError(f"{path}: a step cannot take {dt} seconds")
     if not len(trace.index):
         raise TraceError(f"{path}: the trace holds no whole sample, so there is nothing to export")
-    pynwb = package("pynwb")
+    pynwb = import_optional("pynwb")
     hidden = path.with_name(f".{path.stem}.{os.getpid()}.nwb")
     try:
         with pynwb.NWBHDF5IO(hidden, "w") as file:
-            file.write(contents(trace, dt=dt))
+            file.write(build(trace, dt=dt))
         hidden.replace(path)
     finally:
         hidden.unlink(missing_ok=True)
     return path
 
 
-def contents(trace: Trace, *, dt: float) -> Part:
+def build(trace: Trace, *, dt: float) -> Part:
     """All of the file, in memory."""
-    pynwb = package("pynwb")
-    notes = json.dumps({"dt": dt, "samples": trace.index.tolist()} | about(trace))
-    start = began(trace)
+    pynwb = import_optional("pynwb")
+    notes = json.dumps({"dt": dt, "samples": trace.index.tolist()} | metadata(trace))
+    start = start_time(trace)
     whole = "" if trace.complete else "; the run did not come to its end"
     dated = "" if start != UNKNOWN else "; when it was run is not known"
     phases = ", ".join(phase.name for phase in trace.schedule)
@@ -67,7 +67,7 @@ def contents(trace: Trace, *, dt: float) -> Part:
         session_id=trace.origin.network_hash[:16] or None,
         experiment_description="a network trained by equilibrium propagation, simulated",
         notes=notes,
-        subject=nobody(trace),
+        subject=subject(trace),
     )
     for key in sorted(trace.signals):
         made.add_acquisition(series(trace, key, dt=dt))
@@ -78,9 +78,9 @@ def contents(trace: Trace, *, dt: float) -> Part:
     return made
 
 
-def nobody(trace: Trace) -> Part:
+def subject(trace: Trace) -> Part:
     """The subject that tools ask for: it says that there is no animal."""
-    return package("pynwb.file").Subject(
+    return import_optional("pynwb.file").Subject(
         subject_id=f"network-{trace.origin.network_hash[:16] or 'unnamed'}",
         description="a simulated network, not an animal: age and sex mean nothing here",
         age="P0D/",
@@ -88,7 +88,7 @@ def nobody(trace: Trace) -> Part:
     )
 
 
-def began(trace: Trace) -> datetime:
+def start_time(trace: Trace) -> datetime:
     """When the run was begun, in the time zone it states or else in UTC."""
     try:
         # Python 3.10 does not read the letter for UTC.
@@ -102,13 +102,13 @@ def series(trace: Trace, key: tuple[str, str], *, dt: float) -> Part:
     """A signal: a row for each step, a column for each unit."""
     population, variable = key
     told = f"{variable} of the units of population {population!r}, a column for each"
-    return plain(f"{population}.{variable}", told, trace.signals[key], dt=dt)
+    return time_series(f"{population}.{variable}", told, trace.signals[key], dt=dt)
 
 
-def plain(name: str, told: str, values: Array, *, dt: float) -> Part:
+def time_series(name: str, told: str, values: Array, *, dt: float) -> Part:
     """Numbers without a dimension, a row for each step."""
-    packed = package("hdmf.backends.hdf5.h5_utils").H5DataIO
-    return package("pynwb").TimeSeries(
+    packed = import_optional("hdmf.backends.hdf5.h5_utils").H5DataIO
+    return import_optional("pynwb").TimeSeries(
         name=name,
         description=told,
         data=packed(values, compression="gzip", compression_opts=1, shuffle=True),
@@ -133,9 +133,9 @@ def add_learning(made: Part, trace: Trace, *, dt: float) -> None:
         ends: Ints = np.array(story.synapses)
         module.add(table(f"{name}.synapses", f"watched synapses of {name}", synapse_columns(ends)))
         for column in COLUMNS:
-            about = f"{column} of the watched synapses of {name}, a column for each, in the order"
-            about += f" of {name}.synapses"
-            module.add(plain(f"{name}.{column}", about, getattr(story, column), dt=dt))
+            what = f"{column} of the recorded synapses of {name}, a column for each, in the order"
+            what += f" of {name}.synapses"
+            module.add(time_series(f"{name}.{column}", what, getattr(story, column), dt=dt))
 
 
 def weight_table(name: str, weights: Weights) -> Part:
@@ -159,7 +159,7 @@ def synapse_columns(ends: Ints) -> dict[str, tuple[str, Array | Ints]]:
 
 def table(name: str, told: str, columns: Mapping[str, tuple[str, Array | Ints]]) -> Part:
     """A table of columns, each with what it holds."""
-    common = package("hdmf.common")
+    common = import_optional("hdmf.common")
     made = [common.VectorData(name=n, description=d, data=v) for n, (d, v) in columns.items()]
     return common.DynamicTable(
         name=name, description=told, columns=made, id=list(range(len(made[0].data)))
@@ -193,8 +193,10 @@ def add_trials(made: Part, trace: Trace, *, dt: float) -> None:
 
 def units(trace: Trace, *, dt: float) -> Part:
     """A row for each unit of each population whose spikes or messages were recorded."""
-    column = package("hdmf.common").VectorData
-    names, numbers, times, values = (list(part) for part in zip(*trains(trace, dt), strict=True))
+    column = import_optional("hdmf.common").VectorData
+    names, numbers, times, values = (
+        list(part) for part in zip(*unit_trains(trace, dt), strict=True)
+    )
     stop = float(len(trace.index) * trace.steps * dt)
     named = [f"{name}.{number}" for name, number in zip(names, numbers, strict=True)]
     ran = [trace.origin.backend] * len(names)
@@ -204,12 +206,14 @@ def units(trace: Trace, *, dt: float) -> Part:
         column(name="population", description="name of the population", data=names),
         column(name="unit", description="place of the unit in its population", data=numbers),
         column(name="backend", description="what ran the network", data=ran),
-        *ragged("spike_times", "seconds from the start of the trace", times),
-        *ragged("obs_intervals", "the whole trace", [np.array([[0.0, stop]])] * len(names)),
+        *ragged_column("spike_times", "seconds from the start of the trace", times),
+        *ragged_column("obs_intervals", "the whole trace", [np.array([[0.0, stop]])] * len(names)),
     ]
     if any((each != 1.0).any() for each in values):
-        told += ragged("payload", "what each message carried, in the order of spike_times", values)
-    return package("pynwb.misc").Units(
+        told += ragged_column(
+            "payload", "what each message carried, in the order of spike_times", values
+        )
+    return import_optional("pynwb.misc").Units(
         name="units",
         description="units of the network; a time stands for a spike or a graded message",
         resolution=dt,
@@ -219,7 +223,7 @@ def units(trace: Trace, *, dt: float) -> Part:
     )
 
 
-def trains(trace: Trace, dt: float) -> Iterator[tuple[str, int, Array, Array]]:
+def unit_trains(trace: Trace, dt: float) -> Iterator[tuple[str, int, Array, Array]]:
     """Of each unit the name of its population, its number, its times and its payloads."""
     for name, train in trace.spikes.items():
         order = np.argsort(train.unit, kind="stable")
@@ -230,9 +234,9 @@ def trains(trace: Trace, dt: float) -> Iterator[tuple[str, int, Array, Array]]:
             yield name, unit, times[unit], values[unit]
 
 
-def ragged(name: str, told: str, lists: list[Array]) -> list[Part]:
+def ragged_column(name: str, told: str, lists: list[Array]) -> list[Part]:
     """A column that holds a list in each row, and where these lists end."""
-    common = package("hdmf.common")
+    common = import_optional("hdmf.common")
     column = common.VectorData(name=name, description=told, data=np.concatenate(lists))
     stops: Ints = np.cumsum([len(each) for each in lists])
     return [common.VectorIndex(name=f"{name}_index", data=stops, target=column), column]

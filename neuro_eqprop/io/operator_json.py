@@ -30,11 +30,11 @@ NAMES = {stored_name(kind): kind for kind in KINDS}
 def to_text(operator: Operator) -> Any:  # noqa: ANN401
     """The operator's name, or a table of its name and settings."""
     name = stored_name(type(operator))
-    settings = {f.name: plain(getattr(operator, f.name)) for f in fields(operator)}  # type: ignore[arg-type]
+    settings = {f.name: to_json_value(getattr(operator, f.name)) for f in fields(operator)}  # type: ignore[arg-type]
     return {"operator": name, **settings} if settings else name
 
 
-def plain(value: Any) -> Any:  # noqa: ANN401
+def to_json_value(value: Any) -> Any:  # noqa: ANN401
     """A setting as JSON."""
     if isinstance(value, Enum):
         return value.value

@@ -11,10 +11,10 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.io.energy_file import number
 from neuro_eqprop.report import energy
-from neuro_eqprop.report.contents import Run, View
-from neuro_eqprop.report.encoding import gaps, pack
+from neuro_eqprop.report.contents import RunContents, TraceView
+from neuro_eqprop.report.encoding import encode, encode_steps
 from neuro_eqprop.report.synapses import synapses
-from neuro_eqprop.traces import Kind, Trace
+from neuro_eqprop.traces import ActivityKind, Trace
 
 Json = dict[str, Any]
 FEATURES = 1024
@@ -44,7 +44,7 @@ class Limits:
         return Limits(*(max(1, n // 2) for n in (self.samples, self.lines, self.rows)))
 
 
-def charts(run: Run, limits: Limits) -> Json:
+def charts(run: RunContents, limits: Limits) -> Json:
     """Everything the script of the page draws."""
     views = run.views()
     return {
@@ -83,12 +83,12 @@ def dig(row: object, path: Sequence[str]) -> object:
     return row
 
 
-def first_trace(run: Run) -> Trace | None:
+def first_trace(run: RunContents) -> Trace | None:
     """The trace that says which samples and layers there are: rates before spikes."""
     return run.rates[1] if run.rates else next(iter(run.spikes.values()), None)
 
 
-def samples(run: Run, limits: Limits) -> list[Json]:
+def samples(run: RunContents, limits: Limits) -> list[Json]:
     """Index, label and, where there are not too many of them, the inputs."""
     trace = first_trace(run)
     if trace is None:
@@ -99,13 +99,13 @@ def samples(run: Run, limits: Limits) -> list[Json]:
             "index": int(trace.index[k]),
             "label": int(trace.label[k]),
             "said": run.moments[k] if run.moments else f"sample {trace.index[k]}",
-            "inputs": pack(trace.inputs[k]) | {"of": size} if size <= FEATURES else None,
+            "inputs": encode(trace.inputs[k]) | {"of": size} if size <= FEATURES else None,
         }
         for k in range(min(limits.samples, len(trace.index)))
     ]
 
 
-def settling(view: View, limits: Limits) -> Json:
+def settling(view: TraceView, limits: Limits) -> Json:
     """Of a trace: its phases, and by layer the course of the units that its run chose."""
     trace, guide = view.trace, first_trace(view.run) or view.trace
     layers = {
@@ -142,7 +142,7 @@ def lines(trace: Trace, layer: str, chosen: Ints, limits: Limits) -> Json:
     size = whole.shape[2]
     chosen = chosen[chosen < size]
     held = chosen
-    if trace.kinds[layer] is Kind.SPIKES:
+    if trace.kinds[layer] is ActivityKind.SPIKES:
         whole = smooth(whole, widths(trace))
     else:
         held = np.union1d(chosen, units(trace, layer, limits.rows))
@@ -152,7 +152,7 @@ def lines(trace: Trace, layer: str, chosen: Ints, limits: Limits) -> Json:
         "lines": np.searchsorted(held, chosen).tolist(),
         "of": size,
         "steps": (kept + 1).tolist(),
-        "course": pack(whole[:, kept][:, :, held].transpose(0, 2, 1)),
+        "course": encode(whole[:, kept][:, :, held].transpose(0, 2, 1)),
     }
 
 
@@ -179,13 +179,13 @@ def raster(trace: Trace, limits: Limits) -> Json:
         by_sample: list[list[str]] = []
         for k in range(min(limits.samples, len(trace.index))):
             raster = trace.recording(k).spikes[layer] != 0
-            by_sample.append([gaps(np.flatnonzero(raster[:, row]) + 1) for row in rows])
+            by_sample.append([encode_steps(np.flatnonzero(raster[:, row]) + 1) for row in rows])
         layers[layer] = {"units": rows.tolist(), "of": events.size, "samples": by_sample}
-    graded = any(kind is Kind.GRADED for kind in trace.kinds.values())
+    graded = any(kind is ActivityKind.GRADED for kind in trace.kinds.values())
     return {"phases": phases(trace), "layers": layers, "graded": graded}
 
 
-def scatter(run: Run, name: str) -> Json:
+def scatter(run: RunContents, name: str) -> Json:
     """By phase and layer, rates against firing, thinned out evenly."""
     made: Json = {}
     if run.rates is None:
@@ -197,5 +197,5 @@ def scatter(run: Run, name: str) -> Json:
             a = run.rates[1].rate(layer, phase.name).ravel()
             b = trace.rate(layer, phase.name).ravel()
             kept = np.unique(np.linspace(0, len(a) - 1, min(POINTS, len(a))).astype(int))
-            made[phase.name][layer] = pack(np.stack([a[kept], b[kept]]))
+            made[phase.name][layer] = encode(np.stack([a[kept], b[kept]]))
     return made

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.analysis.compare import Agreement, compare
+from neuro_eqprop.analysis.compare import Comparison, compare
 from neuro_eqprop.io.energy_file import EnergyRecord, Row, read_bills
-from neuro_eqprop.report.training_snapshots import course_of
-from neuro_eqprop.traces import Kind, Trace
+from neuro_eqprop.report.training_snapshots import snapshots
+from neuro_eqprop.traces import ActivityKind, Trace
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -20,12 +20,12 @@ else:
     import tomli as tomllib
 
 
-FAVOURITE = ("lava", "brian2", "snntorch", "reference")
+SIMULATOR_ORDER = ("lava", "brian2", "snntorch", "reference")
 """Which simulator speaks for the spikes in the headline and comes first, if several do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunContents:
     """A run folder as its report sees it."""
 
     path: Path
@@ -38,17 +38,17 @@ class Run:
     """The trace of rates, with the name of its file."""
     spikes: Mapping[str, Trace]
     """The traces of simulators, by the names of their files."""
-    agreements: Mapping[str, Agreement]
+    agreements: Mapping[str, Comparison]
     """Of each of them with the rates, where they can be compared."""
     notes: tuple[str, ...]
     """What was found but could not be used, and why."""
     moments: tuple[str, ...] = ()
     """What the samples of a trace of learning are called: when in the course of it they were."""
-    others: tuple[Run, ...] = ()
+    others: tuple[RunContents, ...] = ()
     """Runs that are shown beside it."""
 
     @property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[RunContents, ...]:
         """Itself and those beside it."""
         return self, *self.others
 
@@ -68,10 +68,10 @@ class Run:
         """The names of the files and the traces in them, rates first."""
         return *((self.rates,) if self.rates else ()), *self.spikes.items()
 
-    def views(self) -> list[View]:
+    def views(self) -> list[TraceView]:
         """The traces of all runs."""
         return [
-            View(
+            TraceView(
                 k,
                 name if run is self else str(run.path / name),
                 run.title(name) + (f", {run.name}" if self.others else ""),
@@ -95,13 +95,13 @@ class Run:
 
     def simulator(self, name: str) -> str:
         """What ran the trace in that file, how it speaks, and the file if that leaves a doubt."""
-        told = speaks(self.spikes[name])
-        same = [other for other, trace in self.spikes.items() if speaks(trace) == told]
+        told = simulator_label(self.spikes[name])
+        same = [other for other, trace in self.spikes.items() if simulator_label(trace) == told]
         return told if len(same) == 1 else f"{told} ({name.removesuffix('.h5')})"
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TraceView:
     """A trace as a report of several runs shows it."""
 
     place: int
@@ -109,7 +109,7 @@ class View:
     key: str
     """The name of its file, with the folder if it is of a run beside the first one."""
     title: str
-    run: Run
+    run: RunContents
     name: str
     trace: Trace
 
@@ -124,21 +124,23 @@ class View:
         return self.name in self.run.spikes
 
 
-def speaks(trace: Trace) -> str:
+def simulator_label(trace: Trace) -> str:
     """The simulator of a trace, and that it speaks in graded messages if not by plain spikes."""
-    graded = any(kind is Kind.GRADED for kind in trace.kinds.values())
+    graded = any(kind is ActivityKind.GRADED for kind in trace.kinds.values())
     return f"{trace.origin.backend}, graded" if graded else trace.origin.backend
 
 
-def favour(item: tuple[str, Trace]) -> tuple[int, bool, str]:
+def simulator_order(item: tuple[str, Trace]) -> tuple[int, bool, str]:
     """The order of simulators: favourites first, plain spikes before messages, then by name."""
     name, trace = item
-    known = trace.origin.backend in FAVOURITE
-    place = FAVOURITE.index(trace.origin.backend) if known else len(FAVOURITE)
-    return place, any(kind is Kind.GRADED for kind in trace.kinds.values()), name
+    known = trace.origin.backend in SIMULATOR_ORDER
+    place = SIMULATOR_ORDER.index(trace.origin.backend) if known else len(SIMULATOR_ORDER)
+    return place, any(kind is ActivityKind.GRADED for kind in trace.kinds.values()), name
 
 
-def gather(path: Path, traces: Mapping[str, Trace], notes: Sequence[str] = ()) -> Run:
+def read_contents(
+    path: Path, traces: Mapping[str, Trace], notes: Sequence[str] = ()
+) -> RunContents:
     """Everything a run folder holds; its traces come already read, by the names of their files."""
     told = list(notes)
     held = {name: trace for name, trace in traces.items() if len(trace.index)}
@@ -150,18 +152,18 @@ def gather(path: Path, traces: Mapping[str, Trace], notes: Sequence[str] = ()) -
     if not held and training:
         # Other samples than those of a training would stand beside them, so it is shown alone.
         name, trace = sorted(training.items())[0]
-        trace, moments = course_of(trace)
+        trace, moments = snapshots(trace)
         held = {name: trace}
-    rates = {n: t for n, t in held.items() if all(k is Kind.RATE for k in t.kinds.values())}
+    rates = {n: t for n, t in held.items() if all(k is ActivityKind.RATE for k in t.kinds.values())}
     others = [(name, trace) for name, trace in held.items() if name not in rates]
-    spikes = dict(sorted(others, key=favour))
+    spikes = dict(sorted(others, key=simulator_order))
     first = next(iter(sorted(rates.items())), None)
-    agreements: dict[str, Agreement] = {}
+    agreements: dict[str, Comparison] = {}
     for name, trace in spikes.items():
-        found = agree(first, name, trace=trace, notes=told)
+        found = compare_with_rates(first, name, trace=trace, notes=told)
         if found is not None:
             agreements[name] = found
-    return Run(
+    return RunContents(
         path,
         read_study(path / "study.toml", told),
         read_lines(path / "metrics.jsonl", told),
@@ -175,9 +177,9 @@ def gather(path: Path, traces: Mapping[str, Trace], notes: Sequence[str] = ()) -
     )
 
 
-def agree(
+def compare_with_rates(
     rates: tuple[str, Trace] | None, name: str, *, trace: Trace, notes: list[str]
-) -> Agreement | None:
+) -> Comparison | None:
     """How a simulator's trace agrees with the rates; nothing where they cannot be compared."""
     if rates is None:
         return None
@@ -214,7 +216,7 @@ def read_lines(path: Path, notes: list[str]) -> tuple[Row, ...]:
         return ()
     rows: list[Row] = []
     for place, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines()):
-        row = parse(line)
+        row = parse_json(line)
         if isinstance(row, dict):
             rows.append(row)
         elif line.strip():
@@ -222,7 +224,7 @@ def read_lines(path: Path, notes: list[str]) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def parse(text: str) -> Any:  # noqa: ANN401
+def parse_json(text: str) -> Any:  # noqa: ANN401
     """The JSON value in a text, or None."""
     try:
         return json.loads(text)
@@ -234,7 +236,7 @@ def read_energy(path: Path, notes: list[str]) -> EnergyRecord:
     """The energy estimates of a run."""
     if not path.is_file():
         return EnergyRecord()
-    held = parse(path.read_text(encoding="utf-8", errors="replace"))
+    held = parse_json(path.read_text(encoding="utf-8", errors="replace"))
     if not isinstance(held, dict) or not isinstance(held.get("profiles"), list):
         notes.append(f"{path.name} holds no list of profiles and was left out.")
         return EnergyRecord()

@@ -19,7 +19,7 @@ LETTERS = ascii_uppercase + ascii_lowercase + digits + "-_"
 LEVELS = len(LETTERS) ** 2
 
 
-def pack(values: Array) -> dict[str, Any]:
+def encode(values: Array) -> dict[str, Any]:
     """The lowest and the highest, and a text for each row of the last axis, nested as they are.
 
     What is not finite becomes the lowest, which a page can draw.
@@ -50,7 +50,7 @@ def repeated(level: int, times: int) -> str:
     return text + one * left
 
 
-def unpack(packed: dict[str, Any]) -> Array:
+def decode(packed: dict[str, Any]) -> Array:
     """The numbers again, as the script of the page reads them; rows of one length only."""
     step = (packed["high"] - packed["low"]) / (LEVELS - 1)
     return np.asarray(packed["low"] + step * np.array(levels_of(packed["rows"])))
@@ -69,13 +69,13 @@ def levels_of(rows: Any) -> Any:  # noqa: ANN401
     return found
 
 
-def gaps(steps: Ints) -> str:
+def encode_steps(steps: Ints) -> str:
     """Steps in rising order, from one on."""
     said = np.diff(steps, prepend=0).tolist()
     return "".join("~" * (gap // len(LETTERS)) + LETTERS[gap % len(LETTERS)] for gap in said)
 
 
-def steps_of(text: str) -> list[int]:
+def decode_steps(text: str) -> list[int]:
     """The steps again."""
     found, at = [], 0
     for letter in text:

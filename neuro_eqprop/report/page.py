@@ -19,7 +19,7 @@ from neuro_eqprop.report import multi_run
 from neuro_eqprop.report import synapses as page_synapses
 from neuro_eqprop.report import tables as text
 from neuro_eqprop.report.charts import SMOOTH, Limits, charts
-from neuro_eqprop.report.contents import Run, View, gather
+from neuro_eqprop.report.contents import RunContents, TraceView, read_contents
 from neuro_eqprop.traces import Trace
 
 LARGEST = 420_000
@@ -32,10 +32,10 @@ SCRIPTS = ("core", "learning", "settling", "synapses", "joules", "main")
 
 def page(path: Path, traces: Mapping[str, Trace], *, notes: Sequence[str] = ()) -> str:
     """The report of the run folder `path`, whose traces come read, by the names of their files."""
-    return page_of(gather(path, traces, notes))
+    return page_of(read_contents(path, traces, notes))
 
 
-def page_of(run: Run) -> str:
+def page_of(run: RunContents) -> str:
     """The report of a run, and of those beside it."""
     scripts = {"library": library(), "script": own_script()}
     policy = " ".join(f"'sha256-{digest(script)}'" for script in scripts.values())
@@ -85,7 +85,7 @@ def digest(script: str) -> str:
     return b64encode(sha256(script.encode()).digest()).decode()
 
 
-def title_of(run: Run) -> str:
+def title_of(run: RunContents) -> str:
     """The data and the model, or the folder's name; the folders' names, if there are several."""
     if run.others:
         return " · ".join(each.name for each in run.runs)
@@ -93,7 +93,7 @@ def title_of(run: Run) -> str:
     return " · ".join(str(part) for part in parts if part) or run.path.resolve().name
 
 
-def embed(run: Run) -> str:
+def embed(run: RunContents) -> str:
     """The chart data as JSON that cannot end the element it stands in; fewer samples if too big."""
     limits = Limits()
     while True:
@@ -117,7 +117,7 @@ def chart(name: str, label: str, *, tall: bool = False) -> str:
     )
 
 
-def sections(run: Run) -> list[str]:
+def sections(run: RunContents) -> list[str]:
     """All parts of the page, in their order."""
     parts = [
         side_by_side(run),
@@ -132,7 +132,7 @@ def sections(run: Run) -> list[str]:
     return [part for part in parts if part]
 
 
-def side_by_side(run: Run) -> str:
+def side_by_side(run: RunContents) -> str:
     """The runs in a table, if there are several."""
     if not run.others:
         return ""
@@ -144,7 +144,7 @@ def missing(what: str, *words: object) -> str:
     return f'<p class="missing">{escape(what)} {text.command("neuro-eqprop", *words)}</p>'
 
 
-def learning(run: Run) -> str:
+def learning(run: RunContents) -> str:
     """Curves over the epochs."""
     again = [text.learn_command(each) for each in run.runs if each.metrics]
     if not any(each.metrics for each in run.runs):
@@ -167,7 +167,7 @@ def learning(run: Run) -> str:
     return section("learning", "Learning", body + text.made(*again))
 
 
-def settling(run: Run) -> str:
+def settling(run: RunContents) -> str:
     """Rates and firing rates on their way to equilibrium, and the spikes."""
     views = [view for view in run.views() if view.trace.readable]
     if not views and run.traces:
@@ -205,13 +205,13 @@ def settling(run: Run) -> str:
     return section("settling", "Settling", body + recorded_by(views))
 
 
-def recorded_by(views: Sequence[View]) -> str:
+def recorded_by(views: Sequence[TraceView]) -> str:
     """The commands that recorded traces."""
     told = dict.fromkeys(view.trace.origin.command for view in views if view.trace.origin.command)
     return text.made(*(f"<code>{escape(command)}</code>" for command in told)) if told else ""
 
 
-def synapses(run: Run) -> str:
+def synapses(run: RunContents) -> str:
     """A weight matrix, and the story of the synapse that is chosen in it."""
     traces = dict(run.traces)
     if not any(page_synapses.matrices(trace) for trace in traces.values()):
@@ -237,7 +237,7 @@ def synapses(run: Run) -> str:
     return section("synapses", "Synapses", body + recorded_by(views))
 
 
-def agreement(run: Run) -> str:
+def agreement(run: RunContents) -> str:
     """How near firing rates come to rates."""
     compared = [view for view in run.views() if view.name in view.run.agreements]
     if not compared:
@@ -257,7 +257,7 @@ def agreement(run: Run) -> str:
     return section("agreement", "Rates against spikes", body + text.made(*commands))
 
 
-def simulators(run: Run) -> str:
+def simulators(run: RunContents) -> str:
     """The evaluations on the test set."""
     if not any(each.evaluations for each in run.runs):
         told = "No evaluations yet; this makes one:"
@@ -272,7 +272,7 @@ def simulators(run: Run) -> str:
     return section("simulation", "Simulators", body + text.simulators_table(run) + again)
 
 
-def energy(run: Run) -> str:
+def energy(run: RunContents) -> str:
     """What it would cost in joules."""
     if not run.bills.chips:
         body = missing("No energy estimate yet; this makes one:", "energy", run.path)
@@ -287,7 +287,7 @@ def energy(run: Run) -> str:
     return section("joules", "Joules", page_joules.body(run.bills, places) + several + again)
 
 
-def headline(run: Run) -> list[tuple[str, str, str]]:
+def headline(run: RunContents) -> list[tuple[str, str, str]]:
     """The joules among the headline numbers."""
     bill = page_joules.headline(run.bills)
     if bill is None or bill.total is None:
@@ -298,7 +298,7 @@ def headline(run: Run) -> list[tuple[str, str, str]]:
     return [(value, f"an inference on {bill.profile}", note)]
 
 
-def about(run: Run) -> str:
+def about(run: RunContents) -> str:
     """Settings, origins and notes."""
     settings = "".join(
         f"<div><dt>{escape(key)}</dt><dd>{escape(str(value)) or text.DASH}</dd></div>"

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.analysis.compare import knows, learns, update
+from neuro_eqprop.analysis.compare import has_both_rates, has_nudged_phases, hebbian_update
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.report.contents import Run
-from neuro_eqprop.report.encoding import pack
+from neuro_eqprop.report.contents import RunContents
+from neuro_eqprop.report.encoding import encode
 from neuro_eqprop.schedules import contrast
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
 from neuro_eqprop.traces import Trace
@@ -18,7 +18,7 @@ from neuro_eqprop.traces import Trace
 Json = dict[str, Any]
 
 
-def synapses(run: Run, samples: int, rows: int) -> Json:
+def synapses(run: RunContents, samples: int, rows: int) -> Json:
     """Everything that the section on synapses draws; empty where no trace holds weights."""
     named = dict(run.traces)
     found = next((trace for trace in named.values() if matrices(trace)), None)
@@ -29,7 +29,7 @@ def synapses(run: Run, samples: int, rows: int) -> Json:
     return {
         "sample": sample,
         "changes": changes(found),
-        "contrast": contrast(found.schedule) if learns(found.schedule) else {},
+        "contrast": contrast(found.schedule) if has_nudged_phases(found.schedule) else {},
         "matrices": [
             matrix(name, found, named=mine, most=rows, sample=sample) for name in matrices(found)
         ],
@@ -61,7 +61,7 @@ def loudest(trace: Trace, samples: int) -> int:
     if changes(trace) and trace.hebbian:
         tags = [story.tag[trace.steps - 1 :: trace.steps] for story in trace.hebbian.values()]
         return int(np.argmax(np.abs(np.concatenate(tags, axis=1)).max(axis=1)[:samples]))
-    if not learns(trace.schedule):
+    if not has_nudged_phases(trace.schedule):
         return 0
     end = list(trace.readable)[-1]
     moved = sum(
@@ -74,9 +74,9 @@ def matrix(name: str, trace: Trace, *, named: Mapping[str, Trace], most: int, sa
     """The weights of a connection and the changes that each trace asks for, in mean by sample."""
     held = views_of(trace.weights[name])
     asked = {
-        file: update(each, name) / len(each.index)
+        file: hebbian_update(each, name) / len(each.index)
         for file, each in named.items()
-        if learns(each.schedule) and knows(each, name) and not changes(each)
+        if has_nudged_phases(each.schedule) and has_both_rates(each, name) and not changes(each)
     }
     watched = trace.hebbian[name].synapses if name in trace.hebbian and changes(trace) else ()
     loud = next(iter(asked.values()), held.get("change", trace.weights[name].before))
@@ -99,9 +99,9 @@ def matrix(name: str, trace: Trace, *, named: Mapping[str, Trace], most: int, sa
         "columns": columns.tolist(),
         "of": list(loud.shape),
         "first": [int(row), int(column)],
-        "views": {told: pack(each[part]) for told, each in held.items()},
+        "views": {told: encode(each[part]) for told, each in held.items()},
         "watched": [list(synapse) for synapse in watched],
-        "asked": {file: pack(change[part]) for file, change in asked.items()},
+        "asked": {file: encode(change[part]) for file, change in asked.items()},
     }
 
 
@@ -133,4 +133,6 @@ def told(story: SynapseLog, trace: Trace, samples: int) -> Json:
     count = min(samples, len(trace.index))
     shape = (len(trace.index), trace.steps, len(story.synapses))
     parts = {c: getattr(story, c).reshape(shape)[:count].transpose(0, 2, 1) for c in COLUMNS}
-    return {"synapses": [list(s) for s in story.synapses]} | {c: pack(v) for c, v in parts.items()}
+    return {"synapses": [list(s) for s in story.synapses]} | {
+        c: encode(v) for c, v in parts.items()
+    }

@@ -9,7 +9,7 @@ from math import floor, log10
 
 from neuro_eqprop.analysis.compare import SETTLED
 from neuro_eqprop.io.energy_file import Row, number
-from neuro_eqprop.report.contents import FAVOURITE, Run, View
+from neuro_eqprop.report.contents import SIMULATOR_ORDER, RunContents, TraceView
 
 DASH = "\u2013"
 SPELLED = {"lava": "Lava", "brian2": "Brian2", "snntorch": "snnTorch"}
@@ -82,7 +82,7 @@ def text_cell(value: object) -> tuple[object, str]:
     return shown, escape(shown)
 
 
-def network_name(run: Run) -> str:
+def network_name(run: RunContents) -> str:
     """The network in a few words: "a layered network (128 hidden units)"."""
     model, hidden = run.setting("model"), run.setting("hidden")
     sizes = hidden if isinstance(hidden, list) else [hidden] if hidden else []
@@ -92,14 +92,14 @@ def network_name(run: Run) -> str:
     return kind + (f" with {units} {what}" if units else "")
 
 
-def lead(run: Run) -> str:
+def lead(run: RunContents) -> str:
     """What was trained and how well, in sentences, for each run."""
     if run.others:
         return "<br>".join(f"{escape(each.name)}: {lead_of(each)}" for each in run.runs)
     return lead_of(run)
 
 
-def lead_of(run: Run) -> str:
+def lead_of(run: RunContents) -> str:
     """What was trained and how well, in sentences."""
     data, beta, nudging = run.setting("dataset"), run.setting("beta"), run.setting("nudging")
     how = "equilibrium propagation"
@@ -125,10 +125,10 @@ def lead_of(run: Run) -> str:
     return escape(". ".join(said) + ".")
 
 
-def spiking(run: Run) -> Row | None:
+def spiking(run: RunContents) -> Row | None:
     """The evaluation that speaks for the spikes: the favourite simulator's last one."""
-    found = [row for row in run.evaluations if row.get("on") in FAVOURITE]
-    found.sort(key=lambda row: -FAVOURITE.index(str(row["on"])))
+    found = [row for row in run.evaluations if row.get("on") in SIMULATOR_ORDER]
+    found.sort(key=lambda row: -SIMULATOR_ORDER.index(str(row["on"])))
     return found[-1] if found else None
 
 
@@ -142,7 +142,7 @@ def simulator_name(name: str) -> str:
     return SPELLED.get(name, f"the {name}" + ("" if name == "emulator" else " simulator"))
 
 
-def tiles(run: Run, more: Sequence[tuple[str, str, str]]) -> str:
+def tiles(run: RunContents, more: Sequence[tuple[str, str, str]]) -> str:
     """The headline numbers, each with a line that says what it is."""
     shown: list[tuple[str, str, str]] = []
     for each in run.runs:
@@ -164,7 +164,7 @@ def tiles(run: Run, more: Sequence[tuple[str, str, str]]) -> str:
     return f'<ul class="tiles">{cards}</ul>{made(*headline_commands(run))}' if cards else ""
 
 
-def agreement_table(views: Sequence[View]) -> str:
+def agreement_table(views: Sequence[TraceView]) -> str:
     """Layers and phases of every simulator's trace against the rates."""
     header = [
         "simulator",
@@ -200,7 +200,7 @@ def agreement_table(views: Sequence[View]) -> str:
     return table("agreement", header, rows) + note
 
 
-def updates_table(views: Sequence[View]) -> str:
+def updates_table(views: Sequence[TraceView]) -> str:
     """The Hebbian updates of every connection, rates against spikes."""
     rows = [
         [
@@ -219,7 +219,7 @@ def updates_table(views: Sequence[View]) -> str:
     return head + table("updates", header, rows)
 
 
-def simulators_table(run: Run) -> str:
+def simulators_table(run: RunContents) -> str:
     """The last evaluation of each kind, of each run."""
     names = ["on", "code", "bits", "steps", "samples", "accuracy", "same answer", "Pearson", "RMSE"]
     header = [*(["run"] if run.others else []), *names, "spikes", "synops", "seconds"]
@@ -245,7 +245,7 @@ def simulators_table(run: Run) -> str:
     return table("simulators", header, rows)
 
 
-def last_evaluations(run: Run) -> list[Row]:
+def last_evaluations(run: RunContents) -> list[Row]:
     """Of evaluations that differ in nothing but their outcome the last one."""
     last: dict[tuple[str, ...], Row] = {}
     for row in run.evaluations:
@@ -255,7 +255,7 @@ def last_evaluations(run: Run) -> list[Row]:
     return list(last.values())
 
 
-def runs_table(run: Run, joules: Sequence[Sequence[tuple[str, str, str]]]) -> str:
+def runs_table(run: RunContents, joules: Sequence[Sequence[tuple[str, str, str]]]) -> str:
     """A row for each run: what was trained, how, how well, and what an inference costs."""
     settings = ("dataset", "model", "hidden", "rule", "nudging", "beta", "epochs", "seed")
     rows: list[list[tuple[object, str]]] = []
@@ -282,7 +282,7 @@ def setting_cell(value: object) -> tuple[object, str]:
     return (value, escape(f"{value:g}")) if number(value) is not None else text_cell(value)
 
 
-def evaluate_command(run: Run, row: Row) -> str:
+def evaluate_command(run: RunContents, row: Row) -> str:
     """How an evaluation is made again."""
     words: list[object] = ["neuro-eqprop", "evaluate", run.path, "--on", row.get("on")]
     for name in ("samples", "steps", "code", "bits"):
@@ -291,23 +291,23 @@ def evaluate_command(run: Run, row: Row) -> str:
     return command(*words)
 
 
-def energy_command(run: Run) -> str:
+def energy_command(run: RunContents) -> str:
     """The call that made the estimate of a run."""
     return command("neuro-eqprop", "energy", run.path, *run.bills.options)
 
 
-def evaluate_commands(run: Run) -> list[str]:
+def evaluate_commands(run: RunContents) -> list[str]:
     """How each of the evaluations is made again."""
     return list(dict.fromkeys(evaluate_command(run, row) for row in run.evaluations))
 
 
-def learn_command(run: Run) -> str:
+def learn_command(run: RunContents) -> str:
     """How the network is made again: trained as rates, or learning on a chip."""
     how = "learn" if run.chip else "train"
     return command("neuro-eqprop", how, run.path / "study.toml", "--out", "NEW")
 
 
-def headline_commands(run: Run) -> list[str]:
+def headline_commands(run: RunContents) -> list[str]:
     """How the headline numbers are made again."""
     found = [learn_command(each) for each in run.runs if each.metrics]
     if not run.others:

@@ -9,38 +9,38 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog
-from neuro_eqprop.traces import Kind, Trace
+from neuro_eqprop.traces import ActivityKind, Trace
 
-MOMENTS = 12
+MAX_SNAPSHOTS = 12
 
 
-def course_of(trace: Trace) -> tuple[Trace, tuple[str, ...]]:
+def snapshots(trace: Trace) -> tuple[Trace, tuple[str, ...]]:
     """The trace at some moments, and what each is called.
 
     A training of rates shows the same samples after each epoch: the first of them is followed.
     Learning on a chip shows its first lessons.
     """
-    if any(kind is not Kind.RATE for kind in trace.kinds.values()):
-        rows = apart(len(trace.index))
-        return part(trace, rows), tuple(f"lesson {row + 1}" for row in rows)
+    if any(kind is not ActivityKind.RATE for kind in trace.kinds.values()):
+        rows = evenly_spaced(len(trace.index))
+        return select_samples(trace, rows), tuple(f"lesson {row + 1}" for row in rows)
     epochs = trace.epochs["epoch"] if "epoch" in trace.epochs else np.arange(1.0)
     each = max(1, len(trace.index) // max(1, len(epochs)))
-    chosen = apart(min(len(epochs), len(trace.index) // each))
+    chosen = evenly_spaced(min(len(epochs), len(trace.index) // each))
     return (
-        part(trace, [each * k for k in chosen]),
+        select_samples(trace, [each * k for k in chosen]),
         tuple(f"epoch {epochs[k]:.0f}, sample {trace.index[each * k]}" for k in chosen),
     )
 
 
-def apart(count: int) -> list[int]:
-    """At most `MOMENTS` places from the first to the last."""
+def evenly_spaced(count: int) -> list[int]:
+    """At most `MAX_SNAPSHOTS` places from the first to the last."""
     places: list[int] = np.unique(
-        np.linspace(0, count - 1, min(MOMENTS, count)).astype(int)
+        np.linspace(0, count - 1, min(MAX_SNAPSHOTS, count)).astype(int)
     ).tolist()
     return places
 
 
-def part(trace: Trace, rows: Sequence[int]) -> Trace:
+def select_samples(trace: Trace, rows: Sequence[int]) -> Trace:
     """Some samples of a trace without spikes."""
 
     def kept(values: Array) -> Array:

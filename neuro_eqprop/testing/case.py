@@ -24,7 +24,7 @@ from neuro_eqprop.spiking.ir import (
 )
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
-from neuro_eqprop.traces import Memory, Record, Recording
+from neuro_eqprop.traces import MemorySink, Record, Recording
 
 EPISODE = three_phase(beta=0.5, free=12, nudged=10)
 
@@ -117,6 +117,6 @@ class Run:
 
 def run_case(backend: Backend, case: Case) -> Run:
     """Run the case, and keep all that comes out."""
-    sink = Memory()
+    sink = MemorySink()
     result = backend.run(case.network, case.stimulus, case.schedule, record=case.record, sink=sink)
     return Run(result, sink.recordings)

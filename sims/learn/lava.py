@@ -41,7 +41,7 @@ from neuro_eqprop.spiking.plasticity import (
     engine_for,
     episode,
 )
-from neuro_eqprop.traces import NOTHING, Memory
+from neuro_eqprop.traces import NOTHING, MemorySink
 
 CLASSES, BETA, RATE, LIMIT, BIAS, TAU = 3, 0.5, 0.05, 2.0, 0.3, 8.0
 ASKED = free_only(steps=64, window=32)
@@ -93,7 +93,7 @@ class Task:
         stimulus = training_stimulus(self.network, self.test.x, nothing, self.coding)
         asked = for_inference(with_weights(self.plastic, weights))
         result = load("emulator").run(
-            asked, replace(stimulus, pull={}), ASKED, record=NOTHING, sink=Memory()
+            asked, replace(stimulus, pull={}), ASKED, record=NOTHING, sink=MemorySink()
         )
         return float((result.drive[asked.output][:, 0].argmax(axis=1) == self.test.y).mean())
 

@@ -46,7 +46,7 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
 )
 from neuro_eqprop.spiking.lower import Code, Coding, stimulate
-from neuro_eqprop.traces import NOTHING, Memory, Record, Recording
+from neuro_eqprop.traces import NOTHING, MemorySink, Record, Recording
 
 pytestmark = pytest.mark.brian2
 
@@ -86,7 +86,7 @@ def run(
     schedule: Schedule,
     record: Record = NOTHING,
 ) -> tuple[Result, list[Recording]]:
-    memory = Memory()
+    memory = MemorySink()
     result = backend.run(network, stimulus, schedule, record=record, sink=memory)
     return result, memory.recordings
 
@@ -333,9 +333,9 @@ def test_pairs_have_one_sign_and_twice_of_everything() -> None:
 def test_pairs_spike_as_before_in_the_reference() -> None:
     network, stimulus = small()
     schedule = free_only(steps=100, window=75)
-    plain = Reference().run(network, stimulus, schedule, record=NOTHING, sink=Memory())
+    plain = Reference().run(network, stimulus, schedule, record=NOTHING, sink=MemorySink())
     double, fed = paired(network), paired_stimulus(stimulus)
-    pairs = Reference().run(double, fed, schedule, record=NOTHING, sink=Memory())
+    pairs = Reference().run(double, fed, schedule, record=NOTHING, sink=MemorySink())
     folded = unpaired(pairs)
     for name in plain.messages:
         np.testing.assert_array_equal(folded.messages[name], 2 * plain.messages[name])
@@ -395,7 +395,7 @@ def test_networks_it_cannot_run_are_refused_by_name() -> None:
     ):
         network, stimulus = alone(np.zeros(2), neuron)
         with pytest.raises(BackendError, match=says):
-            backend.run(network, stimulus, schedule, record=NOTHING, sink=Memory())
+            backend.run(network, stimulus, schedule, record=NOTHING, sink=MemorySink())
 
 
 # The digits, all of them

@@ -31,7 +31,7 @@ from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
 from neuro_eqprop.testing.case import Case, Run, everything, run_case
 from neuro_eqprop.testing.random_networks import attempt_case, draw_spiking
-from neuro_eqprop.traces import NOTHING, Memory
+from neuro_eqprop.traces import NOTHING, MemorySink
 from neuro_eqprop.training.relax import SWEEPS, relax
 
 BETA = 0.25
@@ -166,7 +166,7 @@ def distance(network: Network, coding: Coding, steps: int) -> dict[str, float]:
     schedule = two_phase(beta=BETA, free=steps, nudged=steps, part=coding.tail)
     stimulus = stimulate(network, params, x, target=y, coding=coding)
     made = lower(network, params, dt=1e-3, coding=coding, nudged=True)
-    result = load("emulator").run(made, stimulus, schedule, record=NOTHING, sink=Memory())
+    result = load("emulator").run(made, stimulus, schedule, record=NOTHING, sink=MemorySink())
     firing = rates_of(network, result.firing, coding)
     found = {}
     for k, phase in enumerate(schedule):
@@ -220,7 +220,7 @@ def test_a_pair_never_fires_with_both() -> None:
     steps = 400
     schedule = free_only(steps=steps, window=tail(steps, 0.5))
     stimulus = stimulate(SIGNED, params, x, target=None, coding=coding)
-    result = load("emulator").run(made, stimulus, schedule, record=NOTHING, sink=Memory())
+    result = load("emulator").run(made, stimulus, schedule, record=NOTHING, sink=MemorySink())
     both = np.minimum(result.firing["hidden+"], result.firing["hidden-"])
     assert both.max() < 0.02
     assert result.firing["hidden-"].max() > 0.2

@@ -30,7 +30,7 @@ from neuro_eqprop.spiking.rounding import Rounding
 from neuro_eqprop.testing import CASES, check_backend
 from neuro_eqprop.testing.case import Case, Run, everything, run_case
 from neuro_eqprop.testing.random_networks import attempt_case, draw_case, draw_cases
-from neuro_eqprop.traces import NOTHING, Memory, Record
+from neuro_eqprop.traces import NOTHING, MemorySink, Record
 
 INTEGRATOR = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=1.0)
 LOGGED = Record(frozenset({"a", "b"}), frozenset({("a", "voltage"), ("b", "drive")}))
@@ -71,7 +71,7 @@ def ran(
 ) -> Run:
     """A short run; on the reference if no backend is given."""
     current = {"a": np.linspace(-0.5, 0.5, 12 * samples).reshape(samples, 12)}
-    sink = Memory()
+    sink = MemorySink()
     on = backend or load("reference")
     stimulus = Stimulus(samples, current, {})
     result = on.run(network, stimulus, free_only(steps=20, window=8), record=record, sink=sink)
@@ -110,7 +110,7 @@ def test_tanh_has_the_bits_of_the_one_in_activations() -> None:
     values = np.concatenate([rng.normal(0, 3, 200_000), small, around, edges])
     neuron = Graded(TANH, theta=2.0**-6, damping=1.0)
     network = SpikingNetwork(1e-3, (Population("a", neuron, values),), (), "a")
-    sink = Memory()
+    sink = MemorySink()
     record = Record(frozenset(), frozenset({("a", "state")}))
     once = free_only(steps=1, window=1)
     Emulator().run(network, Stimulus(1, {}, {}), once, record=record, sink=sink)
@@ -207,7 +207,7 @@ def test_a_stimulus_that_does_not_fit_is_refused() -> None:
     stimulus = Stimulus(1, {"a": np.zeros((1, 5))}, {})
     once = free_only(steps=1, window=1)
     with pytest.raises(ValueError, match="'a' has 5 columns"):
-        Emulator().run(network, stimulus, once, record=NOTHING, sink=Memory())
+        Emulator().run(network, stimulus, once, record=NOTHING, sink=MemorySink())
 
 
 def test_all_networks_share_few_compiled_functions() -> None:

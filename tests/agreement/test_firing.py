@@ -18,7 +18,7 @@ from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.schedules import Schedule, three_phase
 from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
-from neuro_eqprop.traces import NOTHING, Memory
+from neuro_eqprop.traces import NOTHING, MemorySink
 from neuro_eqprop.training.gradients.exact import cosine
 from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
@@ -64,7 +64,7 @@ def fire(network: Network, coding: Coding, steps: int) -> tuple[Schedule, Result
     schedule = three_phase(beta=BETA, free=steps, nudged=steps, part=coding.tail)
     stimulus = stimulate(network, params, x, target=y, coding=coding)
     made = lower(network, params, dt=1e-3, coding=coding, nudged=True)
-    return schedule, Reference().run(made, stimulus, schedule, record=NOTHING, sink=Memory())
+    return schedule, Reference().run(made, stimulus, schedule, record=NOTHING, sink=MemorySink())
 
 
 def states(schedule: Schedule, result: Result) -> dict[str, State]:

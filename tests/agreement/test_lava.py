@@ -41,7 +41,7 @@ from neuro_eqprop.spiking.ir import (
 from neuro_eqprop.testing import CASES
 from neuro_eqprop.testing.case import Case
 from neuro_eqprop.testing.random_networks import draw_whole_case
-from neuro_eqprop.traces import NOTHING, Memory, Record
+from neuro_eqprop.traces import NOTHING, MemorySink, Record
 
 pytestmark = pytest.mark.lava
 
@@ -181,7 +181,7 @@ def everything(network: SpikingNetwork) -> Record:
 
 def agree(job: Job) -> int:
     """Compare with the reference, bit by bit; how many messages were sent."""
-    seen, right = Memory(), Memory()
+    seen, right = MemorySink(), MemorySink()
     outcome = measure(job, seen, deadline=60.0)
     want = Reference().run(job.network, job.stimulus, job.schedule, record=job.record, sink=right)
     got, total = outcome.result, job.stimulus.samples * job.steps
@@ -262,7 +262,7 @@ def test_populations_that_nothing_joins_all_run() -> None:
 
 def test_no_samples_come_to_nothing() -> None:
     job = lone(SUBTRACT, schedule=free_only(steps=8, window=3), samples=0)
-    result = Lava().run(job.network, job.stimulus, job.schedule, record=NOTHING, sink=Memory())
+    result = Lava().run(job.network, job.stimulus, job.schedule, record=NOTHING, sink=MemorySink())
     assert result.messages["a"].shape == result.firing["a"].shape == (0, 1, 1)
 
 
@@ -272,7 +272,7 @@ def test_the_backend_is_found_by_its_name_and_prints_nothing(
     job = lone(CLIPPED, schedule=free_only(steps=3, window=1), samples=1)
     backend = load("lava")
     assert backend.name == "lava"
-    result = backend.run(job.network, job.stimulus, job.schedule, record=NOTHING, sink=Memory())
+    result = backend.run(job.network, job.stimulus, job.schedule, record=NOTHING, sink=MemorySink())
     assert result.messages["a"].item() == 3
     assert capfd.readouterr() == ("", "")
 
@@ -286,9 +286,9 @@ def test_what_cannot_be_recorded_is_refused() -> None:
         Record(signals=frozenset({("a", "spikes")})),
     ):
         with pytest.raises(UnknownNameError):
-            measure(Job(job.network, job.stimulus, LONG, record), Memory(), deadline=60)
+            measure(Job(job.network, job.stimulus, LONG, record), MemorySink(), deadline=60)
     with pytest.raises(BackendError, match="a schedule needs a phase"):
-        measure(Job(job.network, job.stimulus, (), NOTHING), Memory(), deadline=60)
+        measure(Job(job.network, job.stimulus, (), NOTHING), MemorySink(), deadline=60)
     with pytest.raises(ValueError, match="deadline"):
         Lava(deadline=0.0)
 
@@ -310,7 +310,7 @@ def test_interrupted_processes_are_reported_within_seconds(room: Room) -> None:
     # Raised inside a step it comes home as what it is; between two steps the process just dies.
     told = r"failed after \d+ steps: (KeyboardInterrupt|one of its processes died)"
     with pytest.raises(BackendError, match=told):
-        measure(long(), Memory(), deadline=60.0)
+        measure(long(), MemorySink(), deadline=60.0)
     thread.join()
     assert monotonic() - started < 50
 
@@ -325,7 +325,7 @@ def test_a_model_that_raises_is_reported_with_its_step_and_traceback(room: Room)
     try:
         told = r"after \d+ steps: OSError: .*File too large"
         with pytest.raises(BackendError, match=told) as caught:
-            measure(job, Memory(), deadline=60.0)
+            measure(job, MemorySink(), deadline=60.0)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert "in run_spk" in str(caught.value.__cause__)
@@ -339,7 +339,7 @@ def test_a_run_that_hangs_is_ended_at_the_deadline(room: Room) -> None:
 
     thread = room.disturb(stop)
     with pytest.raises(BackendError, match=r"no sign of life for 6 s; .* a longer deadline"):
-        measure(long(), Memory(), deadline=6.0)
+        measure(long(), MemorySink(), deadline=6.0)
     thread.join()
 
 
@@ -347,7 +347,7 @@ def test_a_process_that_is_killed_is_noticed_before_the_deadline(room: Room) -> 
     started = monotonic()
     thread = room.disturb(lambda: os.kill(room.forks()[-1], signal.SIGKILL))
     with pytest.raises(BackendError, match="one of its processes died"):
-        measure(long(), Memory(), deadline=60.0)
+        measure(long(), MemorySink(), deadline=60.0)
     thread.join()
     assert monotonic() - started < 50
 
@@ -355,7 +355,7 @@ def test_a_process_that_is_killed_is_noticed_before_the_deadline(room: Room) -> 
 def test_an_interrupted_run_leaves_nothing(room: Room) -> None:
     thread = room.disturb(lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
-        measure(long(), Memory(), deadline=60.0)
+        measure(long(), MemorySink(), deadline=60.0)
     thread.join()
 
 
@@ -393,7 +393,7 @@ def script_messages() -> list[str]:
     network = SpikingNetwork(1e-3, populations, (loop,), "a")
     schedule = free_only(steps=40, window=40)
     nobody = Stimulus(1, {}, {})
-    result = Reference().run(network, nobody, schedule, record=NOTHING, sink=Memory())
+    result = Reference().run(network, nobody, schedule, record=NOTHING, sink=MemorySink())
     return [str(count) for count in result.messages["a"].ravel()]
 
 

@@ -23,7 +23,7 @@ from neuro_eqprop.spiking.ir import (
 from neuro_eqprop.testing import CASES, check_case, draw_case
 from neuro_eqprop.testing.case import Case, everything, run_case
 from neuro_eqprop.testing.random_networks import draw_whole_case
-from neuro_eqprop.traces import Memory, Record
+from neuro_eqprop.traces import MemorySink, Record
 
 pytestmark = pytest.mark.lava
 NAMED = {case.name: case for case in CASES}
@@ -94,7 +94,7 @@ def by_hand(network: SpikingNetwork, stimulus: Stimulus, sample: int) -> dict[st
 
 def test_stock_neurons_do_what_their_equations_say() -> None:
     network, stimulus = stock()
-    sink = Memory()
+    sink = MemorySink()
     record = Record(frozenset({"a", "b"}), frozenset({("b", "drive")}))
     schedule = free_only(steps=STEPS, window=30)
     result = LavaStock().run(network, stimulus, schedule, record=record, sink=sink)

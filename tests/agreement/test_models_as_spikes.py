@@ -32,7 +32,7 @@ from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, stimulate
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
-from neuro_eqprop.traces import NOTHING, Memory
+from neuro_eqprop.traces import NOTHING, MemorySink
 
 NETWORKS: dict[str, tuple[Network, Code]] = {
     "conv": (
@@ -82,7 +82,7 @@ def test_spikes_settle_where_rates_do(kind: str) -> None:
     steps = 400 if code is Code.RATE else 80
     schedule = free_only(steps=steps, window=tail(steps, coding.tail))
     slow, fast = (
-        backend.run(spikes, given, schedule, record=NOTHING, sink=Memory())
+        backend.run(spikes, given, schedule, record=NOTHING, sink=MemorySink())
         for backend in (Reference(), Emulator())
     )
     wanted = infer(NumpyOps(), network, params, x).state
@@ -119,8 +119,8 @@ def test_kernels_means_and_delayed_identities_are_the_same_spikes_everywhere(
             to_nir(spikes, tmp_path / "net.nir")
             same = from_nir(tmp_path / "net.nir")
         simulator = load("reference" if on == "a file" else on)
-        found = simulator.run(same, given, schedule, record=NOTHING, sink=Memory())
-        wanted = Reference().run(spikes, given, schedule, record=NOTHING, sink=Memory())
+        found = simulator.run(same, given, schedule, record=NOTHING, sink=MemorySink())
+        wanted = Reference().run(spikes, given, schedule, record=NOTHING, sink=MemorySink())
         for name, sent in wanted.messages.items():
             assert np.array_equal(found.messages[name], sent)
             assert np.array_equal(found.firing[name], wanted.firing[name])

@@ -24,7 +24,7 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
 )
 from neuro_eqprop.spiking.lower import Code, Coding, lower
-from neuro_eqprop.traces import Counts, Memory, Record
+from neuro_eqprop.traces import Counts, MemorySink, Record
 
 SAMPLES, STEPS = 5, 20
 SIZES = {"input": 12, "hidden": 9, "output": 4}
@@ -53,7 +53,7 @@ def ours(network: SpikingNetwork) -> tuple[dict[str, Array], Counts]:
 def watched(network: SpikingNetwork, stimulus: Stimulus) -> tuple[dict[str, Array], Counts]:
     """What every population sent, (samples, steps, units), and what was counted."""
     names = [population.name for population in network.populations]
-    schedule, memory = free_only(steps=STEPS, window=STEPS), Memory()
+    schedule, memory = free_only(steps=STEPS, window=STEPS), MemorySink()
     record = Record(spikes=frozenset(names))
     result = load("reference").run(network, stimulus, schedule, record=record, sink=memory)
     counts = tally(network, stimulus, schedule, result)

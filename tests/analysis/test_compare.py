@@ -10,14 +10,20 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.activations import HARD_SIGMOID
-from neuro_eqprop.analysis.compare import MismatchError, compare, pearson, settled_at, update
+from neuro_eqprop.analysis.compare import (
+    MismatchError,
+    compare,
+    hebbian_update,
+    pearson,
+    settled_at,
+)
 from neuro_eqprop.cli import main
 from neuro_eqprop.io.trace.file import write
 from neuro_eqprop.networks import Connection, Layer, Network, Role
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.synapse_recording import Weights
-from neuro_eqprop.traces import Kind, Origin, Trace
+from neuro_eqprop.traces import ActivityKind, Origin, Trace
 from neuro_eqprop.training.rules.hebbian import hebbian
 
 
@@ -27,7 +33,7 @@ def rates(values: np.ndarray[tuple[int, int, int], np.dtype[np.float64]]) -> Tra
     return Trace(
         Origin("rate", "", {}, 0, "", ""),
         free_only(steps=steps, window=steps),
-        {"hidden": Kind.RATE},
+        {"hidden": ActivityKind.RATE},
         ("input->hidden",),
         np.arange(samples),
         np.zeros(samples, int),
@@ -95,14 +101,16 @@ def test_updates_are_those_of_the_learning_rule(episode: dict[str, Trace]) -> No
     }
     asked = hebbian(NumpyOps(), network, trace.inputs, states=states, schedule=trace.schedule)
     for name in trace.connections:
-        np.testing.assert_allclose(update(trace, name), asked[name], atol=1e-12)
+        np.testing.assert_allclose(hebbian_update(trace, name), asked[name], atol=1e-12)
 
 
 def test_opposite_updates_are_seen(episode: dict[str, Trace]) -> None:
     trace = episode["rate"]
     swapped = tuple(replace(phase, beta=-phase.beta) for phase in trace.schedule)
     turned = replace(trace, schedule=swapped)
-    np.testing.assert_allclose(update(turned, "input->hidden"), -update(trace, "input->hidden"))
+    np.testing.assert_allclose(
+        hebbian_update(turned, "input->hidden"), -hebbian_update(trace, "input->hidden")
+    )
 
 
 def test_without_a_nudge_there_are_no_updates() -> None:
@@ -119,7 +127,7 @@ def test_traces_of_different_lengths_of_phase_compare(episode: dict[str, Trace])
     [
         ({"index": np.array([0, 2])}, "different samples: 0, 1 and 0, 2"),
         ({"label": np.array([0, 2])}, "different labels"),
-        ({"kinds": {"other": Kind.RATE}}, "different layers: hidden and other"),
+        ({"kinds": {"other": ActivityKind.RATE}}, "different layers: hidden and other"),
         ({"schedule": free_only(steps=3, window=1) * 2}, "different phases"),
         ({"inputs": np.ones((2, 1))}, "not the same inputs"),
         ({"signals": {("hidden", "rate"): np.ones((6, 5))}}, "4 and 5 units"),

@@ -8,12 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuro_eqprop.analysis.compare import update
-from neuro_eqprop.analysis.synapse_history import SynapseRecorder, activity, of_trace, stories, tags
+from neuro_eqprop.analysis.compare import hebbian_update
+from neuro_eqprop.analysis.synapse_history import (
+    SynapseRecorder,
+    activity,
+    synapse_logs,
+    synapse_logs_of_trace,
+    tags,
+)
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.schedules import Phase, free_only
 from neuro_eqprop.synapse_recording import COLUMNS, Weights
-from neuro_eqprop.traces import Kind, Memory, Plan, Record, Trace
+from neuro_eqprop.traces import ActivityKind, MemorySink, Plan, Record, Trace
 
 PHASES = (Phase("free", 0.0, 2, 1), Phase("low", -0.5, 3, 2), Phase("high", 0.5, 2, 2))
 SYNAPSES = ((1, 3), (4, 0), (9, 23))
@@ -46,9 +52,9 @@ def test_the_last_tag_is_the_change_that_is_asked_for(
 ) -> None:
     trace = weighted(episode[kind])
     everything = [(t, s) for t in range(10) for s in range(24)]
-    told = of_trace(trace, "hidden->output", everything)
+    told = synapse_logs_of_trace(trace, "hidden->output", everything)
     total = sum(story.tag[-1] for story in told)
-    wanted = update(trace, "hidden->output").ravel()
+    wanted = hebbian_update(trace, "hidden->output").ravel()
     # Not quite: windows reach back into the settling.
     assert np.abs(total - wanted).max() < near * np.abs(wanted).max()
     assert np.corrcoef(total, wanted)[0, 1] > 0.95
@@ -82,12 +88,12 @@ def plan_of(trace: Trace) -> Plan:
 
 @pytest.mark.parametrize("kind", ["rate", "spikes", "graded"])
 def test_told_sample_by_sample_it_is_the_same(kind: str, episode: Mapping[str, Trace]) -> None:
-    trace, memory = weighted(episode[kind]), Memory()
+    trace, memory = weighted(episode[kind]), MemorySink()
     plan = plan_of(trace)
     for k in range(6):
         SynapseRecorder(memory, plan).sample(k, trace.recording(k))
     for name, synapses in plan.record.hebbian.items():
-        for k, wanted in enumerate(of_trace(trace, name, synapses)):
+        for k, wanted in enumerate(synapse_logs_of_trace(trace, name, synapses)):
             found = memory.recordings[k].hebbian[name]
             assert found.synapses == tuple(synapses)
             for column in COLUMNS:
@@ -101,10 +107,12 @@ def test_told_sample_by_sample_it_is_the_same(kind: str, episode: Mapping[str, T
 
 
 def test_what_a_simulator_tells_itself_is_kept(episode: Mapping[str, Trace]) -> None:
-    trace, memory = weighted(episode["spikes"]), Memory()
+    trace, memory = weighted(episode["spikes"]), MemorySink()
     plan = plan_of(trace)
     zeros = np.zeros((1, 192, 24)), np.zeros((1, 192, 10))
-    (own,) = stories(*zeros, synapses=SYNAPSES, weight=np.ones((10, 24)), schedule=trace.schedule)
+    (own,) = synapse_logs(
+        *zeros, synapses=SYNAPSES, weight=np.ones((10, 24)), schedule=trace.schedule
+    )
     recording = replace(trace.recording(0), hebbian={"hidden->output": own})
     SynapseRecorder(memory, plan).sample(0, recording)
     assert memory.recordings[0].hebbian["hidden->output"] is own
@@ -113,5 +121,5 @@ def test_what_a_simulator_tells_itself_is_kept(episode: Mapping[str, Trace]) -> 
 
 def test_a_connection_without_weights_is_named(episode: Mapping[str, Trace]) -> None:
     with pytest.raises(UnknownNameError, match="connection with weights 'a->b'"):
-        of_trace(weighted(episode["rate"]), "a->b", SYNAPSES)
-    assert episode["rate"].kinds["hidden"] is Kind.RATE
+        synapse_logs_of_trace(weighted(episode["rate"]), "a->b", SYNAPSES)
+    assert episode["rate"].kinds["hidden"] is ActivityKind.RATE

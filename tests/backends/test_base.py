@@ -21,7 +21,7 @@ from neuro_eqprop.backends.base import (
 from neuro_eqprop.backends.brian2.dale import paired, paired_stimulus, unpaired
 from neuro_eqprop.testing import draw_case
 from neuro_eqprop.testing.case import Case, Run, run_case
-from neuro_eqprop.traces import NOTHING, Counts, Kind
+from neuro_eqprop.traces import NOTHING, ActivityKind, Counts
 
 
 def test_an_unknown_backend_lists_the_known_ones_closest_first() -> None:
@@ -69,8 +69,8 @@ def test_support_holds_what_has_no_reason_against_it() -> None:
 def test_kinds_say_how_a_rate_is_read() -> None:
     mixed = draw_case(0, 3)
     assert "mixed" in mixed.name
-    assert set(kinds(mixed.network).values()) == {Kind.SPIKES, Kind.GRADED}
-    assert set(kinds(draw_case(0, 0).network).values()) == {Kind.SPIKES}
+    assert set(kinds(mixed.network).values()) == {ActivityKind.SPIKES, ActivityKind.GRADED}
+    assert set(kinds(draw_case(0, 0).network).values()) == {ActivityKind.SPIKES}
 
 
 def phases(case: Case) -> list[tuple[str, int]]:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from neuro_eqprop.analysis.synapse_history import of_trace
+from neuro_eqprop.analysis.synapse_history import synapse_logs_of_trace
 from neuro_eqprop.cli import main
 from neuro_eqprop.cli.report import report
 from neuro_eqprop.io.trace.file import read
@@ -207,7 +207,7 @@ def test_clicking_a_synapse_shows_its_story(seen: Visit, episode: dict[str, Trac
     seen.page.locator("#connection").select_option("hidden->output")
     before, sample = story(seen), int(seen.page.locator("#sample").input_value())
     everything = [(t, s) for t in range(10) for s in range(24)]
-    told = of_trace(episode["rate"], "hidden->output", everything)[sample]
+    told = synapse_logs_of_trace(episode["rate"], "hidden->output", everything)[sample]
     # Not the loudest, which is shown already.
     synapse = everything[np.argsort(-np.abs(told.tag[-1]))[3]]
     click(seen, *synapse)
@@ -220,7 +220,7 @@ def test_clicking_a_synapse_shows_its_story(seen: Visit, episode: dict[str, Trac
     after = story(seen)
     assert before != after
     for name, kind in (("rate", "rate"), ("reference", "spikes")):
-        told = of_trace(episode[kind], "hidden->output", [synapse])[sample]
+        told = synapse_logs_of_trace(episode[kind], "hidden->output", [synapse])[sample]
         for axis, field_name in zip(("y", "y2", "y3", "y4", "y5"), COLUMNS, strict=True):
             wanted = getattr(told, field_name)[:, 0]
             np.testing.assert_allclose(after[axis][name], wanted, atol=3e-3, err_msg=field_name)

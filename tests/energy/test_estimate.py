@@ -37,7 +37,7 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.traces import Counts, Memory, Record
+from neuro_eqprop.traces import Counts, MemorySink, Record
 
 SAMPLES, STEPS = 4, 10
 
@@ -453,7 +453,7 @@ def test_synops_are_nonzero_weights_met_by_nonzero_messages() -> None:
     )
     stimulus = Stimulus(3, {}, {})
     schedule = (Phase("free", 0.0, 30, 10),)
-    memory = Memory()
+    memory = MemorySink()
     result = Reference().run(
         network, stimulus, schedule, record=Record(frozenset(shape)), sink=memory
     )

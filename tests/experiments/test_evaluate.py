@@ -21,7 +21,7 @@ from neuro_eqprop.io.checkpoint import Checkpoint, save
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, stimulate
-from neuro_eqprop.traces import NOTHING, Memory
+from neuro_eqprop.traces import NOTHING, MemorySink
 
 STUDY = Study(hidden=(20,), epochs=3, batch=64, learning_rate=0.01)
 SMALL = layered(2, (2,), 2, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
@@ -78,7 +78,7 @@ def test_spikes_are_judged_as_by_hand(run: Run, code: Code) -> None:
         stimulate(network, params, x, target=None, coding=coding),
         free_only(steps=48, window=window),
         record=NOTHING,
-        sink=Memory(),
+        sink=MemorySink(),
     )
     answers = result.drive["output"][:, 0].argmax(axis=1)
     assert told["accuracy"] == float(np.mean(answers == y))

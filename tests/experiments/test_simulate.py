@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuro_eqprop.analysis.compare import compare, update
+from neuro_eqprop.analysis.compare import compare, hebbian_update
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments.config import Study
@@ -20,7 +20,7 @@ from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.spiking.lower import Code
-from neuro_eqprop.traces import Kind
+from neuro_eqprop.traces import ActivityKind
 from neuro_eqprop.training.relax import SWEEPS, relax
 
 STUDY = Study(hidden=(16,), epochs=2, batch=64, learning_rate=0.01, beta=0.25)
@@ -60,7 +60,7 @@ def test_recorded_rates_settle_at_the_equilibrium_of_each_phase(run: Run, tmp_pa
     assert told["phases"] == ["free", "negative", "positive"]
     assert told["code"] is None
     assert told["bytes"] == (tmp_path / "rate.h5").stat().st_size
-    assert set(trace.kinds.values()) == {Kind.RATE}
+    assert set(trace.kinds.values()) == {ActivityKind.RATE}
     assert np.array_equal(trace.label, y)
     assert trace.origin.backend == "rate"
     assert trace.complete
@@ -125,7 +125,7 @@ def test_the_story_of_synapses_is_told_on_the_way(run: Run, tmp_path: Path, on: 
     story = trace.hebbian["hidden->output"]
     weight = trace.weights["hidden->output"].before
     np.testing.assert_array_equal(story.weight, np.tile(weight[[3, 9], [5, 0]], (5 * 1200, 1)))
-    asked_for = update(trace, "hidden->output")[[3, 9], [5, 0]]
+    asked_for = hebbian_update(trace, "hidden->output")[[3, 9], [5, 0]]
     last = story.tag.reshape(5, 1200, 2)[:, -1].sum(axis=0)
     np.testing.assert_allclose(last, asked_for, atol=0.004)
     assert np.abs(asked_for).min() > 0.02

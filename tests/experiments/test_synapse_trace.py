@@ -14,7 +14,7 @@ import pytest
 
 from neuro_eqprop.cli import main
 from neuro_eqprop.cli.traces import picture
-from neuro_eqprop.io.trace.file import look, read
+from neuro_eqprop.io.trace.file import read, read_progress
 
 SMALL = ("learn", "--hidden", "8", "--epochs", "1", "--samples", "20", "--learning-rate", "0.1")
 
@@ -87,7 +87,7 @@ def test_a_run_that_is_killed_leaves_its_lessons_and_epochs(tmp_path: Path) -> N
     )
     assert ended.returncode == -signal.SIGKILL
     assert "recording 3 samples of 48 steps: at most" in ended.stderr
-    seen = look(tmp_path / "run" / "traces.h5", last=2)
+    seen = read_progress(tmp_path / "run" / "traces.h5", last=2)
     assert (seen.trace.complete, seen.taken, seen.announced, seen.epochs) == (False, 3, 3, 3)
     assert seen.trace.epochs["epoch"].tolist() == [1.0]
     assert seen.trace.weights["hidden->output"].after is not None

@@ -17,7 +17,7 @@ import pytest
 
 from neuro_eqprop.cli import main
 from neuro_eqprop.io import nwb
-from neuro_eqprop.io.nwb import UNKNOWN, began, to_nwb
+from neuro_eqprop.io.nwb import UNKNOWN, start_time, to_nwb
 from neuro_eqprop.io.trace.file import TraceError, write
 from neuro_eqprop.traces import Origin, SpikeTrain, Trace
 
@@ -187,7 +187,7 @@ def test_the_start_is_read_as_it_was_told(
     created: str, told: str, episode: dict[str, Trace]
 ) -> None:
     trace = replace(episode["rate"], origin=replace(episode["rate"].origin, created=created))
-    assert began(trace).isoformat() == told
+    assert start_time(trace).isoformat() == told
 
 
 @pytest.mark.parametrize(

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuro_eqprop.analysis.compare import update
-from neuro_eqprop.analysis.synapse_history import of_trace
+from neuro_eqprop.analysis.compare import hebbian_update
+from neuro_eqprop.analysis.synapse_history import synapse_logs_of_trace
 from neuro_eqprop.cli import main
 from neuro_eqprop.report import tables as text
 from neuro_eqprop.report.charts import Limits, charts, smooth
-from neuro_eqprop.report.contents import gather
-from neuro_eqprop.report.encoding import gaps, pack, steps_of, unpack
+from neuro_eqprop.report.contents import read_contents
+from neuro_eqprop.report.encoding import decode, decode_steps, encode, encode_steps
 from neuro_eqprop.report.page import library, page, page_of
 from neuro_eqprop.report.synapses import synapses
-from neuro_eqprop.report.training_snapshots import part
+from neuro_eqprop.report.training_snapshots import select_samples
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
 from neuro_eqprop.traces import Trace
 
@@ -116,24 +116,24 @@ def test_numbers_of_the_charts_are_those_of_the_traces(
     assert (rates["spikes"], firing["spikes"]) == (False, True)
     line = firing["layers"]["output"]
     np.testing.assert_allclose(
-        unpack(line["course"])[2, :, 63],
+        decode(line["course"])[2, :, 63],
         episode["spikes"].rate("output", "free")[2, line["units"]],
         atol=5e-4,
     )
     hidden = rates["layers"]["hidden"]
     assert (len(hidden["units"]), len(hidden["lines"]), hidden["of"]) == (24, 16, 24)
     np.testing.assert_allclose(
-        unpack(hidden["course"])[0, 7], episode["rate"].course("hidden")[0, :, 7], atol=5e-4
+        decode(hidden["course"])[0, 7], episode["rate"].course("hidden")[0, :, 7], atol=5e-4
     )
     raster = data["rasters"]["traces.h5"]["layers"]["hidden"]
     first = episode["spikes"].recording(1).spikes["hidden"]
-    assert steps_of(raster["samples"][1][5]) == (np.flatnonzero(first[:, 5]) + 1).tolist()
-    x, y = unpack(data["scatter"]["traces.h5"]["free"]["output"])
+    assert decode_steps(raster["samples"][1][5]) == (np.flatnonzero(first[:, 5]) + 1).tolist()
+    x, y = decode(data["scatter"]["traces.h5"]["free"]["output"])
     assert x[3] == pytest.approx(episode["rate"].rate("output", "free").ravel()[3], abs=5e-4)
     assert y[3] == pytest.approx(episode["spikes"].rate("output", "free").ravel()[3], abs=5e-4)
     assert data["learning"][0]["accuracy"]["test"][-1] == pytest.approx(0.98 - 0.58 / 9)
     assert data["samples"][0][0]["index"] == 100
-    inputs = unpack(data["samples"][0][0]["inputs"])
+    inputs = decode(data["samples"][0][0]["inputs"])
     np.testing.assert_allclose(inputs, episode["rate"].inputs[0], atol=2e-4)
 
 
@@ -148,24 +148,26 @@ def test_matrices_hold_the_weights_and_the_changes_asked_for(
     assert held["contrast"] == {"free": 0.0, "negative": -2.0, "positive": 2.0}
     first = held["matrices"][0]
     weight = episode["rate"].weights["hidden->output"].before
-    np.testing.assert_allclose(unpack(first["views"]["weights"]), weight, atol=5e-4)
+    np.testing.assert_allclose(decode(first["views"]["weights"]), weight, atol=5e-4)
     for file, kind in (("rate.h5", "rate"), ("traces.h5", "spikes")):
-        wanted = update(episode[kind], "hidden->output") / 6
-        np.testing.assert_allclose(unpack(first["asked"][file]), wanted, atol=1e-3)
+        wanted = hebbian_update(episode[kind], "hidden->output") / 6
+        np.testing.assert_allclose(decode(first["asked"][file]), wanted, atol=1e-3)
     row, column = first["first"]
-    told = of_trace(episode["rate"], "hidden->output", [(row, column)])[held["sample"]]
+    told = synapse_logs_of_trace(episode["rate"], "hidden->output", [(row, column)])[held["sample"]]
     everything = [(t, s) for t in range(10) for s in range(24)]
-    most = np.abs(of_trace(episode["rate"], "hidden->output", everything)[held["sample"]].tag[-1])
+    most = np.abs(
+        synapse_logs_of_trace(episode["rate"], "hidden->output", everything)[held["sample"]].tag[-1]
+    )
     assert abs(told.tag[-1, 0]) > 0.9 * most.max() > 0.0
 
 
 def test_a_large_matrix_shows_the_units_that_change_most(
     episode: dict[str, Trace], tmp_path: Path
 ) -> None:
-    run = gather(tmp_path, {"rate.h5": episode["rate"]})
+    run = read_contents(tmp_path, {"rate.h5": episode["rate"]})
     first, second = synapses(run, 4, 5)["matrices"]
     assert (len(first["rows"]), len(first["columns"]), first["of"]) == (5, 5, [10, 24])
-    loud = np.abs(update(episode["rate"], "input->hidden")).sum(axis=1)
+    loud = np.abs(hebbian_update(episode["rate"], "input->hidden")).sum(axis=1)
     assert second["rows"] == sorted(np.argsort(-loud)[:5].tolist())
 
 
@@ -174,25 +176,25 @@ def test_a_run_that_learned_tells_its_own_story(episode: dict[str, Trace], tmp_p
     weights = {n: Weights(w.before, w.before + 1) for n, w in spikes.weights.items()}
     own = SynapseLog(((3, 5),), *np.random.default_rng(0).normal(size=(5, 6 * 192, 1)))
     learned = replace(spikes, weights=weights, hebbian={"hidden->output": own})
-    run = gather(tmp_path, {"rate.h5": episode["rate"], "traces.h5": learned})
+    run = read_contents(tmp_path, {"rate.h5": episode["rate"], "traces.h5": learned})
     held = synapses(run, 2, 200)["stories"]
     assert list(held) == ["traces.h5"]
     story = held["traces.h5"]["hidden->output"]
     assert story["synapses"] == [[3, 5]]
-    np.testing.assert_allclose(unpack(story["tag"])[1, 0], own.tag[192:384, 0], atol=2e-3)
+    np.testing.assert_allclose(decode(story["tag"])[1, 0], own.tag[192:384, 0], atol=2e-3)
 
 
 def test_numbers_are_packed_and_unpacked() -> None:
     rng = np.random.default_rng(0)
     values = np.repeat(rng.normal(size=(3, 4, 5)), [1, 2, 3, 70, 140], axis=2)
-    packed = pack(values)
-    np.testing.assert_allclose(unpack(packed), values, atol=np.ptp(values) / 8000)
+    packed = encode(values)
+    np.testing.assert_allclose(decode(packed), values, atol=np.ptp(values) / 8000)
     assert len(packed["rows"][0][0]) == 2 * 5 + 2 * 1 + 2 + 2 * 2 + 2 * 3
-    assert unpack(pack(np.full((2, 3), 7.0))).tolist() == [[7.0] * 3] * 2
-    assert unpack(pack(np.array([np.nan, 1.0, np.inf, 3.0]))).tolist() == [1.0, 1.0, 3.0, 3.0]
+    assert decode(encode(np.full((2, 3), 7.0))).tolist() == [[7.0] * 3] * 2
+    assert decode(encode(np.array([np.nan, 1.0, np.inf, 3.0]))).tolist() == [1.0, 1.0, 3.0, 3.0]
     steps = np.array([1, 2, 65, 66, 131, 1000])
-    assert steps_of(gaps(steps)) == steps.tolist()
-    assert gaps(np.zeros(0, dtype=np.int64)) == ""
+    assert decode_steps(encode_steps(steps)) == steps.tolist()
+    assert encode_steps(np.zeros(0, dtype=np.int64)) == ""
 
 
 def test_runs_stand_side_by_side(
@@ -225,7 +227,7 @@ def test_runs_stand_side_by_side(
 
 def test_a_training_is_not_taken_for_rates(episode: dict[str, Trace], tmp_path: Path) -> None:
     training = replace(episode["rate"], epochs={"epoch": np.arange(6.0)})
-    run = gather(tmp_path, {"a.h5": training, "rate.h5": episode["rate"]})
+    run = read_contents(tmp_path, {"a.h5": training, "rate.h5": episode["rate"]})
     assert [name for name, _ in run.traces] == ["rate.h5"]
 
 
@@ -324,7 +326,7 @@ def test_damaged_files_are_left_out_and_told(
 
 def test_traces_that_do_not_match_are_told(episode: dict[str, Trace], tmp_path: Path) -> None:
     other = replace(episode["spikes"], index=episode["spikes"].index + 1)
-    run = gather(tmp_path, {"rate.h5": episode["rate"], "traces.h5": other})
+    run = read_contents(tmp_path, {"rate.h5": episode["rate"], "traces.h5": other})
     assert run.agreements == {}
     assert (
         "rate.h5 and traces.h5 were not compared: the traces have different samples"
@@ -335,7 +337,7 @@ def test_traces_that_do_not_match_are_told(episode: dict[str, Trace], tmp_path: 
 def test_lava_comes_first_and_graded_is_named(episode: dict[str, Trace], tmp_path: Path) -> None:
     lava = replace(episode["spikes"], origin=replace(episode["spikes"].origin, backend="lava"))
     traces = {"a.h5": episode["graded"], "b.h5": episode["spikes"], "c.h5": lava}
-    run = gather(tmp_path, traces)
+    run = read_contents(tmp_path, traces)
     assert [run.simulator(name) for name in run.spikes] == [
         "lava",
         "reference",
@@ -368,7 +370,7 @@ def test_terms_may_be_a_list_or_plain_numbers(tmp_path: Path) -> None:
     terms = [{"name": "a", "joules": 1.0, "low": 0.5, "high": 2.0}, {"name": "b", "joules": 3.0}]
     profile = {"profile": "p", "inference": {"terms": terms}, "learning": {"terms": {"c": 2.0}}}
     (tmp_path / "energy.json").write_text(json.dumps({"profiles": [profile]}))
-    first, second = gather(tmp_path, {}).bills.chips
+    first, second = read_contents(tmp_path, {}).bills.chips
     assert [(t.name, t.low, t.high) for t in first.terms] == [("b", 3.0, 3.0), ("a", 0.5, 2.0)]
     assert second.terms[0].joules == 2.0
     assert first.total is None
@@ -448,7 +450,7 @@ def test_joules_of_several_runs_stand_side_by_side(tmp_path: Path) -> None:
             {"profile": "b", "inference": side(joules, boundary)},
         ]
         (tmp_path / name / "energy.json").write_text(json.dumps({"profiles": chips}))
-        runs.append(gather(tmp_path / name, {}))
+        runs.append(read_contents(tmp_path / name, {}))
     body = body_of(page_of(replace(runs[0], others=(runs[1],))))
     table = body[body.index('id="joules-runs-table"') :]
     assert "one : two" in table
@@ -457,7 +459,7 @@ def test_joules_of_several_runs_stand_side_by_side(tmp_path: Path) -> None:
 
 
 def test_a_smaller_page_shows_fewer_samples(episode: dict[str, Trace], tmp_path: Path) -> None:
-    run = gather(tmp_path, {"rate.h5": episode["rate"], "traces.h5": episode["spikes"]})
+    run = read_contents(tmp_path, {"rate.h5": episode["rate"], "traces.h5": episode["spikes"]})
     assert Limits().smaller() == Limits(samples=12)
     small = charts(run, Limits(samples=3, lines=4, rows=8).smaller())
     assert len(small["samples"][0]) == 1
@@ -537,7 +539,7 @@ def learning_of(trace: Trace, epochs: int) -> Trace:
     """A trace as a training leaves it: its samples after each of some epochs."""
     count = len(trace.index) // epochs
     after = {n: replace(w, after=w.before + 0.1) for n, w in trace.weights.items()}
-    (told,) = of_trace(part(trace, [0]), "hidden->output", [(2, 3)])
+    (told,) = synapse_logs_of_trace(select_samples(trace, [0]), "hidden->output", [(2, 3)])
     story = SynapseLog(
         told.synapses, *(np.tile(getattr(told, c), (epochs * count, 1)) for c in COLUMNS)
     )
@@ -552,12 +554,12 @@ def learning_of(trace: Trace, epochs: int) -> Trace:
 
 def test_a_training_alone_shows_its_course(episode: dict[str, Trace], tmp_path: Path) -> None:
     trace = learning_of(episode["rate"], 3)
-    run = gather(tmp_path, {"traces.h5": trace})
+    run = read_contents(tmp_path, {"traces.h5": trace})
     assert run.moments == ("epoch 1, sample 100", "epoch 2, sample 102", "epoch 3, sample 104")
     data = charts(run, Limits())
     assert [each["said"] for each in data["samples"][0]] == list(run.moments)
     (shown,) = data["settling"]
-    course = unpack(shown["layers"]["output"]["course"])
+    course = decode(shown["layers"]["output"]["course"])
     assert course.shape[0] == 3
     np.testing.assert_allclose(course[1], trace.course("output")[2].T, atol=5e-4)
     held = data["synapses"]
@@ -565,11 +567,11 @@ def test_a_training_alone_shows_its_course(episode: dict[str, Trace], tmp_path: 
     first = held["matrices"][0]
     assert (first["watched"], first["asked"]) == ([[2, 3]], {})
     assert list(first["views"]) == ["weights after", "weights before", "change"]
-    np.testing.assert_allclose(unpack(first["views"]["change"])[0, :4], 0.1, atol=1e-3)
+    np.testing.assert_allclose(decode(first["views"]["change"])[0, :4], 0.1, atol=1e-3)
     html = page(tmp_path, {"traces.h5": trace})
     assert "The same sample at moments of the learning" in html
     # Beside a trace of other samples it is left out.
-    both = gather(tmp_path, {"traces.h5": trace, "rate.h5": episode["rate"]})
+    both = read_contents(tmp_path, {"traces.h5": trace, "rate.h5": episode["rate"]})
     assert [name for name, _ in both.traces] == ["rate.h5"]
     assert both.moments == ()
 
@@ -591,6 +593,8 @@ def test_learning_on_a_chip_is_told_as_such(episode: dict[str, Trace], tmp_path:
 
 def test_simulators_of_one_name_are_told_apart(episode: dict[str, Trace], tmp_path: Path) -> None:
     spikes = episode["spikes"]
-    run = gather(tmp_path, {"float.h5": spikes, "bits8.h5": spikes, "graded.h5": episode["graded"]})
+    run = read_contents(
+        tmp_path, {"float.h5": spikes, "bits8.h5": spikes, "graded.h5": episode["graded"]}
+    )
     titles = {view.title for view in run.views()}
     assert {"reference (float)", "reference (bits8)", "reference, graded"} == titles

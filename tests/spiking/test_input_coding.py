@@ -34,7 +34,7 @@ from neuro_eqprop.spiking.ir import Gain, SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, rates_of
 from neuro_eqprop.testing import check_case
 from neuro_eqprop.testing.case import Case, everything, run_case
-from neuro_eqprop.traces import NOTHING, Memory
+from neuro_eqprop.traces import NOTHING, MemorySink
 
 X = np.rint(np.random.default_rng(1).random((5, 12)) * 255) / 255 * (np.arange(12) % 3 > 0)
 
@@ -62,7 +62,7 @@ def brought(
 def settled(code: Code, entry: InputCoding, steps: int) -> tuple[dict[str, Array], Result]:
     made, stimulus, coding = brought(code, entry)
     schedule = free_only(steps=steps, window=tail(steps, coding.tail))
-    result = load("reference").run(made, stimulus, schedule, record=NOTHING, sink=Memory())
+    result = load("reference").run(made, stimulus, schedule, record=NOTHING, sink=MemorySink())
     rates = rates_of(network()[0], {n: f[:, 0] for n, f in result.firing.items()}, coding)
     return rates, result
 
@@ -120,7 +120,7 @@ def test_biases_arrive_when_input_can() -> None:
 def test_rate_input_is_counted_in_every_step() -> None:
     made, stimulus, _ = brought(Code.RATE, InputCoding.RATE)
     schedule = free_only(steps=100, window=75)
-    result = load("reference").run(made, stimulus, schedule, record=NOTHING, sink=Memory())
+    result = load("reference").run(made, stimulus, schedule, record=NOTHING, sink=MemorySink())
     np.testing.assert_allclose(result.messages["input"][:, 0] / 100, X, atol=0.01)
     counts = tally(made, stimulus, schedule, result)
     fan_out = made.into("hidden1", Gain.ONE)[0].fan_out

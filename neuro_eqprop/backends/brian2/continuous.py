@@ -25,7 +25,7 @@ from neuro_eqprop.backends.brian2.setup import settings, simulator
 from neuro_eqprop.backends.brian2.step_callbacks import Watch, noise
 from neuro_eqprop.schedules import Schedule, free_only, tail
 from neuro_eqprop.spiking.ir import Gain, Population, Projection, Spiking, SpikingNetwork, Stimulus
-from neuro_eqprop.traces import NOTHING, Memory, Record, Sink
+from neuro_eqprop.traces import NOTHING, MemorySink, Record, Sink
 
 __all__ = ["BASE", "NOISY", "Biology", "Brian2Biology", "Refractory", "settle"]
 
@@ -91,7 +91,7 @@ def settle(biology: Biology, network: SpikingNetwork, stimulus: Stimulus) -> Res
     steps = max(1, round(biology.duration / biology.step))
     schedule = free_only(steps=steps, window=tail(steps))
     backend = Brian2Biology(biology)
-    return backend.run(network, stimulus, schedule, record=NOTHING, sink=Memory())
+    return backend.run(network, stimulus, schedule, record=NOTHING, sink=MemorySink())
 
 
 def values_per_sample(network: SpikingNetwork, schedule: Schedule, record: Record) -> int:

@@ -25,7 +25,7 @@ from neuro_eqprop.backends.nir.document import Document
 from neuro_eqprop.backends.nir.read import one_line
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.ir import Stimulus
-from neuro_eqprop.traces import Memory, Record
+from neuro_eqprop.traces import MemorySink, Record
 
 GRID = 2.0**-12
 """Drawn inputs lie on it, so that our own simulators agree bit by bit."""
@@ -109,7 +109,7 @@ def job_of(document: Document, inputs: Array, steps: int) -> lava_job.Job:
 
 def simulated(name: str, job: lava_job.Job) -> Array:
     """What the output sends on a simulator of ours: samples, steps, units."""
-    sink = Memory()
+    sink = MemorySink()
     load(name).run(job.network, job.stimulus, job.schedule, record=job.record, sink=sink)
     return np.stack([recording.spikes[job.network.output] for recording in sink.recordings])
 

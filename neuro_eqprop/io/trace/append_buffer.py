@@ -10,13 +10,13 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.io.trace.schema import Node, append
 
-LATE = 0.8
+MAX_DELAY = 0.8
 """Seconds after which rows are on the disk, also if no more of them come."""
-MOST = 2**25
+MAX_BYTES = 2**25
 """Bytes that wait at most."""
 
 
-class Tail:
+class AppendBuffer:
     """Rows waiting for their data sets, written together and flushed.
 
     A timer of its own writes them when nobody else does, so that a pause of the simulator does
@@ -50,10 +50,10 @@ class Tail:
             self._soon()
 
     def _soon(self) -> None:
-        if self._bytes > MOST:
+        if self._bytes > MAX_BYTES:
             self._write()
         elif self._timer is None:
-            self._timer = Timer(LATE, self._write_late)
+            self._timer = Timer(MAX_DELAY, self._write_late)
             self._timer.daemon = True
             self._timer.start()
 

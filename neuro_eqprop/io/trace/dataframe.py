@@ -18,9 +18,9 @@ Labelled: TypeAlias = Any
 """An xarray DataArray; xarray need not be installed."""
 
 
-def frame(trace: Trace, population: str, variable: str) -> Frame:
+def to_pandas(trace: Trace, population: str, variable: str) -> Frame:
     """What was recorded of a variable as a pandas table."""
-    pandas = package("pandas")
+    pandas = import_optional("pandas")
     phase = np.repeat([p.name for p in trace.schedule], [p.steps for p in trace.schedule])
     if variable == "spikes":
         train = trace.spikes[population]
@@ -50,11 +50,11 @@ def frame(trace: Trace, population: str, variable: str) -> Frame:
     return pandas.DataFrame(values, index, across)
 
 
-def labelled(trace: Trace, population: str, variable: str) -> Labelled:
+def to_xarray(trace: Trace, population: str, variable: str) -> Labelled:
     """What was recorded of a variable as an xarray array."""
-    xarray = package("xarray")
+    xarray = import_optional("xarray")
     if variable == HEBBIAN:
-        return labelled_story(trace, population)
+        return synapses_to_xarray(trace, population)
     if variable == "spikes":
         train = trace.spikes[population]
         values = np.zeros((len(trace.index) * trace.steps, train.size))
@@ -81,13 +81,13 @@ def coordinates(trace: Trace) -> dict[str, object]:
     }
 
 
-def labelled_story(trace: Trace, connection: str) -> Labelled:
+def synapses_to_xarray(trace: Trace, connection: str) -> Labelled:
     """Watched synapses as an array (value, sample, step, synapse)."""
     story = trace.hebbian[connection]
     target, source = zip(*story.synapses, strict=True)
     shape = (len(trace.index), trace.steps, len(story.synapses))
     ends = {"target": ("synapse", list(target)), "source": ("synapse", list(source))}
-    return package("xarray").DataArray(
+    return import_optional("xarray").DataArray(
         np.stack([getattr(story, column).reshape(shape) for column in COLUMNS]),
         dims=("value", "sample", "step", "synapse"),
         coords={"value": list(COLUMNS), **coordinates(trace), **ends},
@@ -96,7 +96,7 @@ def labelled_story(trace: Trace, connection: str) -> Labelled:
     )
 
 
-def package(name: str) -> ModuleType:
+def import_optional(name: str) -> ModuleType:
     """A package that only some need; the way to get it where it is missing."""
     try:
         return import_module(name)

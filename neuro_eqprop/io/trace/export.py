@@ -25,7 +25,7 @@ def to_npz(trace: Trace, path: Path) -> Path:
     """One .npz file; its names are those of the HDF5 schema, `about` holds the rest as JSON."""
     refuse_existing(path)
     arrays: dict[str, object] = {
-        "about": json.dumps(about(trace)),
+        "about": json.dumps(metadata(trace)),
         "samples/index": trace.index,
         "samples/label": trace.label,
         "samples/input": trace.inputs,
@@ -97,7 +97,7 @@ def tables(trace: Trace) -> dict[str, Table]:
     for name, weights in trace.weights.items():
         made[f"weights.{name.replace('->', '-to-')}"] = weight_table(weights)
     for name, story in trace.hebbian.items():
-        made[f"hebbian.{name.replace('->', '-to-')}"] = story_table(story)
+        made[f"hebbian.{name.replace('->', '-to-')}"] = synapse_table(story)
     return made
 
 
@@ -110,7 +110,7 @@ def weight_table(weights: Weights) -> Table:
     return [*place, "before", "after"][: before.ndim + len(columns)], rows
 
 
-def story_table(story: SynapseLog) -> Table:
+def synapse_table(story: SynapseLog) -> Table:
     """A row for each step of each watched synapse."""
     columns = [getattr(story, column) for column in COLUMNS]
     rows = (
@@ -121,7 +121,7 @@ def story_table(story: SynapseLog) -> Table:
     return ["step", "target", "source", *COLUMNS], rows
 
 
-def about(trace: Trace) -> dict[str, object]:
+def metadata(trace: Trace) -> dict[str, object]:
     """What is not an array."""
     return {
         "origin": asdict(trace.origin),

@@ -15,19 +15,19 @@ from types import TracebackType
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.io.trace.append_buffer import Tail
-from neuro_eqprop.io.trace.read import Source, opened
-from neuro_eqprop.io.trace.schema import Node, TraceError, check_names, lay_out
+from neuro_eqprop.io.trace.append_buffer import AppendBuffer
+from neuro_eqprop.io.trace.read import TraceReader, open_hdf5
+from neuro_eqprop.io.trace.schema import Node, TraceError, check_names, create_layout
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog
-from neuro_eqprop.traces import Counts, Kind, Plan, Record, Recording, Trace, train
+from neuro_eqprop.traces import ActivityKind, Counts, Plan, Record, Recording, Trace, spike_train
 
-__all__ = ["TraceError", "Writer", "look", "read", "write"]
+__all__ = ["TraceError", "Writer", "read", "read_progress", "write"]
 
 
 def read(path: Path) -> Trace:
     """The whole trace, in memory; of an unfinished one the samples that are whole."""
-    with opened(path) as file:
-        return Source(path, file).trace()
+    with open_hdf5(path) as file:
+        return TraceReader(path, file).trace()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class Progress:
     """Epochs that its run announced; none if it does not train."""
 
 
-def look(path: Path, *, last: int) -> Progress:
+def read_progress(path: Path, *, last: int) -> Progress:
     """The last samples of a trace that may still grow, and how far it has come."""
-    with opened(path) as file:
-        source = Source(path, file)
+    with open_hdf5(path) as file:
+        source = TraceReader(path, file)
         trace = source.trace(last)
         taken = source.samples(trace.steps)
         return Progress(trace, taken, source.announced, source.announced_epochs)
@@ -55,7 +55,7 @@ def look(path: Path, *, last: int) -> Progress:
 
 def write(path: Path, trace: Trace, *, overwrite: bool) -> None:
     """A trace that is in memory, to a file."""
-    sizes = {name: train.size for name, train in trace.spikes.items()}
+    sizes = {name: events.size for name, events in trace.spikes.items()}
     sizes |= {name: values.shape[1] for (name, _), values in trace.signals.items()}
     watched = {name: story.synapses for name, story in trace.hebbian.items()}
     record = Record(frozenset(trace.spikes), frozenset(trace.signals), watched)
@@ -97,7 +97,7 @@ class Writer:
         check_names(path, plan)
         self.path, self.plan, self.taken = path, plan, 0
         self._file: Node = None
-        self._tail = Tail(None)
+        self._tail = AppendBuffer(None)
         self._events = dict.fromkeys(plan.record.spikes, 0)
 
     def __enter__(self) -> Writer:
@@ -106,9 +106,9 @@ class Writer:
         hidden = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
             self._file = h5py.File(hidden, "w", libver="latest")
-            lay_out(self._file, self.plan)
+            create_layout(self._file, self.plan)
             self._file.swmr_mode = True
-            self._tail = Tail(self._file)
+            self._tail = AppendBuffer(self._file)
             hidden.replace(self.path)
         except OSError as error:
             raise TraceError(f"{self.path} cannot be written: {error}") from None
@@ -133,8 +133,8 @@ class Writer:
                 recording.signals[name, variable], name
             )
         for name in self.plan.record.spikes:
-            events = train(self._shaped(recording.spikes[name], name), first)
-            if self.plan.kinds[name] is Kind.SPIKES and (events.value != 1.0).any():
+            events = spike_train(self._shaped(recording.spikes[name], name), first)
+            if self.plan.kinds[name] is ActivityKind.SPIKES and (events.value != 1.0).any():
                 raise TraceError(f"{self.path}: a binary spike of {name!r} brought another value")
             self._events[name] += len(events.step)
             for column in ("step", "unit", "value"):

@@ -13,20 +13,20 @@ from pathlib import Path
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
-from neuro_eqprop.io.trace.dataframe import Frame, Labelled, frame, labelled
-from neuro_eqprop.io.trace.lazy_arrays import Events, Rows, Watched, reading
-from neuro_eqprop.io.trace.read import ALL, EVENT, LARGEST, Source, opened
-from neuro_eqprop.io.trace.synapses import synapses, weights_of
+from neuro_eqprop.io.trace.dataframe import Frame, Labelled, to_pandas, to_xarray
+from neuro_eqprop.io.trace.lazy_arrays import LazyArray, LazySpikeTrain, LazySynapseLog, read_errors
+from neuro_eqprop.io.trace.read import ALL, EVENT, MAX_SIZE, TraceReader, open_hdf5
+from neuro_eqprop.io.trace.synapses import read_all_weights, read_synapses
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.synapse_recording import COLUMNS, HEBBIAN, SynapseLog, Weights
-from neuro_eqprop.traces import Counts, Kind, Origin, Record, SpikeTrain, Trace
+from neuro_eqprop.traces import ActivityKind, Counts, Origin, Record, SpikeTrain, Trace
 
 
 def open_trace(path: str | Path) -> OpenTrace:
     """Open a trace; nothing but its description is read. Close it, or use it in a `with` block."""
     path = Path(path)
     with ExitStack() as stack:
-        source = Source(path, stack.enter_context(opened(path)))
+        source = TraceReader(path, stack.enter_context(open_hdf5(path)))
         schedule = source.schedule()
         kinds, sizes = source.populations()
         steps = sum(phase.steps for phase in schedule)
@@ -40,10 +40,10 @@ def open_trace(path: str | Path) -> OpenTrace:
             connections=tuple(str(each) for each in source.json(source.file, "connections", list)),
             index=source.ints("samples/index", samples),
             label=source.ints("samples/label", samples),
-            inputs=Rows(path, source.data("samples/input", kind="f", ndim=2), samples),
+            inputs=LazyArray(path, source.data("samples/input", kind="f", ndim=2), samples),
             spikes={name: events(source, name, samples) for name in source.names("spikes")},
             signals={
-                (name, variable): Rows(
+                (name, variable): LazyArray(
                     path,
                     source.data(f"signals/{name}/{variable}", kind="f", ndim=2),
                     samples * steps,
@@ -62,21 +62,23 @@ def open_trace(path: str | Path) -> OpenTrace:
         )
 
 
-def events(source: Source, name: str, samples: int) -> Events:
+def events(source: TraceReader, name: str, samples: int) -> LazySpikeTrain:
     """The events of a population up to the end of its last whole sample."""
     stops = source.ints(f"spikes/{name}/stop", samples)
     held = int(stops[-1]) if len(stops) else 0
     step, unit, value = (
-        Rows(source.path, source.data(f"spikes/{name}/{column}", kind="iuf", ndim=1), held)
+        LazyArray(source.path, source.data(f"spikes/{name}/{column}", kind="iuf", ndim=1), held)
         for column in EVENT
     )
-    return Events(step, unit, value)
+    return LazySpikeTrain(step, unit, value)
 
 
-def watched(source: Source, name: str, rows: int) -> Watched:
+def watched(source: TraceReader, name: str, rows: int) -> LazySynapseLog:
     """The synapses of a connection that are watched, up to the end of the last whole sample."""
     columns = (source.data(f"{HEBBIAN}/{name}/{c}", kind="f", ndim=2) for c in COLUMNS)
-    return Watched(synapses(source, name), *(Rows(source.path, c, rows) for c in columns))
+    return LazySynapseLog(
+        read_synapses(source, name), *(LazyArray(source.path, c, rows) for c in columns)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +88,20 @@ class OpenTrace:
     path: Path
     origin: Origin
     schedule: Schedule
-    kinds: Mapping[str, Kind]
+    kinds: Mapping[str, ActivityKind]
     sizes: Mapping[str, int]
     connections: tuple[str, ...]
     index: Ints
     label: Ints
-    inputs: Rows
-    spikes: Mapping[str, Events]
-    signals: Mapping[tuple[str, str], Rows]
+    inputs: LazyArray
+    spikes: Mapping[str, LazySpikeTrain]
+    signals: Mapping[tuple[str, str], LazyArray]
     counts: Mapping[tuple[str, str], Counts]
     complete: bool
     announced: int
     """How many samples the run set out to record."""
-    hebbian: Mapping[str, Watched]
-    _source: Source = field(repr=False)
+    hebbian: Mapping[str, LazySynapseLog]
+    _source: TraceReader = field(repr=False)
     _stack: ExitStack = field(repr=False)
 
     def __enter__(self) -> OpenTrace:
@@ -115,13 +117,13 @@ class OpenTrace:
     @property
     def weights(self) -> dict[str, Weights]:
         """By connection, before the run and after it; read each time that they are asked for."""
-        with reading(self.path, self._source.file):
-            return weights_of(self._source)
+        with read_errors(self.path, self._source.file):
+            return read_all_weights(self._source)
 
     @property
     def epochs(self) -> dict[str, Array]:
         """Of a training, its numbers after each epoch, by name."""
-        with reading(self.path, self._source.file):
+        with read_errors(self.path, self._source.file):
             return self._source.epochs()
 
     @property
@@ -164,9 +166,9 @@ class OpenTrace:
         if name not in self.spikes:
             raise UnknownNameError(f"spikes in {self.path}: population", name, self.spikes)
         size = self.sizes.get(name, 0)
-        if size < 1 or size * len(part) * self.steps > LARGEST:
+        if size < 1 or size * len(part) * self.steps > MAX_SIZE:
             raise self._source.refuse(f"{name!r} claims {size} units in {len(part)} samples")
-        with reading(self.path, self._source.file):
+        with read_errors(self.path, self._source.file):
             return self._source.spikes(name, size, part=part, steps=self.steps)
 
     def _values(self, key: tuple[str, str], rows: slice) -> Array:
@@ -185,7 +187,7 @@ class OpenTrace:
         names = [each.name for each in self.schedule]
         if phase not in names:
             raise UnknownNameError("phase", phase, names)
-        variable = "rate" if self.kinds[population] is Kind.RATE else "spikes"
+        variable = "rate" if self.kinds[population] is ActivityKind.RATE else "spikes"
         return self.load(only(population, variable)).rate(population, phase)
 
     def pandas(self, population: str, variable: str, samples: slice = ALL) -> Frame:
@@ -193,11 +195,11 @@ class OpenTrace:
 
         Of `hebbian` of a connection steps down, and its watched synapses and their values across.
         """
-        return frame(self.load(only(population, variable), samples), population, variable)
+        return to_pandas(self.load(only(population, variable), samples), population, variable)
 
     def xarray(self, population: str, variable: str, samples: slice = ALL) -> Labelled:
         """An array (sample, step, unit) with labels; of `spikes` 0 where silent."""
-        return labelled(self.load(only(population, variable), samples), population, variable)
+        return to_xarray(self.load(only(population, variable), samples), population, variable)
 
 
 def only(population: str, variable: str) -> Record:

@@ -19,7 +19,7 @@ Index: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class LazyArray:
     """The first rows of a data set; indexing it reads from the disk, as with h5py."""
 
     path: Path
@@ -29,7 +29,7 @@ class Rows:
     @property
     def shape(self) -> tuple[int, ...]:
         """Rows that belong to whole samples, and what each of them holds."""
-        with reading(self.path, self.data):
+        with read_errors(self.path, self.data):
             return (self.length, *self.data.shape[1:])
 
     def __len__(self) -> int:
@@ -46,7 +46,7 @@ class Rows:
         elif not isinstance(rows, int):
             rows = np.arange(self.length)[rows]
         where = (rows, *rest)
-        with reading(self.path, self.data):
+        with read_errors(self.path, self.data):
             return self.data[where]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # noqa: ANN401
@@ -54,27 +54,27 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class LazySpikeTrain:
     """The events of a population in the order of their steps; steps run on over samples."""
 
-    step: Rows
-    unit: Rows
-    value: Rows
+    step: LazyArray
+    unit: LazyArray
+    value: LazyArray
 
     def __len__(self) -> int:
         return len(self.step)
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class LazySynapseLog:
     """What became of chosen synapses of a connection; the fields are those of `SynapseLog`."""
 
     synapses: tuple[Synapse, ...]
-    pre: Rows
-    post: Rows
-    product: Rows
-    tag: Rows
-    weight: Rows
+    pre: LazyArray
+    post: LazyArray
+    product: LazyArray
+    tag: LazyArray
+    weight: LazyArray
 
     def part(self, rows: slice) -> SynapseLog:
         """Some of the steps, in memory."""
@@ -83,7 +83,7 @@ class Watched:
 
 
 @contextmanager
-def reading(path: Path, node: Node) -> Iterator[None]:
+def read_errors(path: Path, node: Node) -> Iterator[None]:
     """Say which file could not be read, and why."""
     if not node:
         raise TraceError(f"{path} was closed; open it again with open_trace")

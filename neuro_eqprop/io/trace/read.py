@@ -13,15 +13,15 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.io.trace.schema import COLUMNS, FORMAT, SCHEMA, Node, TraceError
-from neuro_eqprop.io.trace.synapses import stories, watched, weights_of
+from neuro_eqprop.io.trace.synapses import history_lengths, read_all_weights, read_histories
 from neuro_eqprop.schedules import Phase, Schedule
-from neuro_eqprop.traces import Counts, Kind, Origin, SpikeTrain, Trace
+from neuro_eqprop.traces import ActivityKind, Counts, Origin, SpikeTrain, Trace
 
-LARGEST = 2**32
+MAX_SIZE = 2**32
 """The most bytes of a data set, and cells (steps x units) of a population, read into memory."""
-SQUEEZE = 1040
+MAX_COMPRESSION = 1040
 """Deflate packs no more than 1032 bytes into one: a data set that claims more was never written."""
-SLACK = 2**24
+MAX_UNWRITTEN = 2**24
 """Bytes a writer may have announced but not yet written when it was killed."""
 
 ALL = slice(None)
@@ -29,7 +29,7 @@ EVENT = ("step", "unit", "value")
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Node]:
+def open_hdf5(path: Path) -> Iterator[Node]:
     """The file, also while it is being written or after its writer was killed."""
     import h5py
 
@@ -57,7 +57,7 @@ def opened(path: Path) -> Iterator[Node]:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TraceReader:
     """An open trace file; `trace` reads all of it."""
 
     path: Path
@@ -99,7 +99,7 @@ class Source:
         if node.dtype.kind not in kind or ndim not in (None, node.ndim):
             raise self.refuse(f"{name} is {node.dtype} with {node.ndim} dimensions")
         claimed = node.size * node.dtype.itemsize
-        if claimed > min(LARGEST, SQUEEZE * node.id.get_storage_size() + SLACK):
+        if claimed > min(MAX_SIZE, MAX_COMPRESSION * node.id.get_storage_size() + MAX_UNWRITTEN):
             raise self.refuse(f"{name} claims {claimed} bytes that the file does not hold")
         return node
 
@@ -127,10 +127,10 @@ class Source:
             for k in range(len(names))
         )
 
-    def populations(self) -> tuple[dict[str, Kind], dict[str, int]]:
+    def populations(self) -> tuple[dict[str, ActivityKind], dict[str, int]]:
         """The kind and the size of each population."""
         told = self.json(self.file, "populations", dict)
-        kinds = {name: Kind(each["kind"]) for name, each in told.items()}
+        kinds = {name: ActivityKind(each["kind"]) for name, each in told.items()}
         sizes = {name: int(each["size"]) for name, each in told.items()}
         if any(size < 1 for size in sizes.values()):
             raise self.refuse("a population has no units")
@@ -162,7 +162,7 @@ class Source:
                 len(self.data(f"spikes/{name}/{column}", kind="iuf", ndim=1)) for column in EVENT
             )
             counts.append(int(np.sum(self.ints(f"spikes/{name}/stop") <= held)))
-        counts += [rows // steps for rows in watched(self)]
+        counts += [rows // steps for rows in history_lengths(self)]
         if self.complete and len(set(counts)) > 1:
             raise self.refuse("it calls itself complete, but its data sets hold different samples")
         return min(counts)
@@ -222,7 +222,7 @@ class Source:
         spikes: dict[str, SpikeTrain] = {}
         for name in self.names("spikes"):
             size = sizes.get(name, 0)
-            if size < 1 or size * len(part) * steps > LARGEST:
+            if size < 1 or size * len(part) * steps > MAX_SIZE:
                 raise self.refuse(f"{name!r} claims {size} units in {len(part)} x {steps} steps")
             spikes[name] = self.spikes(name, size, part=part, steps=steps)
         return Trace(
@@ -237,8 +237,8 @@ class Source:
             signals=self.signals(sizes, slice(part.start * steps, samples * steps)),
             counts=self.counts(schedule, list(kinds)),
             complete=self.complete,
-            weights=weights_of(self),
-            hebbian=stories(self, slice(part.start * steps, samples * steps)),
+            weights=read_all_weights(self),
+            hebbian=read_histories(self, slice(part.start * steps, samples * steps)),
             epochs=self.epochs(),
         )
 

@@ -37,9 +37,9 @@ Bytes: TypeAlias = npt.NDArray[np.bytes_]
 FORMAT = "neuro_eqprop trace"
 SCHEMA = 1
 COLUMNS = tuple(f.name for f in fields(Counts))
-EVENTS = 2**14
+EVENTS_PER_CHUNK = 2**14
 """Events in a chunk."""
-CHUNK = 2**17
+BYTES_PER_CHUNK = 2**17
 """Bytes of a signal in a chunk, about."""
 
 
@@ -55,7 +55,7 @@ def check_names(path: Path, plan: Plan) -> None:
             raise TraceError(f"{path}: {name!r} cannot name a group in a file; rename it")
 
 
-def lay_out(file: Node, plan: Plan) -> None:
+def create_layout(file: Node, plan: Plan) -> None:
     """Make all groups and data sets, those that grow still empty."""
     file.attrs["format"], file.attrs["schema"] = FORMAT, SCHEMA
     file.attrs["complete"] = np.bool_(False)
@@ -66,70 +66,74 @@ def lay_out(file: Node, plan: Plan) -> None:
     origin = file.create_group("origin")
     for name, value in asdict(plan.origin).items():
         origin.attrs[name] = json.dumps(value) if isinstance(value, Mapping) else value
-    lay_out_phases(file.create_group("phases"), plan)
+    create_phases(file.create_group("phases"), plan)
     samples = file.create_group("samples")
     for name, values in (("index", plan.index), ("label", plan.label)):
-        fixed(samples, name, np.asarray(values, dtype=np.int64), "1")
-    fixed(samples, "input", np.asarray(plan.inputs, dtype=np.float64), "1")
+        create_fixed(samples, name, np.asarray(values, dtype=np.int64), "1")
+    create_fixed(samples, "input", np.asarray(plan.inputs, dtype=np.float64), "1")
     for name in ("start", "stop"):
-        growing(samples, name, dtype="i8", unit="step", chunk=(256,))
+        create_growing(samples, name, dtype="i8", unit="step", chunk=(256,))
     for name, variable in sorted(plan.record.signals):
         size = plan.sizes[name]
-        rows = max(1, min(plan.steps, CHUNK // (8 * size)))
+        rows = max(1, min(plan.steps, BYTES_PER_CHUNK // (8 * size)))
         where = file.require_group(f"signals/{name}")
-        growing(where, variable, dtype="f8", unit="1", chunk=(rows, size))
+        create_growing(where, variable, dtype="f8", unit="1", chunk=(rows, size))
     for name in sorted(plan.record.spikes):
         group, types = file.create_group(f"spikes/{name}"), plan.event_types(name)
         for column, unit in (("step", "step"), ("unit", "neuron"), ("value", "1")):
-            growing(group, column, dtype=types[column], unit=unit, chunk=(EVENTS,))
-        growing(group, "stop", dtype="i8", unit="event", chunk=(256,))
-    lay_out_synapses(file, plan)
+            create_growing(group, column, dtype=types[column], unit=unit, chunk=(EVENTS_PER_CHUNK,))
+        create_growing(group, "stop", dtype="i8", unit="event", chunk=(256,))
+    create_synapses(file, plan)
     for name, unit in sorted(plan.epochs.items()):
-        growing(file.require_group("epochs"), name, dtype="f8", unit=unit, chunk=(64,))
+        create_growing(file.require_group("epochs"), name, dtype="f8", unit=unit, chunk=(64,))
         file["epochs"].attrs["announced"] = plan.lasts
     counts = file.create_group("counts")
     for phase in plan.schedule:
         table = np.zeros((len(plan.kinds), len(COLUMNS)), dtype=np.int64)
-        fixed(counts, phase.name, table, "events").attrs["columns"] = json.dumps(COLUMNS)
+        create_fixed(counts, phase.name, table, "events").attrs["columns"] = json.dumps(COLUMNS)
 
 
-def lay_out_synapses(file: Node, plan: Plan) -> None:
+def create_synapses(file: Node, plan: Plan) -> None:
     """Weights before the run, room for those after it, and the synapses that are watched."""
     for name, weight in sorted(plan.weights.items()):
         group = file.create_group(f"weights/{name}")
-        fixed(group, "before", weight, "1")
+        create_fixed(group, "before", weight, "1")
         if plan.learns:
-            fixed(group, "after", np.full_like(weight, np.nan), "1")
+            create_fixed(group, "after", np.full_like(weight, np.nan), "1")
     for name, synapses in sorted(plan.record.hebbian.items()):
         group = file.create_group(f"hebbian/{name}")
         ends = np.array(synapses, dtype=np.int64).reshape(-1, 2)
-        fixed(group, "target", ends[:, 0], "neuron")
-        fixed(group, "source", ends[:, 1], "neuron")
-        rows = max(1, min(plan.steps, CHUNK // (8 * len(synapses))))
+        create_fixed(group, "target", ends[:, 0], "neuron")
+        create_fixed(group, "source", ends[:, 1], "neuron")
+        rows = max(1, min(plan.steps, BYTES_PER_CHUNK // (8 * len(synapses))))
         for column in STORY:
-            growing(group, column, dtype="f8", unit="1", chunk=(rows, len(synapses)))
+            create_growing(group, column, dtype="f8", unit="1", chunk=(rows, len(synapses)))
 
 
-def lay_out_phases(group: Node, plan: Plan) -> None:
+def create_phases(group: Node, plan: Plan) -> None:
     """The phases as intervals of the steps of a sample."""
     steps: Ints = np.array([phase.steps for phase in plan.schedule], dtype=np.int64)
     stop = np.cumsum(steps)
     names = [phase.name.encode() for phase in plan.schedule]
-    fixed(group, "name", np.array(names), "text")
-    fixed(group, "beta", np.array([phase.beta for phase in plan.schedule], dtype=np.float64), "1")
-    fixed(group, "start", stop - steps, "step")
-    fixed(group, "stop", stop, "step")
-    fixed(group, "window", np.array([phase.window for phase in plan.schedule]), "step")
+    create_fixed(group, "name", np.array(names), "text")
+    create_fixed(
+        group, "beta", np.array([phase.beta for phase in plan.schedule], dtype=np.float64), "1"
+    )
+    create_fixed(group, "start", stop - steps, "step")
+    create_fixed(group, "stop", stop, "step")
+    create_fixed(group, "window", np.array([phase.window for phase in plan.schedule]), "step")
 
 
-def fixed(group: Node, name: str, values: Array | Ints | Bytes, unit: str) -> Node:
+def create_fixed(group: Node, name: str, values: Array | Ints | Bytes, unit: str) -> Node:
     """A data set that is full from the start."""
     data = group.create_dataset(name, data=values)
     data.attrs["unit"] = unit
     return data
 
 
-def growing(group: Node, name: str, *, dtype: str, unit: str, chunk: tuple[int, ...]) -> None:
+def create_growing(
+    group: Node, name: str, *, dtype: str, unit: str, chunk: tuple[int, ...]
+) -> None:
     """An empty data set that rows are appended to."""
     data = group.create_dataset(
         name,

@@ -9,15 +9,15 @@ import numpy as np
 from neuro_eqprop.synapse_recording import COLUMNS, Synapse, SynapseLog, Weights
 
 if TYPE_CHECKING:
-    from neuro_eqprop.io.trace.read import Source
+    from neuro_eqprop.io.trace.read import TraceReader
 
 
-def weights_of(source: Source) -> dict[str, Weights]:
+def read_all_weights(source: TraceReader) -> dict[str, Weights]:
     """By connection, the weights before the run and, once they are known, after it."""
-    return {name: weights(source, name) for name in source.names("weights")}
+    return {name: read_weights(source, name) for name in source.names("weights")}
 
 
-def weights(source: Source, name: str) -> Weights:
+def read_weights(source: TraceReader, name: str) -> Weights:
     """Those of one connection."""
     before = source.floats(f"weights/{name}/before", ndim=None)
     if before.ndim < 1 or not np.isfinite(before).all():
@@ -31,7 +31,7 @@ def weights(source: Source, name: str) -> Weights:
     return Weights(before, after if np.isfinite(after).all() else None)
 
 
-def synapses(source: Source, name: str) -> tuple[Synapse, ...]:
+def read_synapses(source: TraceReader, name: str) -> tuple[Synapse, ...]:
     """Which synapses of a connection are watched."""
     target, origin = (source.ints(f"hebbian/{name}/{end}") for end in ("target", "source"))
     if not len(target) == len(origin) > 0 or min(target.min(), origin.min()) < 0:
@@ -39,7 +39,7 @@ def synapses(source: Source, name: str) -> tuple[Synapse, ...]:
     return tuple((int(a), int(b)) for a, b in zip(target, origin, strict=True))
 
 
-def watched(source: Source) -> list[int]:
+def history_lengths(source: TraceReader) -> list[int]:
     """Rows of every column of every story."""
     return [
         len(source.data(f"hebbian/{name}/{column}", kind="f", ndim=2))
@@ -48,14 +48,14 @@ def watched(source: Source) -> list[int]:
     ]
 
 
-def stories(source: Source, rows: slice) -> dict[str, SynapseLog]:
+def read_histories(source: TraceReader, rows: slice) -> dict[str, SynapseLog]:
     """By connection, some steps of what became of the watched synapses."""
-    return {name: story(source, name, rows) for name in source.names("hebbian")}
+    return {name: read_history(source, name, rows) for name in source.names("hebbian")}
 
 
-def story(source: Source, name: str, rows: slice) -> SynapseLog:
+def read_history(source: TraceReader, name: str, rows: slice) -> SynapseLog:
     """That of one connection."""
-    ends = synapses(source, name)
+    ends = read_synapses(source, name)
     columns = [source.floats(f"hebbian/{name}/{c}", rows, ndim=2) for c in COLUMNS]
     if any(column.shape[1] != len(ends) for column in columns):
         raise source.refuse(f"the story of {name!r} is not of its {len(ends)} watched synapses")

@@ -22,7 +22,7 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.traces import NOTHING, Memory, Record, Recording
+from neuro_eqprop.traces import NOTHING, MemorySink, Record, Recording
 
 NEURON = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, -1.0, 2.0)
 SIGMA_DELTA = Graded(HARD_SIGMOID, theta=0.25, damping=0.5)
@@ -50,7 +50,7 @@ def run(
     """Everything recorded."""
     names = [p.name for p in network.populations]
     pairs = frozenset((name, v) for name in names for v in ("voltage", "drive", "state"))
-    sink = Memory()
+    sink = MemorySink()
     given = stimulus or Stimulus(1, {}, {})
     record = Record(frozenset(names), pairs)
     return Reference().run(network, given, schedule, record=record, sink=sink), sink.recordings
@@ -200,7 +200,7 @@ def test_samples_do_not_touch_each_other() -> None:
 
 
 def test_only_what_is_asked_for_is_recorded() -> None:
-    sink = Memory()
+    sink = MemorySink()
     stimulus = Stimulus(2, {}, {})
     Reference().run(single(NEURON, 0.5), stimulus, free(2), record=NOTHING, sink=sink)
     assert [(r.spikes, r.signals) for r in sink.recordings] == [({}, {}), ({}, {})]

@@ -21,11 +21,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuro_eqprop.cli import main
-from neuro_eqprop.io.trace.append_buffer import LATE, Tail
-from neuro_eqprop.io.trace.file import TraceError, Writer, look, read, write
+from neuro_eqprop.io.trace.append_buffer import MAX_DELAY, AppendBuffer
+from neuro_eqprop.io.trace.file import TraceError, Writer, read, read_progress, write
 from neuro_eqprop.io.trace.schema import Node
 from neuro_eqprop.schedules import Phase
-from neuro_eqprop.traces import Kind, Origin, Plan, Record, Recording, SpikeTrain, Trace
+from neuro_eqprop.traces import ActivityKind, Origin, Plan, Record, Recording, SpikeTrain, Trace
 
 ORIGIN = Origin("reference", "abc", {"numpy": "1"}, 7, "2024-01-01", "neuro-eqprop simulate R")
 
@@ -75,7 +75,7 @@ def test_any_there_and_back(
     trace = Trace(
         ORIGIN,
         (Phase("free", 0.0, steps, 1),),
-        {"größe": Kind.GRADED},
+        {"größe": ActivityKind.GRADED},
         ("x->größe",),
         np.arange(samples),
         np.zeros(samples, int),
@@ -116,7 +116,7 @@ def plan(samples: int = 3) -> Plan:
     return Plan(
         ORIGIN,
         (Phase("free", 0.0, 8, 6),),
-        {"p": Kind.SPIKES},
+        {"p": ActivityKind.SPIKES},
         {"p": 4},
         ("input->p",),
         np.arange(samples),
@@ -206,7 +206,7 @@ def test_names_that_mean_another_place_are_refused(name: str, tmp_path: Path) ->
     bad = Plan(
         good.origin,
         good.schedule,
-        {name: Kind.SPIKES},
+        {name: ActivityKind.SPIKES},
         {name: 4},
         (),
         good.index,
@@ -232,10 +232,11 @@ from pathlib import Path
 import numpy as np
 from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.schedules import Phase
-from neuro_eqprop.traces import Kind, Origin, Plan, Record, Recording
+from neuro_eqprop.traces import ActivityKind, Origin, Plan, Record, Recording
 n = 100000
 plan = Plan(Origin("child", "", {}, 0, "", ""), (Phase("free", 0.0, 16, 12),),
-            {"p": Kind.SPIKES}, {"p": 50}, (), np.arange(n), np.zeros(n, int), np.zeros((n, 1)),
+            {"p": ActivityKind.SPIKES}, {"p": 50}, (),
+            np.arange(n), np.zeros(n, int), np.zeros((n, 1)),
             Record(frozenset({"p"}), frozenset({("p", "voltage")})))
 with Writer(Path(sys.argv[1]), plan, overwrite=False) as writer:
     for k in range(n):
@@ -295,16 +296,16 @@ def test_a_failure_behind_the_scenes_is_told(tmp_path: Path) -> None:
         def __getitem__(self, name: str) -> None:
             raise OSError("disk full")
 
-    tail = Tail(Broken())
+    tail = AppendBuffer(Broken())
     tail.add({"x": np.zeros(1)})
-    time.sleep(3 * LATE)
+    time.sleep(3 * MAX_DELAY)
     with pytest.raises(OSError, match="disk full"):
         tail.add({})
 
 
 def test_look_reads_the_last_samples_only(episode: dict[str, Trace], tmp_path: Path) -> None:
     write(tmp_path / "t.h5", episode["spikes"], overwrite=False)
-    seen = look(tmp_path / "t.h5", last=2)
+    seen = read_progress(tmp_path / "t.h5", last=2)
     recent = seen.trace
     assert (seen.taken, seen.announced, seen.epochs) == (6, 6, 0)
     assert recent.index.tolist() == [104, 105]

@@ -20,7 +20,7 @@ import neuro_eqprop
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.io.trace.file import TraceError, Writer, read, write
 from neuro_eqprop.schedules import Phase
-from neuro_eqprop.traces import Kind, Origin, Plan, Record, Recording, Trace
+from neuro_eqprop.traces import ActivityKind, Origin, Plan, Record, Recording, Trace
 
 ROOT = Path(__file__).parents[3]
 KINDS = ["rate", "spikes", "graded"]
@@ -143,7 +143,7 @@ def plan(samples: int) -> Plan:
     return Plan(
         Origin("reference", "abc", {}, 0, "", ""),
         (Phase("free", 0.0, 8, 6),),
-        {"p": Kind.SPIKES},
+        {"p": ActivityKind.SPIKES},
         {"p": 4},
         ("input->p",),
         np.arange(samples),
