@@ -15,14 +15,14 @@ from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.experiments.evaluate import accuracy_of, agreement, equilibria, no_progress, spike
 from neuro_eqprop.experiments.event_stats import events, too_few
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY, Run, claim
-from neuro_eqprop.io.checkpoint import Checkpoint, save
-from neuro_eqprop.rate.from_torch import ConvertedModel
+from neuro_eqprop.io.checkpoint import save
+from neuro_eqprop.model import Model
 from neuro_eqprop.spiking.input_coding import InputCoding
 from neuro_eqprop.spiking.lower import Code, Coding
 
 
 def loss(
-    brought: ConvertedModel,
+    brought: Model,
     x: Array,
     y: Ints,
     *,
@@ -35,7 +35,7 @@ def loss(
     """What becomes of samples (samples, features) with labels y as spikes, layer by layer."""
     split = Split(x, np.asarray(y, dtype=np.int64))
     data = Dataset("given", split, split, brought.network.output.size)
-    model = Checkpoint(brought.network, dict(brought.params), 0)
+    model = Model(brought.network, dict(brought.params), 0)
     run = Run(Path("given"), Study(), model, data)
     exact = equilibria(brought.network, brought.params, x)
     made = spike(
@@ -69,11 +69,11 @@ def loss(
     }
 
 
-def keep(brought: ConvertedModel, out: Path, *, dataset: str, force: bool = False) -> None:
+def keep(brought: Model, out: Path, *, dataset: str, force: bool = False) -> None:
     """Write it as a run, so that every command takes it: evaluate, translate, simulate, energy."""
     hidden = [layer.size for layer in brought.network.moving[:-1]] or [1]
     study = adapt(Study(), {"dataset": dataset, "hidden": tuple(hidden)})
     claim(out, force=force)
     (out / STUDY).write_text(config.write(study))
     params = {name: np.asarray(value, dtype=np.float64) for name, value in brought.params.items()}
-    save(out / MODEL, Checkpoint(brought.network, params, 0))
+    save(out / MODEL, Model(brought.network, params, 0))

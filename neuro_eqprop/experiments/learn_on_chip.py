@@ -28,7 +28,7 @@ from neuro_eqprop.experiments.synapse_trace import Look, Watched, plan_watching,
 from neuro_eqprop.experiments.train import trim
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.atomic import write_text
-from neuro_eqprop.io.checkpoint import Checkpoint
+from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.make_plastic import (
@@ -152,12 +152,11 @@ def run_learning(
             pupil, line = learn_epoch(task, pupil, audience.watch)
             # In this order, so that after a kill the metrics are never behind the snapshot.
             run_folder.append(out / run_folder.METRICS, line)
-            checkpoint.save(out / run_folder.RESUME, keep(task, pupil))
+            kept = Model(task.network, params(task, pupil), pupil.epoch)
+            checkpoint.save(out / run_folder.RESUME, kept, optimizer_memory(task, pupil))
             look(pupil.weights, line)
             audience.told(line)
-    checkpoint.save(
-        out / run_folder.MODEL, Checkpoint(task.network, params(task, pupil), pupil.epoch)
-    )
+    checkpoint.save(out / run_folder.MODEL, Model(task.network, params(task, pupil), pupil.epoch))
     (out / run_folder.RESUME).unlink(missing_ok=True)
     seconds = time.perf_counter() - began
     return outcome(task, pupil, out=out, seconds=seconds, pointing=pointing)
@@ -225,8 +224,8 @@ def params(task: Task, pupil: LearningState) -> dict[str, Array]:
     return parameters(task.network, made(task), pupil.weights)
 
 
-def keep(task: Task, pupil: LearningState) -> Checkpoint:
-    """A pupil as a file holds it: mirrors that learn apart lie with what they mirror, turned."""
+def optimizer_memory(task: Task, pupil: LearningState) -> dict[str, Array]:
+    """The weights on the chip, for the resume file; untied feedback weights are transposed."""
     memory: dict[str, Array] = {}
     for connection in task.network.connections:
         memory[f"{connection.name}/weight"] = pupil.weights[connection.name]
@@ -238,7 +237,7 @@ def keep(task: Task, pupil: LearningState) -> Checkpoint:
         memory[f"{layer.name}/weight"] = weight.reshape(layer.shape)
     first = task.network.output.name
     memory[f"{first}/lessons"] = np.array(pupil.lessons)
-    return Checkpoint(task.network, params(task, pupil), pupil.epoch, memory)
+    return memory
 
 
 def left_off(task: Task, out: Path) -> LearningState:
@@ -252,31 +251,31 @@ def left_off(task: Task, out: Path) -> LearningState:
         )
     left, start = out / run_folder.RESUME, fresh(task)
     if left.exists():
-        kept = checkpoint.load(left)
+        kept, memory = checkpoint.load_training(left)
         if kept.network != task.network:
             raise run_folder.RunError(f"{left} holds another network than the study describes")
-        start = recalled(task, kept, left)
+        start = recalled(task, kept.epochs, memory, left)
     elif (out / run_folder.MODEL).exists():
         raise run_folder.RunError(f"{out} has nothing to resume: its run is finished")
     trim(out / run_folder.METRICS, start.epoch)
     return start
 
 
-def recalled(task: Task, kept: Checkpoint, left: Path) -> LearningState:
+def recalled(task: Task, epoch: int, memory: Mapping[str, Array], left: Path) -> LearningState:
     """The pupil that a file holds."""
     weights: dict[str, Array] = {}
     try:
         for connection in task.network.connections:
-            weights[connection.name] = kept.memory[f"{connection.name}/weight"]
+            weights[connection.name] = memory[f"{connection.name}/weight"]
             back = f"{connection.target}->{connection.source}"
             if not connection.loops and back in made(task).learns:
-                weights[back] = kept.memory[f"{connection.name}/back"].T
+                weights[back] = memory[f"{connection.name}/back"].T
         for layer in task.network.moving:
-            weights[f"always->{layer.name}"] = kept.memory[f"{layer.name}/weight"].reshape(-1, 1)
-        done = int(kept.memory[f"{task.network.output.name}/lessons"].item())
+            weights[f"always->{layer.name}"] = memory[f"{layer.name}/weight"].reshape(-1, 1)
+        done = int(memory[f"{task.network.output.name}/lessons"].item())
     except KeyError as error:
         raise run_folder.RunError(f"{left} lacks {error}; learn anew with another --out") from error
-    return LearningState(kept.epoch, weights, done)
+    return LearningState(epoch, weights, done)
 
 
 def rates_of(task: Task, epoch: int, lessons_: int) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ from neuro_eqprop.data import Dataset
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments import config
 from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.history import read_history
 from neuro_eqprop.io import checkpoint
-from neuro_eqprop.io.checkpoint import Checkpoint
+from neuro_eqprop.model import Model
 
 STUDY, MODEL, METRICS, RESUME = (
     "study.toml",
@@ -34,7 +35,7 @@ class Run:
 
     path: Path
     study: Study
-    model: Checkpoint
+    model: Model
     data: Dataset
 
 
@@ -74,8 +75,9 @@ def abandon(path: Path) -> None:
         path.rmdir()
 
 
-def open_run(path: Path) -> Run:
+def open_run(path: str | Path) -> Run:
     """The run in a folder."""
+    path = Path(path)
     if not path.is_dir():
         raise RunError(
             f"there is no run folder {path}; `neuro-eqprop train --out {path}` makes one"
@@ -86,7 +88,8 @@ def open_run(path: Path) -> Run:
         )
         raise RunError(f"{path} has no {MODEL}: the run {state}")
     study = config.read(path / STUDY)
-    model, data = checkpoint.load(path / MODEL), load_data(study.dataset)
+    data, history = load_data(study.dataset), read_history(path / METRICS)
+    model = replace(checkpoint.load(path / MODEL), study=study, history=history)
     sizes = model.network.input.size, model.network.output.size
     if sizes != (data.features, data.classes):
         raise RunError(
@@ -96,7 +99,7 @@ def open_run(path: Path) -> Run:
     return Run(path, study, model, data)
 
 
-def head(path: Path, study: Study, model: Checkpoint) -> dict[str, Any]:
+def head(path: Path, study: Study, model: Model) -> dict[str, Any]:
     """How the outcome of a run begins, by whatever it was trained."""
     return {
         "run": str(path),
@@ -106,8 +109,8 @@ def head(path: Path, study: Study, model: Checkpoint) -> dict[str, Any]:
         "nudging": study.nudging,
         "beta": study.beta,
         "seed": study.seed,
-        "epochs": model.epoch,
-        "parameters": sum(value.size for value in model.params.values()),
+        "epochs": model.epochs,
+        "parameters": model.parameters,
     }
 
 

@@ -22,7 +22,7 @@ from neuro_eqprop.experiments.simulate import AnnounceCallback, no_announcement
 from neuro_eqprop.experiments.training_trace import probing
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.atomic import write_text
-from neuro_eqprop.io.checkpoint import Checkpoint
+from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.inference import score
@@ -76,7 +76,8 @@ def run_training(
                 start = progress.snapshot
                 # In this order, so that after a kill the metrics are never behind the snapshot.
                 run_folder.append(out / run_folder.METRICS, line)
-                checkpoint.save(out / run_folder.RESUME, to_checkpoint(network, start))
+                kept = Model(network, start.params, start.epoch)
+                checkpoint.save(out / run_folder.RESUME, kept, start.memory)
                 look(start, line)
                 watch(line)
         except TrainingError as error:
@@ -84,11 +85,11 @@ def run_training(
     if diverged is not None and not start.epoch:
         run_folder.abandon(out)
         raise diverged
-    checkpoint.save(out / run_folder.MODEL, Checkpoint(network, start.params, start.epoch))
+    checkpoint.save(out / run_folder.MODEL, Model(network, start.params, start.epoch))
     (out / run_folder.RESUME).unlink(missing_ok=True)
     told = outcome(study, network, data, out=out, seconds=time.perf_counter() - began)
-    kept = f"{out} keeps the model of epoch {start.epoch} of {study.epochs}, the last good one"
-    return told | {"diverged": f"{diverged}; {kept}" if diverged else None}
+    left = f"{out} keeps the model of epoch {start.epoch} of {study.epochs}, the last good one"
+    return told | {"diverged": f"{diverged}; {left}" if diverged else None}
 
 
 def epochs(
@@ -123,11 +124,6 @@ def dry_run(study: Study, network: Network, data: Dataset) -> None:
     UPDATE_RULES[recipe.rule](ops, network, params, lesson, recipe)
 
 
-def to_checkpoint(network: Network, snapshot: Snapshot) -> Checkpoint:
-    """A snapshot as a file holds it."""
-    return Checkpoint(network, snapshot.params, snapshot.epoch, snapshot.memory)
-
-
 def prepare(study: Study, network: Network, out: Path, *, force: bool, resume: bool) -> Snapshot:
     """Where training starts: anew in an empty folder, or where it was left."""
     if resume:
@@ -157,10 +153,10 @@ def resume_snapshot(study: Study, network: Network, out: Path) -> Snapshot:
         )
     left, start = out / run_folder.RESUME, initial_snapshot(study, network)
     if left.exists():
-        kept = checkpoint.load(left)
+        kept, memory = checkpoint.load_training(left)
         if kept.network != network:
             raise run_folder.RunError(f"{left} holds another network than the study describes")
-        start = Snapshot(kept.epoch, kept.params, kept.memory)
+        start = Snapshot(kept.epochs, kept.params, memory)
     elif (out / run_folder.MODEL).exists():
         raise run_folder.RunError(f"{out} has nothing to resume: {ended(study, out)}")
     trim(out / run_folder.METRICS, start.epoch)
@@ -169,7 +165,7 @@ def resume_snapshot(study: Study, network: Network, out: Path) -> Snapshot:
 
 def ended(study: Study, out: Path) -> str:
     """How the run came to its end; only one that diverged keeps a model of an earlier epoch."""
-    done = checkpoint.load(out / run_folder.MODEL).epoch
+    done = checkpoint.load(out / run_folder.MODEL).epochs
     if done >= study.epochs:
         return "its run is finished; train anew with another --out, or replace it with --force"
     return (

@@ -18,7 +18,8 @@ from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.experiments.evaluate import rounded, spiking
 from neuro_eqprop.experiments.run_folder import Run
-from neuro_eqprop.io.checkpoint import Checkpoint, describe, rebuild
+from neuro_eqprop.io.checkpoint import describe, rebuild
+from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Network, Role, check_parameters
 from neuro_eqprop.operators import DelayedFeedback
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork
@@ -136,7 +137,7 @@ def open_nir(path: Path, dataset: str) -> Opened:
         params = parameters(rate, document, Coding(code))
         check_parameters(rate, params)
         study = adapt(Study(), {"dataset": dataset, "beta": document.notes["learning"]["beta"]})
-        run = Run(path, study, Checkpoint(rate, params, 0), data)
+        run = Run(path, study, Model(rate, params, 0), data)
         again = relowered(run, document, code, bits)
     except (KeyError, TypeError, ValueError, StopIteration) as error:
         raise NirError(f"{path}: its notes and its network do not fit: {error}") from error

@@ -1,6 +1,6 @@
-"""A network with its parameters, to and from one safetensors file; never pickle.
+"""A `Model` in one safetensors file, without pickle.
 
-The description stands as JSON in the file's metadata, the parameters by name as arrays. Equal
+The metadata of the file holds the network as JSON, its tensors the parameters by name. Equal
 contents give equal bytes.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +17,16 @@ from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.io.atomic import write_bytes
 from neuro_eqprop.io.operator_json import from_text, to_text
+from neuro_eqprop.model import TRAINED, Model
 from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role, check_parameters
 
 SCHEMA = "neuro_eqprop.checkpoint/1"
 LARGEST = 2 * 2**30
-"""Files above this many bytes are refused before they are read."""
+"""Bytes; larger files are refused before they are read."""
 
 
 class CheckpointError(ValueError):
     """A checkpoint cannot be read; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A network, its parameters, the epochs done, and while training the optimiser's memory."""
-
-    network: Network
-    params: Mapping[str, Array]
-    epoch: int
-    memory: Mapping[str, Array] = field(default_factory=dict)
 
 
 def describe(network: Network) -> dict[str, Any]:
@@ -77,8 +67,8 @@ def finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def rebuild(told: Mapping[str, Any]) -> Network:
-    """The network that `describe` told of."""
+def rebuild(description: Mapping[str, Any]) -> Network:
+    """The network that `describe` has written."""
     layers = tuple(
         Layer(
             str(t["name"]),
@@ -88,7 +78,7 @@ def rebuild(told: Mapping[str, Any]) -> Network:
             float(t["stiffness"]),
             None if t.get("shared") is None else tuple(int(n) for n in t["shared"]),
         )
-        for t in told["layers"]
+        for t in description["layers"]
     )
     connections = tuple(
         Connection(
@@ -99,41 +89,40 @@ def rebuild(told: Mapping[str, Any]) -> Network:
             t["bound"],
             str(t.get("label", "")),
         )
-        for t in told["connections"]
+        for t in description["connections"]
     )
-    return Network(layers, connections, Cost(told.get("cost", Cost.SQUARED.value)))
+    return Network(layers, connections, Cost(description.get("cost", Cost.SQUARED.value)))
 
 
-def activation(told: Mapping[str, Any]) -> Activation:
-    """The activation of a layer that was told of."""
-    t = told["activation"]
+def activation(layer: Mapping[str, Any]) -> Activation:
+    """The activation of a layer in a description."""
+    t = layer["activation"]
     low = -np.inf if t["low"] is None else float(t["low"])
     high = np.inf if t["high"] is None else float(t["high"])
     return Activation(str(t["name"]), low, high, ActivationKind(t["curve"]))
 
 
-def save(path: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint, whole or not at all."""
+def save(path: Path, model: Model, memory: Mapping[str, Array] | None = None) -> None:
+    """Write a model and, while it trains, the optimiser's state, atomically."""
     from safetensors.numpy import save as to_bytes
 
-    tensors = {f"params/{n}": np.ascontiguousarray(v) for n, v in checkpoint.params.items()}
-    tensors |= {f"memory/{n}": np.ascontiguousarray(v) for n, v in checkpoint.memory.items()}
-    told = {
-        "schema": SCHEMA,
-        "network": describe(checkpoint.network),
-        "epoch": checkpoint.epoch,
-    }
+    tensors = {f"params/{n}": np.ascontiguousarray(v) for n, v in model.params.items()}
+    tensors |= {f"memory/{n}": np.ascontiguousarray(v) for n, v in (memory or {}).items()}
+    header = {"schema": SCHEMA, "network": describe(model.network), "epoch": model.epochs}
+    if model.provenance != TRAINED:
+        header["provenance"] = model.provenance
     # One key only: the order of several is not kept, and equal contents must give equal bytes.
-    metadata = {"neuro_eqprop": json.dumps(told, sort_keys=True)}
+    metadata = {"neuro_eqprop": json.dumps(header, sort_keys=True)}
     write_bytes(path, to_bytes(dict(sorted(tensors.items())), metadata))
 
 
 def check_memory(
     network: Network, params: Mapping[str, Array], memory: Mapping[str, Array]
 ) -> None:
-    """Refuse memory of training that is neither a number nor of a shape that goes with a parameter.
+    """Raise ValueError unless every state of the optimiser fits a parameter and is finite.
 
-    That is the parameter's own, one row or column of it, or a sample of what a connection takes.
+    It fits as a scalar, with the parameter's shape, as a row or column of it, or as a sample of
+    the connection's source.
     """
     taken = {c.name: (1, *network[c.source].shape) for c in network.connections}
     for entry, value in memory.items():
@@ -149,8 +138,34 @@ def check_memory(
             raise ValueError(f"memory {entry!r} holds values that are not finite")
 
 
-def load(path: Path) -> Checkpoint:
-    """Read a checkpoint and check all of it."""
+def load(path: Path) -> Model:
+    """The model in a file, checked in full."""
+    return load_training(path)[0]
+
+
+def load_training(path: Path) -> tuple[Model, dict[str, Array]]:
+    """The model in a file and the optimiser's state beside it, both checked."""
+    header, tensors = read_tensors(path)
+    try:
+        if header["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {header['schema']!r}, this version reads {SCHEMA!r}")
+        network = rebuild(header["network"])
+        params, memory = (
+            {n.split("/", 1)[1]: v for n, v in tensors.items() if n.startswith(f"{kind}/")}
+            for kind in ("params", "memory")
+        )
+        check_parameters(network, params)
+        check_memory(network, params, memory)
+        epochs, provenance = header["epoch"], str(header.get("provenance", TRAINED))
+        if not (isinstance(epochs, int) and epochs >= 0):
+            raise ValueError(f"{epochs!r} is no number of epochs")
+        return Model(network, params, epochs, provenance=provenance), memory
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} does not describe a network: {error}") from error
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The metadata and the tensors of a file that this package wrote."""
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
@@ -168,18 +183,9 @@ def load(path: Path) -> Checkpoint:
     if "neuro_eqprop" not in metadata:
         raise CheckpointError(f"{path} is a safetensors file of another program")
     try:
-        told = json.loads(metadata["neuro_eqprop"])
-        if told["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {told['schema']!r}, this version reads {SCHEMA!r}")
-        network = rebuild(told["network"])
-        params, memory = (
-            {n.split("/", 1)[1]: v for n, v in tensors.items() if n.startswith(f"{kind}/")}
-            for kind in ("params", "memory")
-        )
-        check_parameters(network, params)
-        check_memory(network, params, memory)
-        if not (isinstance(told["epoch"], int) and told["epoch"] >= 0):
-            raise ValueError(f"{told['epoch']!r} is no number of epochs")
-        return Checkpoint(network, params, told["epoch"], memory)
-    except (KeyError, TypeError, ValueError) as error:
+        header = json.loads(metadata["neuro_eqprop"])
+    except ValueError as error:
         raise CheckpointError(f"{path} does not describe a network: {error}") from error
+    if not isinstance(header, dict):
+        raise CheckpointError(f"{path} does not describe a network: its header is no JSON object")
+    return header, tensors

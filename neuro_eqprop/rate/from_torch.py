@@ -7,7 +7,7 @@ squares (AvgPool2d) belong to the connection that follows them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from neuro_eqprop.activations import (
     box,
 )
 from neuro_eqprop.arrays import Array, Shape
+from neuro_eqprop.model import FROM_TORCH, Model
 from neuro_eqprop.networks import Connection, Layer, Network, Role, check_parameters
 from neuro_eqprop.operators import Dense, Operator, Pooled
 from neuro_eqprop.ops.numpy import NumpyOps
@@ -49,25 +50,6 @@ SILENT = ("Dropout", "Dropout2d", "Identity")
 
 
 @dataclass(frozen=True, slots=True)
-class ConvertedModel:
-    """A network and its parameters, ready for `spiking.lower`."""
-
-    network: Network
-    params: Mapping[str, Array]
-
-    def states(self, x: Array) -> dict[str, Array]:
-        """The rates of all layers but the input, for samples x (samples, features)."""
-        found, s = dict[str, Array](), x
-        for connection in self.network.connections:
-            layer = self.network[connection.target]
-            images = s.reshape(len(x), *self.network[connection.source].shape)
-            weight, bias = self.params[connection.name], self.params[layer.name]
-            drive = connection.operator.forward(NumpyOps(), weight, images, bias)
-            found[layer.name] = s = activate(layer.activation, drive)
-        return found
-
-
-@dataclass(frozen=True, slots=True)
 class Stage:
     """A Linear or Conv2d, with the means before it and the activation after it."""
 
@@ -79,7 +61,7 @@ class Stage:
     activation: Activation = LINEAR
 
 
-def from_torch(module: nn.Module, shape: Shape) -> ConvertedModel:
+def from_torch(module: nn.Module, shape: Shape) -> Model:
     """The network of an `nn.Sequential` for samples of that shape, (channels, height, width) say.
 
     Data are given flat, as everywhere.
@@ -99,7 +81,7 @@ def from_torch(module: nn.Module, shape: Shape) -> ConvertedModel:
         params |= {connection.name: stage.weight, name: stage.bias}
     network = Network(tuple(layers), tuple(connections))
     check_parameters(network, params)
-    return ConvertedModel(network, params)
+    return Model(network, params, provenance=FROM_TORCH)
 
 
 def names(stages: list[Stage]) -> list[str]:
@@ -190,17 +172,29 @@ def bent(stage: Stage, name: str, part: Any) -> Stage:  # noqa: ANN401
     return replace(stage, activation=known[kind])
 
 
-def normalised(brought: ConvertedModel, x: Array, part: float = 0.999) -> ConvertedModel:
+def forward(model: Model, x: Array) -> dict[str, Array]:
+    """The rates of all layers but the input for samples x (samples, features), in one sweep."""
+    found, s = dict[str, Array](), x
+    for connection in model.network.connections:
+        layer = model.network[connection.target]
+        images = s.reshape(len(x), *model.network[connection.source].shape)
+        weight, bias = model.params[connection.name], model.params[layer.name]
+        drive = connection.operator.forward(NumpyOps(), weight, images, bias)
+        found[layer.name] = s = activate(layer.activation, drive)
+    return found
+
+
+def normalised(model: Model, x: Array, part: float = 0.999) -> Model:
     """The same network with rates of 0..1, which spikes of code `rate` carry.
 
     With scale k_l the `part` quantile of the rates of layer l over samples x, W_l becomes
     W_l k_(l-1) / k_l and b_l becomes b_l / k_l. What lies above is clipped. The output's drive,
     from which answers are read, is its old one over its scale.
     """
-    states, before = brought.states(x), 1.0
-    layers, params = [brought.network.input], dict[str, Array]()
-    for connection in brought.network.connections:
-        layer = brought.network[connection.target]
+    states, before = forward(model, x), 1.0
+    layers, params = [model.network.input], dict[str, Array]()
+    for connection in model.network.connections:
+        layer = model.network[connection.target]
         if layer.activation.low < 0 and layer.role is not Role.OUTPUT:
             raise ForeignError(
                 f"layer {layer.name!r} has rates below zero ({layer.activation.name}); "
@@ -208,8 +202,9 @@ def normalised(brought: ConvertedModel, x: Array, part: float = 0.999) -> Conver
             )
         top = float(np.quantile(np.abs(states[layer.name]), part))
         scale = top if top > 0 and layer.activation.high == inf else 1.0
-        params[connection.name] = brought.params[connection.name] * (before / scale)
-        params[layer.name] = brought.params[layer.name] / scale
+        params[connection.name] = model.params[connection.name] * (before / scale)
+        params[layer.name] = model.params[layer.name] / scale
         layers.append(replace(layer, activation=HARD_SIGMOID))
         before = scale
-    return ConvertedModel(Network(tuple(layers), brought.network.connections), params)
+    network = Network(tuple(layers), model.network.connections)
+    return Model(network, params, provenance=model.provenance)

@@ -32,7 +32,7 @@ from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.experiments.train import initial_snapshot
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.atomic import write_text
-from neuro_eqprop.io.checkpoint import Checkpoint
+from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
@@ -126,8 +126,8 @@ def trained(wanted: Study, data: Dataset, begun: Path) -> tuple[dict[str, Any], 
     network, start, spent = wanted.network(data), None, 0.0
     clock = begun.with_suffix(".seconds")
     if begun.exists() and checkpoint.load(begun).network == network:
-        kept, spent = checkpoint.load(begun), float(clock.read_text())
-        start = Snapshot(kept.epoch, kept.params, kept.memory)
+        (kept, memory), spent = checkpoint.load_training(begun), float(clock.read_text())
+        start = Snapshot(kept.epochs, kept.params, memory)
     since, last = time.process_time() - spent, None
     start = start or initial_snapshot(wanted, network)
     view = wanted.view(data)
@@ -136,7 +136,7 @@ def trained(wanted: Study, data: Dataset, begun: Path) -> tuple[dict[str, Any], 
         print(f"epoch {end.epoch} train {last.train_accuracy:.4f}", end=" ", flush=True)
         print(f"residual {last.residual:.1e} cpu {spent:.0f} s", flush=True)
         if end.epoch < wanted.epochs:
-            checkpoint.save(begun, Checkpoint(network, end.params, end.epoch, end.memory))
+            checkpoint.save(begun, Model(network, end.params, end.epoch), end.memory)
             write_text(clock, str(spent))
     if last is None:
         raise ValueError("a row needs at least one epoch")

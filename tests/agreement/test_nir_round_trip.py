@@ -31,7 +31,8 @@ from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.config import write as as_toml
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY, open_run
 from neuro_eqprop.experiments.translate import document_of, open_nir
-from neuro_eqprop.io.checkpoint import Checkpoint, save
+from neuro_eqprop.io.checkpoint import save
+from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -124,7 +125,7 @@ def put(folder: Path, network: Network) -> Path:
         name: value + rng.normal(0.0, 0.05, value.shape) * (value.ndim == 1)
         for name, value in initialise(network, rng).items()
     }
-    save(folder / MODEL, Checkpoint(network, params, 1))
+    save(folder / MODEL, Model(network, params, 1))
     (folder / STUDY).write_text(as_toml(Study(beta=0.25)))
     return folder
 

@@ -18,9 +18,10 @@ from neuro_eqprop.cli import main
 from neuro_eqprop.cli.energy.tables import show
 from neuro_eqprop.energy.pareto import SLACK
 from neuro_eqprop.experiments.config import Study, write
-from neuro_eqprop.io.checkpoint import Checkpoint, save
+from neuro_eqprop.io.checkpoint import save
 from neuro_eqprop.io.profile.load import folder, load
 from neuro_eqprop.io.workload_file import CountsError, read, to_json
+from neuro_eqprop.model import Model
 from neuro_eqprop.networks import initialise
 
 TWO, TWENTY = ("--samples", "2"), ("--samples", "20")
@@ -63,7 +64,7 @@ def trained(path: Path, rate: Activation) -> Path:
     network = layered(64, (12,), 10, hidden_rate=rate, output_rate=rate)
     (path / "study.toml").write_text(write(Study(hidden=(12,), epochs=2)))
     params = initialise(network, np.random.default_rng(0))
-    save(path / "model.safetensors", Checkpoint(network, params, 2))
+    save(path / "model.safetensors", Model(network, params, 2))
     return path
 
 

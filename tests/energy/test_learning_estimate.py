@@ -23,8 +23,9 @@ from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.hardware.learning_workload import lessons_load
 from neuro_eqprop.hardware.placement import place
 from neuro_eqprop.hardware.workload import Workload
-from neuro_eqprop.io.checkpoint import Checkpoint, save
+from neuro_eqprop.io.checkpoint import save
 from neuro_eqprop.io.profile.load import load, load_all
+from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.report.page import page
 from neuro_eqprop.spiking.lower import Code
@@ -44,7 +45,7 @@ def make_run(path: Path, network: Network, study: Study) -> Run:
     path.mkdir()
     (path / "study.toml").write_text(write(study))
     params = initialise(network, np.random.default_rng(0))
-    save(path / "model.safetensors", Checkpoint(network, params, 2))
+    save(path / "model.safetensors", Model(network, params, 2))
     return open_run(path)
 
 

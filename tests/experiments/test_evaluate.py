@@ -17,7 +17,8 @@ from neuro_eqprop.experiments.config import Study, write
 from neuro_eqprop.experiments.evaluate import agreement, count_events, evaluate, samples_of
 from neuro_eqprop.experiments.run_folder import Run, RunError, append, open_run
 from neuro_eqprop.experiments.train import run_training
-from neuro_eqprop.io.checkpoint import Checkpoint, save
+from neuro_eqprop.io.checkpoint import save
+from neuro_eqprop.model import Model
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, stimulate
@@ -170,7 +171,7 @@ def test_events_are_counted(run: Run) -> None:
 def test_a_model_of_other_data_is_refused(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(write(STUDY))
     params = initialise(SMALL, np.random.default_rng(0))
-    save(tmp_path / "model.safetensors", Checkpoint(SMALL, params, 1))
+    save(tmp_path / "model.safetensors", Model(SMALL, params, 1))
     with pytest.raises(RunError, match="goes from 2 to 2 units, but 'digits' has 64"):
         open_run(tmp_path)
 

@@ -15,23 +15,31 @@ from safetensors.numpy import save as to_bytes
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.io import checkpoint
-from neuro_eqprop.io.checkpoint import SCHEMA, Checkpoint, CheckpointError, describe, load, save
+from neuro_eqprop.io.checkpoint import SCHEMA, CheckpointError, describe, load, load_training, save
+from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Network, initialise
 
 NETWORK = looped(4, 5, 3, hidden_rate=HARD_SIGMOID, output_rate=LINEAR, bound=0.9)
 
 
-def made(network: Network = NETWORK, seed: int = 0) -> Checkpoint:
+def made(network: Network = NETWORK, seed: int = 0) -> Model:
     drawn = initialise(network, np.random.default_rng(seed))
     params: dict[str, Any] = {name: value.astype(np.float32) for name, value in drawn.items()}
-    memory = {f"{name}/exp_avg": value + 1 for name, value in params.items()}
-    memory |= {f"{name}/step": np.array(7.0, dtype=np.float32) for name in params}
-    return Checkpoint(network, params, 7, memory)
+    return Model(network, params, 7)
 
 
-def same(one: Checkpoint, two: Checkpoint) -> None:
-    assert (one.network, one.epoch) == (two.network, two.epoch)
-    for a, b in ((one.params, two.params), (one.memory, two.memory)):
+def memory_of(model: Model) -> dict[str, Any]:
+    memory: dict[str, Any] = {f"{name}/exp_avg": value + 1 for name, value in model.params.items()}
+    return memory | {f"{name}/step": np.array(7.0, dtype=np.float32) for name in model.params}
+
+
+def keep(path: Path, model: Model) -> None:
+    save(path, model, memory_of(model))
+
+
+def same(one: tuple[Model, dict[str, Any]], two: tuple[Model, dict[str, Any]]) -> None:
+    assert (one[0].network, one[0].epochs) == (two[0].network, two[0].epochs)
+    for a, b in ((one[0].params, two[0].params), (one[1], two[1])):
         assert set(a) == set(b)
         for name in a:
             assert a[name].dtype == b[name].dtype
@@ -67,30 +75,29 @@ def test_what_was_saved_is_loaded(
         feedback=feedback,
     )
     kept, path = made(network, seed), tmp_path_factory.mktemp("kept") / "model.safetensors"
-    save(path, kept)
-    same(load(path), kept)
+    keep(path, kept)
+    same(load_training(path), (kept, memory_of(kept)))
 
 
 def test_equal_contents_give_equal_bytes(tmp_path: Path) -> None:
     kept = made()
-    backwards = Checkpoint(
+    backwards = Model(
         kept.network,
         dict(reversed(list(kept.params.items()))),
-        kept.epoch,
-        dict(reversed(list(kept.memory.items()))),
+        kept.epochs,
     )
-    save(tmp_path / "a", kept)
-    save(tmp_path / "b", backwards)
+    keep(tmp_path / "a", kept)
+    save(tmp_path / "b", backwards, dict(reversed(list(memory_of(kept).items()))))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    save(tmp_path / "c", load(tmp_path / "a"))
+    save(tmp_path / "c", *load_training(tmp_path / "a"))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "c").read_bytes()
-    save(tmp_path / "d", made(seed=1))
+    keep(tmp_path / "d", made(seed=1))
     assert (tmp_path / "a").read_bytes() != (tmp_path / "d").read_bytes()
 
 
 def test_every_cut_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
-    save(path, made())
+    keep(path, made())
     whole = path.read_bytes()
     for length in [*range(0, len(whole), 37), len(whole) - 1]:
         path.write_bytes(whole[:length])
@@ -100,7 +107,7 @@ def test_every_cut_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_a_file_with_something_appended_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
-    save(path, made())
+    keep(path, made())
     path.write_bytes(path.read_bytes() + b"\0" * 16)
     with pytest.raises(CheckpointError, match=r"model\.safetensors"):
         load(path)
@@ -172,7 +179,7 @@ def test_a_broken_byte_is_refused_or_harmless(
     tmp_path_factory: pytest.TempPathFactory, place: int, flip: int
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "broken.safetensors"
-    save(path, made())
+    keep(path, made())
     whole = bytearray(path.read_bytes())
     whole[place % len(whole)] ^= flip
     path.write_bytes(whole)
@@ -201,7 +208,7 @@ def test_what_is_missing_a_folder_or_too_large_is_refused(
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(CheckpointError, match="does not exist"):
             load(path)
-    save(tmp_path / "model", made())
+    keep(tmp_path / "model", made())
     monkeypatch.setattr(checkpoint, "LARGEST", 100)
     with pytest.raises(CheckpointError, match="larger than 100 bytes"):
         load(tmp_path / "model")
@@ -209,7 +216,7 @@ def test_what_is_missing_a_folder_or_too_large_is_refused(
 
 def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.safetensors"
-    save(path, made())
+    keep(path, made())
     before = path.read_bytes()
 
     def fail(_: int) -> None:
@@ -217,6 +224,13 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="disk full"):
-        save(path, made(seed=1))
+        keep(path, made(seed=1))
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_file_says_how_a_model_was_made_unless_it_was_trained(tmp_path: Path) -> None:
+    converted = Model(NETWORK, made().params, provenance="converted from torch")
+    for model in (made(), converted):
+        save(tmp_path / "model", model)
+        assert load(tmp_path / "model").provenance == model.provenance

@@ -16,7 +16,7 @@ from neuro_eqprop.cli import main
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments.convert import keep, loss
 from neuro_eqprop.experiments.run_folder import open_run
-from neuro_eqprop.rate.from_torch import from_torch, normalised
+from neuro_eqprop.rate.from_torch import forward, from_torch, normalised
 from neuro_eqprop.rate.torch_layers import ForeignError
 from neuro_eqprop.spiking.lower import Code
 
@@ -42,7 +42,7 @@ def answers(module: nn.Module, x: Array) -> Array:
 def test_rates_are_torchs_own(activation: nn.Module) -> None:
     module = mlp(activation, nn.Dropout(0.5)).eval()
     brought = neuro_eqprop.from_torch(module, (2, 3))
-    found = brought.states(X.reshape(40, 6))
+    found = forward(brought, X.reshape(40, 6))
     np.testing.assert_allclose(found["output"], answers(module, X), atol=1e-5)
     assert found["hidden"].std() > 0.05
     assert all(not connection.symmetric for connection in brought.network.connections)
@@ -97,7 +97,7 @@ def test_rates_of_one_at_most_are_carried_by_binary_spikes() -> None:
     module, x = mlp(nn.ReLU()), X.reshape(40, 6)
     brought = normalised(from_torch(module, (2, 3)), x, 1.0)
     y = answers(module, X).argmax(axis=1)
-    assert brought.states(x)["hidden"].max() == pytest.approx(1.0)
+    assert forward(brought, x)["hidden"].max() == pytest.approx(1.0)
     told = loss(brought, x, y, code=Code.RATE, steps=256)
     assert told["rate_accuracy"] == 1.0
     assert told["agreement"] >= 0.9
@@ -119,7 +119,7 @@ def test_it_becomes_a_run_that_every_command_takes(
     found = run.model.network
     assert found == brought.network
     x = load_data("digits").test.x[:5]
-    np.testing.assert_allclose(brought.states(x)["output"], answers(module, x), atol=1e-5)
+    np.testing.assert_allclose(forward(brought, x)["output"], answers(module, x), atol=1e-5)
     words = ["evaluate", str(out), "--on", "emulator", "--code", "graded", "--samples", "20"]
     assert main([*words, "--json"]) == 0
     assert '"agreement": 1.0' in capsys.readouterr().out

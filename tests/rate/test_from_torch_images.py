@@ -17,7 +17,7 @@ from neuro_eqprop.experiments.convert import keep, loss
 from neuro_eqprop.experiments.event_stats import dense_macs
 from neuro_eqprop.experiments.run_folder import open_run
 from neuro_eqprop.operators import Conv2d, Dense, Pooled, StridedConv2d
-from neuro_eqprop.rate.from_torch import from_torch, normalised
+from neuro_eqprop.rate.from_torch import forward, from_torch, normalised
 from neuro_eqprop.rate.torch_layers import ForeignError
 from neuro_eqprop.spiking.lower import Code, spelled_out
 
@@ -100,7 +100,7 @@ def test_rates_are_torchs_own(body: str) -> None:
             nn.init.uniform_(part.bias)
     brought = from_torch(module, SHAPE)
     wanted = answers(module, X)
-    np.testing.assert_allclose(brought.states(flat(X))["output"], wanted, atol=1e-6)
+    np.testing.assert_allclose(forward(brought, flat(X))["output"], wanted, atol=1e-6)
     assert wanted.std() > 1e-3
     for connection in brought.network.connections:  # the matrix is what becomes synapses
         source = brought.network[connection.source].shape
@@ -175,7 +175,7 @@ def test_numbers_of_half_precision_are_brought_in() -> None:
     module = small().to(torch.bfloat16)
     brought = from_torch(module, (1, 8, 8))
     x = np.random.default_rng(1).random((5, 1, 8, 8))
-    found = brought.states(flat(x))["output"]
+    found = forward(brought, flat(x))["output"]
     np.testing.assert_allclose(found, answers(module[:-1], x), atol=1e-12)
 
 

@@ -17,7 +17,8 @@ from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments.config import Study, write
 from neuro_eqprop.experiments.evaluate import evaluate, samples_of
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY, Run, open_run
-from neuro_eqprop.io.checkpoint import Checkpoint, save
+from neuro_eqprop.io.checkpoint import save
+from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Connection, Layer, Network, Role, initialise
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.input_coding import (
@@ -154,7 +155,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     made = study.network(load_data("digits"))
     params = initialise(made, rng) | {"hidden": rng.uniform(-0.2, 0.2, 20)}
     (out / STUDY).write_text(write(study))
-    save(out / MODEL, Checkpoint(made, params, 0))
+    save(out / MODEL, Model(made, params, 0))
     return open_run(out)
 
 

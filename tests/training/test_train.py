@@ -18,7 +18,7 @@ from neuro_eqprop.data import load
 from neuro_eqprop.experiments.config import Study, read, write
 from neuro_eqprop.experiments.run_folder import RunError, open_run
 from neuro_eqprop.experiments.train import run_training
-from neuro_eqprop.io.checkpoint import load as load_checkpoint
+from neuro_eqprop.io.checkpoint import load_training
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.inference import accuracy
@@ -136,8 +136,8 @@ def test_a_run_leaves_what_is_promised(tmp_path: Path) -> None:
     assert lines == seen
     assert [line["epoch"] for line in lines] == [1, 2, 3]
     assert read(tmp_path / "run/study.toml") == TINY
-    kept = load_checkpoint(tmp_path / "run/model.safetensors")
-    assert (kept.epoch, kept.memory) == (3, {})
+    kept, memory = load_training(tmp_path / "run/model.safetensors")
+    assert (kept.epochs, memory) == (3, {})
     assert all(
         np.array_equal(kept.params[n], v) for n, v in epochs(TINY)[-1].snapshot.params.items()
     )

@@ -21,8 +21,8 @@ from neuro_eqprop.experiments.evaluate import count_events
 from neuro_eqprop.experiments.run_folder import Run
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.workload import Workload, describe
-from neuro_eqprop.io.checkpoint import Checkpoint
 from neuro_eqprop.io.profile.load import load
+from neuro_eqprop.model import Model
 from neuro_eqprop.spiking.lower import Code
 
 
@@ -51,7 +51,7 @@ def ratios(arguments: Mapping[str, Any], seed: int) -> Json:
     """For each chip and batch how many times the chip's joules the GPU uses (value, low, high)."""
     study, data = study_of(arguments, seed), data_of(arguments)
     model = trained(study, data)
-    run = Run(Path(), study, Checkpoint(model.network, model.params, study.epochs), data)
+    run = Run(Path(), study, Model(model.network, model.params, study.epochs), data)
     counted = count_events(
         run,
         samples=arguments["samples"],
