@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from neuro_eqprop import _deprecated
+
+_deprecated.install()
+
 __version__ = "0.1.0"
 
 HOMES = {
