@@ -1,12 +1,11 @@
 """Names of version 0.1 that have moved: they still import, with a DeprecationWarning.
 
 `MODULES` maps the modules that README and docs of version 0.1 named to their new places. `NAMES`
-maps names that are called differently now. A module in `MODULES` no longer exists: the finder below
-makes a stand-in that forwards to the new module. A module that still exists forwards its old names
-with a module-level `__getattr__` that calls `renamed`.
+maps names that are called differently now. A finder in `sys.meta_path` makes a stand-in for each
+module of `MODULES`, and gives each existing module that has old names in `NAMES` a `__getattr__`
+for them. (Written into those modules, it would hide misspelled names from the type checker.)
 
-This module imports nothing of the package, and nothing heavy: the cost at start-up is one entry in
-`sys.meta_path`. Remove it in version 0.3.
+This module imports nothing of the package and nothing heavy. Remove it in version 0.3.
 """
 
 from __future__ import annotations
@@ -14,8 +13,9 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 ROOT = "neuro_eqprop."
@@ -46,10 +46,14 @@ MODULES = {
 """Old module: new module."""
 
 NAMES = {
+    "analysis.compare:update": "analysis.compare:hebbian_update",
     "data:generate": "data:make_sequences",
     "synapses:Story": "synapse_recording:SynapseLog",
 }
 """Old module and name: new module and name, where more than the module has changed."""
+
+KEPT = {old.partition(":")[0] for old in NAMES} - set(MODULES)
+"""Modules that still exist, and have names in `NAMES`."""
 
 
 def renamed(module: str, name: str) -> object:
@@ -76,21 +80,23 @@ def renamed(module: str, name: str) -> object:
     found: object = getattr(import_module(ROOT + new), there)
     if there != name or old not in MODULES:
         message = f"{module}.{name} is deprecated: use {ROOT}{new}.{there}"
-        warnings.warn(message, DeprecationWarning, stacklevel=3)
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
     return found
 
 
-class MovedModules:
-    """Finder and loader of the stand-ins for the modules in `MODULES`."""
+class MovedNames:
+    """Finder of the modules in `MODULES` and `KEPT`, and loader of the former."""
 
     @classmethod
     def find_spec(
         cls, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a stand-in, or None for every other module."""
+        """Return a spec whose module forwards old names, or None for every other module."""
         old = name.removeprefix(ROOT)
-        if old == name or old not in MODULES:
+        if old == name or not (old in MODULES or old in KEPT):
             return None
+        if old in KEPT:
+            return forwarding(PathFinder.find_spec(name, path, target))
         spec = ModuleSpec(name, cls)  # type: ignore[arg-type]
         if any(other.startswith(f"{old}.") for other in MODULES):
             spec.submodule_search_locations = []
@@ -106,12 +112,25 @@ class MovedModules:
         name = module.__name__
         new = ROOT + MODULES[name.removeprefix(ROOT)]
         module.__doc__ = f"Deprecated: use {new}."
-        module.__getattr__ = lambda attribute: renamed(name, attribute)  # type: ignore[method-assign]
+        vars(module)["__getattr__"] = partial(renamed, name)
         if module.__spec__ is None or module.__spec__.submodule_search_locations is None:
             warnings.warn(f"{name} is deprecated: use {new}", DeprecationWarning, stacklevel=2)
 
 
+def forwarding(spec: ModuleSpec | None) -> ModuleSpec | None:
+    """Let the loader of `spec` give its module a `__getattr__` for old names."""
+    if spec is not None and spec.loader is not None:
+        execute = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            vars(module).setdefault("__getattr__", partial(renamed, module.__name__))
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+    return spec
+
+
 def install() -> None:
-    """Make the old module names importable."""
-    if MovedModules not in sys.meta_path:
-        sys.meta_path.append(MovedModules)
+    """Make the old names importable."""
+    if MovedNames not in sys.meta_path:
+        sys.meta_path.insert(0, MovedNames)

@@ -93,7 +93,14 @@ def test_a_name_that_never_was_is_an_attribute_error() -> None:
         import_module(ROOT + "study.nothing")
 
 
-def test_a_script_sees_the_warning_at_its_own_line() -> None:
-    code = "import neuro_eqprop\nfrom neuro_eqprop.data.control import balance"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr.startswith("<string>:2: DeprecationWarning: neuro_eqprop.data.control is")
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("from neuro_eqprop.data.control import balance", "neuro_eqprop.data.control"),
+        ("from neuro_eqprop.data import generate", "neuro_eqprop.data.generate"),
+    ],
+)
+def test_a_script_sees_the_warning_at_its_own_line(line: str, named: str) -> None:
+    words = [sys.executable, "-c", f"import neuro_eqprop\n{line}"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stderr.startswith(f"<string>:2: DeprecationWarning: {named} is deprecated: use ")

@@ -1,6 +1,5 @@
 """Read, make, check and batch data sets."""
 
-from neuro_eqprop import _deprecated
 from neuro_eqprop.data.behaviour_cloning import load_behaviour_cloning, returns
 from neuro_eqprop.data.cifar10 import load_cifar10
 from neuro_eqprop.data.dataset import DataError, Dataset, Split, batches, one_hot
@@ -42,7 +41,3 @@ __all__ = [
     "returns",
     "summary",
 ]
-
-
-def __getattr__(name: str) -> object:
-    return _deprecated.renamed(__name__, name)
