@@ -168,14 +168,13 @@ def adjoint(image: Tensor, point: Tensor, pull: Tensor, stop: Stop) -> Tensor:
         If a has not converged within the steps of `stop`.
     """
     a, images, residuals = pull, list[Tensor](), list[Tensor]()
-    size = float(pull.abs().max())
     for _ in range(stop.max_steps):
         (back,) = torch.autograd.grad(image, point, a, retain_graph=True)
         images.append(pull + back)
         residuals.append(images[-1] - a)
         del images[:-DEPTH], residuals[:-DEPTH]
         moved = float(residuals[-1].abs().max())
-        if stop.tolerance is not None and moved <= stop.tolerance * size:
+        if stop.tolerance is not None and moved <= stop.tolerance * float(a.abs().max()):
             return images[-1]
         r = torch.stack(residuals, dim=1).double()  # squares of small residuals underflow otherwise
         gram = r @ r.transpose(1, 2)
