@@ -145,7 +145,7 @@ class EquilibriumLayer(nn.Module):
         new = joined(at(split(point.detach())))
         if new.requires_grad:
             # f may ignore the state, as in a network without hidden layers: nothing to solve then.
-            new.register_hook(
+            new.register_hook(  # type: ignore[no-untyped-call]
                 lambda pull: adjoint(image, point, pull, self.stop) if image.requires_grad else pull
             )
         return split(new)
