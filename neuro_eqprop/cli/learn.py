@@ -156,39 +156,36 @@ def run(args: Namespace) -> Json:
         run_learning,
     )
     from neuro_eqprop.experiments.run_folder import TRACES
-    from neuro_eqprop.synapse_recording import HEBBIAN
 
-    study, learning = chosen(args)
-    task = prepare(study, learning)
-    asked = None
+    study, config = chosen(args)
+    trace = None
     if args.traces:
         path = args.out / TRACES if args.traces == BESIDE else args.traces
-        first = f"{task.network.connections[-1].name}:{HEBBIAN}"
-        asked = TraceRequest(path, args.record or [first], args.watched, announce)
-    total = sum(len(task.order(epoch)) for epoch in range(task.epochs))
-    with bar(f"learning {study.dataset} on {learning.on}", total) as advance:
-        word = "lessons"
+        trace = TraceRequest(path, args.record or (), args.watched, announce)
+    total = prepare(study, config).total_samples
+    with bar(f"learning {study.dataset} on {config.on}", total) as advance:
+        text = "samples"
 
-        def told(line: Json) -> None:
-            nonlocal word
-            word = f"lessons, test {percent(line['test_accuracy'])}"
+        def show_epoch(metrics: Json) -> None:
+            nonlocal text
+            text = f"samples, test {percent(metrics['test_accuracy'])}"
 
-        outcome = run_learning(
+        result = run_learning(
             study,
-            learning,
+            config,
             args.out,
             force=args.force,
             resume=args.resume,
-            audience=Callbacks(lambda more: advance(more, word), told, warn),
-            asked=asked,
+            callbacks=Callbacks(lambda more: advance(more, text), show_epoch, warn),
+            trace=trace,
         )
-    if asked:
-        outcome["traces"] = str(asked.path)
-    return outcome
+    if trace:
+        result["traces"] = str(trace.path)
+    return result
 
 
 def warn(warning: str) -> None:
-    """Say what is doubtful."""
+    """Print a warning on standard error."""
     sys.stderr.write(f"neuro-eqprop learn: warning: {warning}\n")
 
 

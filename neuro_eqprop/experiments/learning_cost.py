@@ -73,7 +73,7 @@ def plasticity_of_run(
             coding, phases(run, coding.code, steps), limit, DT
         ), samples * epochs
     study, learning = lessons.read(run.path / STUDY)
-    return learning.sprout(study), (learning.samples or samples) * epochs
+    return learning.plasticity(study), (learning.samples or samples) * epochs
 
 
 def unbound(network: Network) -> tuple[Network, str]:

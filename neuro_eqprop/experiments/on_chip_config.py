@@ -1,4 +1,4 @@
-"""How a run learns on a chip: the table `[learn]` of its study, beside what training has too."""
+"""Settings of learning on a chip: the table [learn] of a study file, and its reader and writer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.backends.learning import CANNOT, LEARNERS
-from neuro_eqprop.experiments import config
-from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments import config as study_config
+from neuro_eqprop.experiments.config import Study, convert
 from neuro_eqprop.experiments.run_folder import STUDY
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.lower import Code, Coding
@@ -32,99 +32,112 @@ else:
     import tomli as tomllib
 
 RATES = "rate"
-"""Where the same lessons are learned with rates, for comparison."""
+"""The value of `on` with which the rate network learns the same samples, as a baseline."""
 DEFAULTS = {"batch": 1, "optimiser": "sgd", "learning_rate": 0.05, "epochs": 10}
-"""What a study of learning starts from; there is no optimiser, and no momentum."""
+"""Defaults of a study that learns on a chip, where they differ from those of training."""
 STEPS = {"graded": 16, "rate": 64}
-"""Of a nudged phase, by code, unless they are given."""
+"""Default steps of a nudged phase, by code."""
 DT = 1e-3
+"""Seconds of a step; results do not depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnChipConfig:
-    """What learning on a chip has beyond the settings of a study."""
+    """Settings of learning on a chip beyond those of a study: the table [learn] of study.toml.
+
+    Times are in steps of the simulator, weights and thresholds in units of the rate network.
+    """
 
     on: str = "emulator"
+    """The simulator that learns, or `rate` for the baseline of rates."""
     code: str = "graded"
+    """How units send their rates: `graded` messages or binary spikes (`rate`)."""
     bits: int = 0
-    """Of weights; zero for real numbers. Traces then have seven."""
+    """Bits of weights in fixed point, with traces of 7 bits; zero for floating point."""
     engine: bool = False
-    """Whether whole numbers are rounded as Lava's engine does; weights have nine bits then."""
+    """Round as Lava's learning engine in fixed point does, with weights of 9 bits."""
     free: int = 0
-    """Steps of the free phase, with one-sided nudging before its window; zero for the code's."""
+    """Steps of the free phase (one-sided nudging: before its window); zero for the code's own."""
     settle: int = 0
-    """Steps of a nudged phase before its window; zero for the code's."""
+    """Steps of a nudged phase before its window; zero for the code's own."""
     window: int = 0
-    """Steps in which tags gather; zero for the code's."""
+    """Last steps of a phase, in which tags accumulate; zero for the code's own."""
     tau: float = 8.0
-    """Steps in which the trace of a spiking unit falls to 1/e."""
+    """Steps in which the activity trace of a spiking unit decays to 1/e."""
     theta: float = 2.0**-8
-    """Graded messages are multiples of this."""
+    """Threshold of graded units: messages are multiples of it."""
     limit: float = 0.0
-    """The largest size of a weight; zero for 4, in whole numbers 1."""
+    """Weights are clipped to [-limit, limit]; zero for 4, or 1 in fixed point."""
     bias: float = 0.0
-    """That every neuron starts with."""
+    """Initial bias of every unit."""
     samples: int = 0
-    """So many of the training samples, the first ones; zero for all."""
+    """Use only the first N training samples; zero for all."""
     run_on: bool = False
-    """Whether neurons keep their state from a lesson to the next."""
+    """Keep the state of neurons from one sample to the next."""
     tasks: int = 1
-    """Classes come in so many parts one after the other, each for all epochs."""
+    """Split the classes into N tasks, learned one after another for all epochs each."""
     weight_noise: float = 0.0
+    """Standard deviation of the relative gain of each synapse."""
     dead: float = 0.0
+    """Fraction of hidden units that never fire."""
     mismatch: float = 0.0
+    """Standard deviation of thresholds, relative to their value."""
     asymmetric: bool = False
+    """Round forward and feedback weights independently."""
 
     def __post_init__(self) -> None:
         if self.on != RATES and self.on not in {*LEARNERS, *CANNOT}:
             raise UnknownNameError("simulator that learns", self.on, (RATES, *LEARNERS))
-        known = [code.value for code in Code]
-        if self.code not in known:
-            raise UnknownNameError("code", self.code, [c.value for c in LEARNING_CODES])
-        for key, usual in phase_steps(STEPS.get(self.code, 16), self.code).items():
+        if self.code not in [code.value for code in Code]:
+            raise UnknownNameError("code", self.code, [code.value for code in LEARNING_CODES])
+        for key, steps in phase_steps(STEPS.get(self.code, 16), self.code).items():
             if not getattr(self, key):
-                object.__setattr__(self, key, usual)
+                object.__setattr__(self, key, steps)
         for key in ("free", "settle", "window", "tasks"):
             if getattr(self, key) < 1:
                 raise ValueError(f"{key} is {getattr(self, key)}; it must be above zero")
         if self.bits and not 2 <= self.bits <= 16:
-            raise ValueError(f"bits is {self.bits}; weights have 2 to 16 bits, or 0 for real ones")
+            raise ValueError(
+                f"bits is {self.bits}; weights have 2 to 16 bits, or 0 for floating point"
+            )
         if min(self.samples, self.limit) < 0:
             raise ValueError("samples and limit cannot be negative")
         flawed = self.weight_noise or self.dead or self.mismatch or self.asymmetric
-        if self.on == RATES and (self.whole or flawed or self.run_on):
-            raise ValueError("rates have no bits, no flaws and no state to keep; use --on emulator")
+        if self.on == RATES and (self.fixed_point or flawed or self.run_on):
+            raise ValueError(
+                "rates have no bits, no nonidealities and no state to keep; use on = emulator"
+            )
 
     @property
-    def whole(self) -> bool:
-        """Whether weights are whole numbers."""
+    def fixed_point(self) -> bool:
+        """Whether weights are integers times a power of two."""
         return bool(self.bits) or self.engine
 
     @property
     def bound(self) -> float:
-        """The largest size of a weight."""
-        limit = self.limit or (1.0 if self.whole else 4.0)
-        return power_above(limit) if self.whole else limit
+        """The largest absolute weight; a power of two in fixed point."""
+        limit = self.limit or (1.0 if self.fixed_point else 4.0)
+        return power_above(limit) if self.fixed_point else limit
 
     @property
     def coding(self) -> Coding:
-        """How rates become spikes."""
+        """The code with its threshold."""
         return Coding(Code(self.code), theta=self.theta)
 
     def schedule(self, study: Study) -> Schedule:
-        """The phases of a lesson."""
+        """The phases of a sample."""
         return episode(
             beta=study.beta,
-            centered=centered(study),
+            centered=is_centered(study),
             free=self.free,
             settle=self.settle,
             window=self.window,
         )
 
-    def numbers(self, study: Study) -> Arithmetic | None:
-        """Real or whole ones."""
+    def arithmetic(self, study: Study) -> Arithmetic | None:
+        """Integer arithmetic, or None for floating point."""
         if self.engine:
-            gap = study.beta * (2 if centered(study) else 1)
+            gap = study.beta * (2 if is_centered(study) else 1)
             return engine_for(
                 study.learning_rate,
                 gap=gap,
@@ -134,14 +147,14 @@ class OnChipConfig:
             )
         return IntegerArithmetic(study.seed, self.bits) if self.bits else None
 
-    def sprout(self, study: Study) -> PlasticityConfig:
-        """How the network of the study becomes plastic."""
+    def plasticity(self, study: Study) -> PlasticityConfig:
+        """Code, learning rule, weight limit and nonidealities of the plastic network."""
         rule = LearningRule(
             self.schedule(study),
             self.tau,
             batch=study.batch,
             fresh=not self.run_on,
-            numbers=self.numbers(study),
+            numbers=self.arithmetic(study),
         )
         flaws = Nonidealities(
             self.weight_noise, self.dead, self.mismatch, self.asymmetric, study.seed
@@ -149,8 +162,8 @@ class OnChipConfig:
         return PlasticityConfig(self.coding, rule, self.bound, DT, flaws)
 
 
-def centered(study: Study) -> bool:
-    """Whether both directions of the nudge are compared; others than these two are refused."""
+def is_centered(study: Study) -> bool:
+    """Whether a positive and a negative nudge are compared (Laborieux et al. 2021)."""
     if study.nudging not in ("positive", "centered"):
         raise ValueError(
             f"nudging {study.nudging!r} has no phases on a chip; use positive or centered"
@@ -158,22 +171,22 @@ def centered(study: Study) -> bool:
     return study.nudging == "centered"
 
 
-def adapt(learning: OnChipConfig, changes: Mapping[str, Any]) -> OnChipConfig:
-    """The settings with some changed; values may be text, as from the command line."""
-    known = {f.name: getattr(learning, f.name) for f in fields(learning)}
+def adapt(config: OnChipConfig, changes: Mapping[str, Any]) -> OnChipConfig:
+    """The settings with some changed; values may be text from the command line."""
+    known = {f.name: getattr(config, f.name) for f in fields(config)}
     clean: dict[str, Any] = {}
     for key, value in changes.items():
         if key not in known:
             raise UnknownNameError("setting of [learn]", key, known)
         like = known[key]
-        clean[key] = value if isinstance(like, bool) else config.convert(key, value, like)
+        clean[key] = value if isinstance(like, bool) else convert(key, value, like)
         if isinstance(like, bool) and not isinstance(value, bool):
             raise ValueError(f"setting {key!r} is true or false, not {value!r}")
-    return replace(learning, **clean)
+    return replace(config, **clean)
 
 
 def phase_steps(steps: int, code: str) -> dict[str, int]:
-    """Phases of so many steps: graded units need a short window, spikes half of the phase."""
+    """Phases with `steps` steps: graded units need a short window, spikes half of the phase."""
     if steps < 2:
         raise ValueError(f"phases of {steps} steps have no room to settle and to learn")
     window = max(1, steps // 4) if code == Code.GRADED.value else steps // 2
@@ -181,36 +194,36 @@ def phase_steps(steps: int, code: str) -> dict[str, int]:
     return {"free": free, "settle": steps - window, "window": window}
 
 
-def write(study: Study, learning: OnChipConfig) -> str:
+def write(study: Study, config: OnChipConfig) -> str:
     """Both as TOML."""
     lines = ["", "[learn]"]
-    for key, value in asdict(learning).items():
+    for key, value in asdict(config).items():
         text = f'"{value}"' if isinstance(value, str) else repr(value)
         lines.append(f"{key} = {text.lower() if isinstance(value, bool) else text}")
-    return config.write(study) + "\n".join(lines) + "\n"
+    return study_config.write(study) + "\n".join(lines) + "\n"
 
 
-def table(path: Path) -> Mapping[str, Any] | None:
+def read_table(path: Path) -> Mapping[str, Any] | None:
     """The table [learn] of a study file, if it has one."""
     try:
-        found = tomllib.loads(path.read_text()).get("learn")
+        table = tomllib.loads(path.read_text()).get("learn")
     except FileNotFoundError:
         raise ValueError(f"there is no study file {path}") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{path} cannot be read as a study: {error}") from error
-    if found is not None and not isinstance(found, dict):
-        raise ValueError(f"{path}: 'learn' is a table, not {found!r}")
-    return found
+    if table is not None and not isinstance(table, dict):
+        raise ValueError(f"{path}: 'learn' is a table, not {table!r}")
+    return table
 
 
 def read(path: Path) -> tuple[Study, OnChipConfig]:
-    """Both from a TOML file."""
-    told = table(path)
-    study = config.read(path)
-    if told is None:
+    """Both from a TOML file; defaults for the second if it has no table [learn]."""
+    table = read_table(path)
+    study = study_config.read(path)
+    if table is None:
         return study, OnChipConfig()
     try:
-        return study, adapt(OnChipConfig(), told)
+        return study, adapt(OnChipConfig(), table)
     except UnknownNameError:
         raise
     except ValueError as error:
@@ -218,5 +231,5 @@ def read(path: Path) -> tuple[Study, OnChipConfig]:
 
 
 def was_learned_on_chip(out: Path) -> bool:
-    """Whether the run in a folder was begun by learning on a chip."""
-    return (out / STUDY).exists() and table(out / STUDY) is not None
+    """Whether the run in a folder was started by `learn`."""
+    return (out / STUDY).exists() and read_table(out / STUDY) is not None

@@ -1,10 +1,10 @@
-"""Record chosen synapses while they learn on a chip, as a trace file.
+"""A trace file of chosen synapses while they learn on a chip.
 
-A simulator reports both traces, tag and weight at the end of every step, in its own units. A trace
-file has the units of `neuro_eqprop.synapse_recording`: with Q the trace of a unit that always fires
-(one in floating point), pre and post are divided by Q, and a tag by gap M Q^2; the tag of Lava's
-engine by what a window of such traces leaves in it. The commit is a step of its own here and
-belongs to the last step of a sample there.
+A simulator returns both activity traces, tag and weight of a synapse at the end of every step, in
+its own units. A trace file has the units of `neuro_eqprop.synapse_recording`: with Q the trace of a
+unit that fires in every step (one in floating point), pre and post are divided by Q, and a tag by
+gap M Q^2; in Lava's engine by the tag that M steps with such traces accumulate. The simulator
+counts the commit as a step; the file assigns it to the last step of the sample.
 """
 
 from __future__ import annotations
@@ -24,109 +24,132 @@ from neuro_eqprop.experiments.simulate import origin_of
 from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.networks import Network
 from neuro_eqprop.spiking.plasticity import COMMIT, LoihiEngine, PlasticNetwork, TrainingSamples
-from neuro_eqprop.synapse_recording import Synapse, SynapseLog
+from neuro_eqprop.synapse_recording import HEBBIAN, Synapse, SynapseLog
 from neuro_eqprop.traces import Counts, Plan, Record, Recording, parse_record
 
-Look: TypeAlias = Callable[[Mapping[str, Array], Mapping[str, Any]], None]
-"""Given the weights and the line of metrics after an epoch."""
+EpochRecorder: TypeAlias = Callable[[Mapping[str, Array], Mapping[str, Any]], None]
+"""Gets the weights by projection and the metrics after each epoch."""
 EPOCH = {"epoch": "epoch", "train_accuracy": "1", "test_accuracy": "1", "seconds": "s"}
-"""The numbers of an epoch, and their units."""
+"""Metrics of an epoch in the trace, with their units."""
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
-    """Lessons to be watched: their places in the data set, their labels, the words that choose."""
+class RecordedSamples:
+    """The samples of a trace, and the synapses to record."""
 
     index: Ints
+    """Rows in the training set."""
     label: Ints
-    words: Sequence[str]
+    record: Sequence[str]
+    """Synapses, as `source->target:hebbian` or `source->target[row,column]:hebbian`."""
     seed: int
     epochs: int
-    """That the run is going to take."""
+    """Epochs of the whole run."""
 
 
-def plan_watching(
-    watched: Watched, network: Network, plastic: PlasticNetwork, lessons: TrainingSamples, on: str
+def plan_synapse_trace(
+    recorded: RecordedSamples,
+    network: Network,
+    plastic: PlasticNetwork,
+    samples: TrainingSamples,
+    on: str,
 ) -> Plan:
-    """What the trace is going to hold."""
-    inputs = lessons.stimulus.current[network.input.name]
+    """The contents of the trace, known before the first step."""
+    inputs = samples.stimulus.current[network.input.name]
     weights = {name: plastic.projection(name).weight for name in sorted(plastic.learns)}
+    refuse_population_signals(recorded.record, weights)
     how = kinds(plastic.network)
-    chosen = parse_record(watched.words, how, pickable(weights, network.input.name, inputs)).hebbian
+    strengths = varying_strengths(weights, network.input.name, inputs)
     return Plan(
-        origin_of(on, seed=watched.seed, digest=plastic.network.digest),
+        origin_of(on, seed=recorded.seed, digest=plastic.network.digest),
         plastic.rule.schedule,
         how,
         {p.name: p.size for p in plastic.network.populations},
         tuple(weights),
-        watched.index,
-        watched.label,
+        recorded.index,
+        recorded.label,
         inputs,
-        Record(hebbian=chosen),
+        Record(hebbian=parse_record(recorded.record, how, strengths).hebbian),
         weights,
         learns=True,
         epochs=EPOCH,
-        lasts=watched.epochs,
+        lasts=recorded.epochs,
     )
 
 
+def refuse_population_signals(record: Sequence[str], weights: Mapping[str, Array]) -> None:
+    """Refuse `population:variable`: only synapses are recorded while a network learns."""
+    for item in record:
+        if "->" not in item:
+            raise ValueError(
+                f"{item!r} cannot be recorded while the network learns, only synapses: "
+                f"{', '.join(f'{name}:{HEBBIAN}' for name in weights)}; simulate the finished run "
+                "to record spikes and signals of populations"
+            )
+
+
 @contextmanager
-def watching(
+def record_synapses(
     path: Path,
     plan: Plan,
     plastic: PlasticNetwork,
-    lessons: TrainingSamples,
+    samples: TrainingSamples,
     learner: Learner,
     *,
     overwrite: bool,
-) -> Iterator[Look]:
-    """Write the story of the first lessons, which the run then repeats exactly; then its epochs.
+) -> Iterator[EpochRecorder]:
+    """Write the synapses of the first samples, which the run then repeats; then each epoch.
 
-    The file can be read from then on, and holds the weights of the latest epoch.
+    The file is readable while the run continues, and holds the weights of the latest epoch.
     """
     chosen = plan.record.hebbian
-    flat = Synapses(tuple((name, *pair) for name, pairs in chosen.items() for pair in pairs))
+    synapses = Synapses(tuple((name, *pair) for name, pairs in chosen.items() for pair in pairs))
     with Writer(path, plan, overwrite=overwrite) as writer:
-        learned = learner.learn(plastic, lessons, synapses=flat, watch=nobody)
-        for k, (told, rate) in enumerate(zip(learned.story, lessons.rates, strict=True)):
-            writer.sample(k, Recording({}, {}, tell(plastic, told, chosen, float(rate))))
+        learned = learner.learn(plastic, samples, synapses=synapses, watch=nobody)
+        for k, (values, rate) in enumerate(zip(learned.story, samples.rates, strict=True)):
+            writer.sample(k, Recording({}, {}, synapse_logs(plastic, values, chosen, float(rate))))
         writer.weights(learned.weights)
-        writer.counts(merged(plastic, learned.counts))
+        writer.counts(merge_commit(plastic, learned.counts))
 
-        def look(weights: Mapping[str, Array], line: Mapping[str, Any]) -> None:
-            writer.epoch({name: float(line[name]) for name in EPOCH})
+        def record_epoch(weights: Mapping[str, Array], metrics: Mapping[str, Any]) -> None:
+            writer.epoch({name: float(metrics[name]) for name in EPOCH})
             writer.weights({name: weights[name] for name in plan.weights})
 
-        yield look
+        yield record_epoch
 
 
-def pickable(weights: Mapping[str, Array], name: str, inputs: Array) -> dict[str, Array]:
-    """Weights by which synapses are picked; those from inputs that never change are not."""
+def varying_strengths(
+    weights: Mapping[str, Array], input_name: str, inputs: Array
+) -> dict[str, Array]:
+    """Weights by which synapses are picked; zero for inputs that are constant over samples."""
     spread = inputs.std(axis=0)
-    return {n: w * spread if n.startswith(f"{name}->") else w for n, w in weights.items()}
+    return {
+        name: weight * spread if name.startswith(f"{input_name}->") else weight
+        for name, weight in weights.items()
+    }
 
 
-def tell(
+def synapse_logs(
     plastic: PlasticNetwork,
-    lesson: Array,
+    values: Array,
     chosen: Mapping[str, tuple[Synapse, ...]],
     rate: float,
 ) -> dict[str, SynapseLog]:
-    """The story of one lesson (steps, synapses, what), by connection."""
-    top, full = sizes(plastic, rate)
-    pre, post, tag, weight = (lesson[:-1, :, k].copy() for k in range(4))
-    weight[-1] = lesson[-1, :, 3]
+    """The log of one sample by connection, from `values` (steps, synapses, variable)."""
+    top, full = scales(plastic, rate)
+    pre, post, tag, weight = (values[:-1, :, k].copy() for k in range(4))
+    weight[-1] = values[-1, :, 3]
     columns = (pre / top, post / top, pre * post / top**2, tag / full, weight)
-    found, start = {}, 0
+    logs, start = {}, 0
     for name, pairs in chosen.items():
         here = slice(start, start + len(pairs))
-        found[name] = SynapseLog(pairs, *(column[:, here] for column in columns))
+        logs[name] = SynapseLog(pairs, *(column[:, here] for column in columns))
         start += len(pairs)
-    return found
+    return logs
 
 
-def sizes(plastic: PlasticNetwork, rate: float) -> tuple[float, float]:
-    """The trace of a unit that always fires, and what a tag of one is told as."""
+def scales(plastic: PlasticNetwork, rate: float) -> tuple[float, float]:
+    """Q, the trace of a unit that fires in every step, and the tag that the file stores as one."""
     rule, numbers = plastic.rule, plastic.rule.numbers
     if numbers is None:
         return 1.0, rule.gap * rule.window
@@ -136,13 +159,13 @@ def sizes(plastic: PlasticNetwork, rate: float) -> tuple[float, float]:
     return float(numbers.top), float(full)
 
 
-def merged(
+def merge_commit(
     plastic: PlasticNetwork, counts: Mapping[tuple[str, str], Counts]
 ) -> dict[tuple[str, str], Counts]:
-    """Events by phase, those of the commit booked on the last one."""
+    """Events by population and phase, those of the commit added to the last phase."""
     last = plastic.rule.schedule[-1].name
-    found: dict[tuple[str, str], Counts] = {}
+    merged: dict[tuple[str, str], Counts] = {}
     for (name, phase), each in counts.items():
         key = name, last if phase == COMMIT else phase
-        found[key] = found.get(key, Counts()) + each
-    return found
+        merged[key] = merged.get(key, Counts()) + each
+    return merged

@@ -26,7 +26,7 @@ from neuro_eqprop.backends.learning import NO_SYNAPSES, load_learner, nobody
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.learn import chosen
 from neuro_eqprop.data import Split, load, one_hot
-from neuro_eqprop.experiments.learn_on_chip import Callbacks, run_learning
+from neuro_eqprop.experiments.learn_on_chip import run_learning
 from neuro_eqprop.experiments.rate_baseline import Direction, directions
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY
 from neuro_eqprop.io.atomic import write_text
@@ -75,7 +75,6 @@ def learned(options: str, seed: int) -> dict[str, Any]:
         place,
         force=False,
         resume=(place / STUDY).exists(),
-        audience=Callbacks(nobody, lambda _: None, lambda _: None),
     )
     write_text(done, json.dumps(told))
     return told

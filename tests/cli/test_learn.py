@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.cli import main
-from neuro_eqprop.experiments import learn_on_chip as study_learning
+from neuro_eqprop.experiments.learn_on_chip import loop
+from neuro_eqprop.experiments.learn_on_chip.epoch import learn_epoch
 from neuro_eqprop.io import checkpoint
 
 TOLD = {
@@ -117,7 +118,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_end(
 ) -> None:
     whole = tmp_path / "whole"
     learned(whole, *words)
-    real, calls = study_learning.learn_epoch, list[int]()
+    real, calls = learn_epoch, list[int]()
 
     def killed(*args: Any) -> Any:  # noqa: ANN401
         if calls:
@@ -125,11 +126,11 @@ def test_a_run_that_was_killed_goes_on_to_the_same_end(
         calls.append(1)
         return real(*args)
 
-    monkeypatch.setattr(study_learning, "learn_epoch", killed)
+    monkeypatch.setattr(loop, "learn_epoch", killed)
     assert call(*SMALL, *words, "--out", str(tmp_path / "half"))[0] == 130
     assert (tmp_path / "half" / "resume.safetensors").exists()
     assert not (tmp_path / "half" / "model.safetensors").exists()
-    monkeypatch.setattr(study_learning, "learn_epoch", real)
+    monkeypatch.setattr(loop, "learn_epoch", real)
     assert main(["train", "--resume", "--out", str(tmp_path / "half")]) == 1
     code, _, err = call("--resume", "--out", str(tmp_path / "half"))
     assert code == 0, err
@@ -251,7 +252,7 @@ def test_warnings_come_before_the_first_lesson(
     def nothing(*_: object) -> None:
         raise ValueError("no lesson was learned")
 
-    monkeypatch.setattr(study_learning, "learn_epoch", nothing)
+    monkeypatch.setattr(loop, "learn_epoch", nothing)
     code, _, err = call(*SMALL, "--code", "rate", "--steps", "8", "--out", str(tmp_path / "run"))
     assert code == 1
     assert err.index("phases of 8 steps are short") < err.index("no lesson was learned")

@@ -56,10 +56,22 @@ def test_synapses_that_are_not_there_are_refused(
     assert list(tmp_path.iterdir()) == [], "refused before anything was learned"
 
 
+@pytest.mark.parametrize("record", ["hidden:spikes", "hidden:voltage", "output:state"])
+def test_spikes_and_voltages_cannot_be_recorded_while_learning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], record: str
+) -> None:
+    out = ("--out", str(tmp_path / "run"), "--traces", str(tmp_path / "a.h5"))
+    assert main([*SMALL, "--record", record, *out]) == 1
+    message = capsys.readouterr().err
+    assert f"{record!r} cannot be recorded while the network learns" in message
+    assert "hidden->output:hebbian" in message
+    assert list(tmp_path.iterdir()) == [], "refused before anything was learned"
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from neuro_eqprop.experiments import learn_on_chip as learning
+from neuro_eqprop.experiments.learn_on_chip import loop
 from neuro_eqprop.cli import main
 
 def learn_epoch(*given):
@@ -70,7 +82,7 @@ def learn_epoch(*given):
         os.kill(os.getpid(), signal.SIGKILL)
     return before(*given)
 
-before, learning.learn_epoch = learning.learn_epoch, learn_epoch
+before, loop.learn_epoch = loop.learn_epoch, learn_epoch
 main(sys.argv[1:])
 """
 

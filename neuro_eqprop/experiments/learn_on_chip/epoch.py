@@ -1,0 +1,90 @@
+"""One epoch of learning on a chip, and its row of metrics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, Watch, load_learner
+from neuro_eqprop.experiments.learn_on_chip.evaluation import evaluate_epoch, spectral_norms
+from neuro_eqprop.experiments.learn_on_chip.state import (
+    LearningState,
+    projection_weights,
+    rate_parameters,
+)
+from neuro_eqprop.experiments.learn_on_chip.task import Task
+from neuro_eqprop.experiments.rate_baseline import learn_rates, rate_schedule
+from neuro_eqprop.spiking.make_plastic import with_weights
+from neuro_eqprop.spiking.plasticity import TrainingSamples
+from neuro_eqprop.traces import Counts
+
+
+def learn_epoch(
+    task: Task, state: LearningState, progress: Watch
+) -> tuple[LearningState, dict[str, Any]]:
+    """Learn one epoch; `progress` gets the number of samples done since its last call."""
+    began = time.perf_counter()
+    rows, samples = task.training_samples(state.epoch, first=state.samples)
+    metrics: dict[str, Any] = {"epoch": state.epoch + 1}
+    weights: Mapping[str, Array]
+    if task.on_rates:
+        weights, drive = learn_rate_epoch(task, state, samples, progress)
+    else:
+        plastic = with_weights(task.plastic, state.weights)
+        learner = load_learner(task.config.on)
+        learned = learner.learn(plastic, samples, synapses=NO_SYNAPSES, watch=progress)
+        weights, drive = learned.weights, learned.drive
+        metrics |= event_counts(learned)
+    seconds = time.perf_counter() - began
+    after = LearningState(state.epoch + 1, weights, state.samples + len(rows))
+    metrics |= evaluate_epoch(task, after)
+    metrics["spectral"] = spectral_norms(task.network, rate_parameters(task, after))
+    metrics["train_accuracy"] = float((drive.argmax(axis=1) == task.train.y[rows]).mean())
+    return after, metrics | {"images_per_second": len(rows) / seconds, "seconds": seconds}
+
+
+def learn_rate_epoch(
+    task: Task, state: LearningState, samples: TrainingSamples, progress: Watch
+) -> tuple[dict[str, Array], Array]:
+    """The same samples learned by the rate network: weights by projection, and output drive."""
+    schedule = rate_schedule(
+        task.plastic.rule.schedule, free=task.study.free_steps, nudged=task.study.nudged_steps
+    )
+    learned = learn_rates(
+        task.network,
+        rate_parameters(task, state),
+        samples,
+        schedule=schedule,
+        batch=task.study.batch,
+        limit=task.config.bound,
+        watch=progress,
+    )
+    return projection_weights(task, learned.params), learned.drive
+
+
+def event_counts(learned: Learned) -> dict[str, Any]:
+    """Events of an epoch by phase, the commit included, and weights at their limits."""
+    phases: dict[str, Counts] = {}
+    for (_, phase), counts in learned.counts.items():
+        phases[phase] = phases.get(phase, Counts()) + counts
+    total = learned.total
+    return {
+        "weight_updates": total.weight_updates,
+        "tag_updates": total.tag_updates,
+        "trace_updates": total.trace_updates,
+        "spikes": {phase: counts.spikes for phase, counts in phases.items()},
+        "synops": {phase: counts.synops for phase, counts in phases.items()},
+        "updates": {
+            phase: {
+                "weights": counts.weight_updates,
+                "tags": counts.tag_updates,
+                "traces": counts.trace_updates,
+            }
+            for phase, counts in phases.items()
+        },
+        "saturated": dict(learned.saturated),
+        "clipped": learned.clipped,
+        "overflows": learned.overflows,
+    }
