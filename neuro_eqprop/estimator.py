@@ -28,7 +28,8 @@ from neuro_eqprop.experiments.train import (
 )
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.schedules import free_only, tail
-from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
+from neuro_eqprop.spiking.codes import Coding, find_code
+from neuro_eqprop.spiking.lower import lower, stimulate
 from neuro_eqprop.traces import NOTHING, MemorySink
 
 OF_COMMANDS = {
@@ -131,7 +132,7 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_spikes(self, x: Any, *, on: str, code: str, steps: int) -> Any:  # noqa: ANN401
         """The label of each sample, from spikes on a simulator."""
-        x, coding = self.checked(x), Coding(Code(code))
+        x, coding = self.checked(x), Coding(find_code(code))
         network = lower(self.network_, self.params_, dt=DT, coding=coding, nudged=False)
         stimulus = stimulate(self.network_, self.params_, x, target=None, coding=coding)
         schedule = free_only(steps=steps, window=tail(steps, coding.tail))

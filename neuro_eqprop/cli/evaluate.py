@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.cli.command import (
     FAILURE,
     Command,
@@ -19,15 +18,11 @@ from neuro_eqprop.cli.command import (
     positive_int,
     print_facts,
 )
-from neuro_eqprop.spiking.input_coding import InputCoding
-from neuro_eqprop.spiking.lower import Code
+from neuro_eqprop.spiking.codes import CODES, Code, find_code
+from neuro_eqprop.spiking.input_coding import INPUT_CODINGS, find_input_coding
 
 if TYPE_CHECKING:
     from neuro_eqprop.experiments.run_folder import Run
-
-STEPS = {"rate": 64, "graded": 32, "paired": 64, "predictive": 32, "bernoulli": 64}
-"""Steps of a free phase that each code needs to settle and be read."""
-
 
 SWEPT = ("steps", "accuracy", "agreement", "pearson", "rmse", "p999", "spikes_per_neuron")
 """What is told of each number of steps."""
@@ -53,7 +48,7 @@ def open_source(
     path: Path, dataset: str | None, code: str | None, bits: int | None = None
 ) -> tuple[Run, Code, int | None]:
     """The run, and the code and bits: those asked for, those of the file, or `rate` and none."""
-    asked = None if code is None else code_named(code)
+    asked = None if code is None else find_code(code)
     if path.is_dir() or path.suffix != ".nir":
         from neuro_eqprop.experiments.run_folder import open_run
 
@@ -67,7 +62,7 @@ def open_source(
     opened = open_nir(path, dataset)
     if asked not in {None, opened.code}:
         raise UsageError(
-            f"{path} holds a network of code {opened.code.value!r}, not {code!r}; leave out --code"
+            f"{path} holds a network of code {opened.code.name!r}, not {code!r}; leave out --code"
         )
     if bits not in {None, opened.bits}:
         held = "floating point" if opened.bits is None else f"{opened.bits} bits"
@@ -77,15 +72,15 @@ def open_source(
 
 def code_options(parser: ArgumentParser) -> None:
     """How rates become spikes: shared by all commands that make spikes."""
-    told = ", ".join(f"{steps} for {code}" for code, steps in STEPS.items())
-    parser.add_argument("--steps", type=positive_int, help=f"of a phase ({told})")
-    parser.add_argument("--code", default="rate", metavar="CODE", help=", ".join(STEPS))
+    steps = ", ".join(f"{code.steps} for {name}" for name, code in CODES.items())
+    parser.add_argument("--steps", type=positive_int, help=f"of a phase ({steps})")
+    parser.add_argument("--code", default="rate", metavar="CODE", help=", ".join(CODES))
 
 
 def input_option(parser: ArgumentParser) -> None:
     """How data enter."""
-    told = "current (worked out on the host), graded (sent once) or rate spikes"
-    parser.add_argument("--input", default="current", metavar="HOW", help=told)
+    known = ", ".join(f"{name} ({each.summary})" for name, each in INPUT_CODINGS.items())
+    parser.add_argument("--input", default="current", metavar="HOW", help=known)
 
 
 def options(parser: ArgumentParser) -> None:
@@ -111,7 +106,7 @@ def run(args: Namespace) -> Json:
 
     opened, code, bits = open_source(args.run, args.dataset, args.code, args.bits)
     args.bits = None if args.on in RATES and args.bits is None else bits
-    several = args.sweep or [args.steps or STEPS[code.value]]
+    several = args.sweep or [args.steps or code.steps]
     found = [judge(args, opened, code, steps) for steps in several]
     if args.run.is_dir():
         for each in found:
@@ -143,24 +138,8 @@ def judge(args: Namespace, opened: Run, code: Code, steps: int) -> Json:
             samples=args.samples,
             watch=lambda more: advance(more, "samples"),
             bits=args.bits,
-            entry=entry_named(args.input),
+            entry=find_input_coding(args.input),
         )
-
-
-def code_named(name: str) -> Code:
-    """The code of that name."""
-    known = {code.value: code for code in Code}
-    if name not in known:
-        raise UnknownNameError("code", name, known)
-    return known[name]
-
-
-def entry_named(name: str) -> InputCoding:
-    """The way in of that name."""
-    known = {entry.value: entry for entry in InputCoding}
-    if name not in known:
-        raise UnknownNameError("input", name, known)
-    return known[name]
 
 
 def show(outcome: Json, console: Console) -> None:

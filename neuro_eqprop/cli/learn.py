@@ -126,10 +126,7 @@ def chosen(args: Namespace) -> tuple[Study, OnChipConfig]:
         study = config.adapt(study, changes(args))
         code = own.get("code", learning.code)
         if args.steps or code != learning.code:
-            own = (
-                on_chip_config.phase_steps(args.steps or on_chip_config.STEPS.get(code, 16), code)
-                | own
-            )
+            own = on_chip_config.phase_steps(code, args.steps) | own
         return study, on_chip_config.adapt(learning, own)
     except ValueError as error:
         raise UsageError(str(error)) from error

@@ -9,9 +9,7 @@ from rich.console import Console
 
 from neuro_eqprop.cli.command import Command, Json, positive_int, print_facts
 from neuro_eqprop.cli.evaluate import (
-    STEPS,
     code_options,
-    entry_named,
     input_option,
     open_source,
     source_options,
@@ -42,17 +40,18 @@ def run(args: Namespace) -> Json:
     from neuro_eqprop.cli.progress import announce, bar
     from neuro_eqprop.experiments.run_folder import TRACES
     from neuro_eqprop.experiments.simulate import SimulationConfig, simulate
+    from neuro_eqprop.spiking.input_coding import find_input_coding
 
     opened, code, bits = open_source(args.run, args.dataset, args.code, args.bits)
     beside = args.run / TRACES if args.run.is_dir() else args.run.with_suffix(".h5")
     simulation = SimulationConfig(
         on=args.on,
         samples=args.samples,
-        steps=args.steps or STEPS[code.value],
+        steps=args.steps or code.steps,
         code=code,
         phases=args.phases,
         record=tuple(args.record),
-        entry=entry_named(args.input),
+        entry=find_input_coding(args.input),
         bits=args.bits if args.on == "rate" else bits,
     )
     with bar(f"on {args.on}", args.samples) as advance:

@@ -8,7 +8,6 @@ from pathlib import Path
 from rich.console import Console
 
 from neuro_eqprop.cli.command import Command, Json, positive_int, print_facts
-from neuro_eqprop.cli.evaluate import code_named
 
 
 def options(parser: ArgumentParser) -> None:
@@ -25,8 +24,9 @@ def run(args: Namespace) -> Json:
     """Translate and write."""
     from neuro_eqprop.experiments.run_folder import open_run
     from neuro_eqprop.experiments.translate import translate
+    from neuro_eqprop.spiking.codes import find_code
 
-    code = code_named(args.code)
+    code = find_code(args.code)
     return translate(
         open_run(args.run),
         args.out,

@@ -17,8 +17,8 @@ from neuro_eqprop.experiments.event_stats import events, too_few
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY, Run, claim
 from neuro_eqprop.io.checkpoint import save
 from neuro_eqprop.model import Model
+from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.input_coding import InputCoding
-from neuro_eqprop.spiking.lower import Code, Coding
 
 
 def loss(
@@ -57,7 +57,7 @@ def loss(
             }
         )
     return {
-        "code": code.value,
+        "code": code.name,
         "steps": steps,
         "samples": len(split),
         "rate_accuracy": accuracy_of(exact.drive, split.y),

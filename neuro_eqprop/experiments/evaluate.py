@@ -19,9 +19,10 @@ from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
 from neuro_eqprop.rate.inference import Inference, infer_in_chunks
 from neuro_eqprop.schedules import Schedule, free_only, tail
+from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.input_coding import InputCoding, encode_input, outer, with_input
 from neuro_eqprop.spiking.ir import SpikingNetwork
-from neuro_eqprop.spiking.lower import Code, Coding, lower, rates_of
+from neuro_eqprop.spiking.lower import lower, rates_of
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding, round_weight
 from neuro_eqprop.traces import NOTHING, Counts, MemorySink
@@ -243,14 +244,14 @@ def evaluate(
     return {
         "run": str(run.path),
         "on": on,
-        "code": None if rates else code.value,
+        "code": None if rates else code.name,
         "bits": bits,
         "samples": len(split),
         "steps": None if rates else steps,
         "accuracy": accuracy_of(side[1], split.y),
         "rate_accuracy": accuracy_of(exact.drive, split.y),
         **agreement(network, (exact.state, exact.drive), side),
-        "input": None if rates else entry.value,
+        "input": None if rates else entry.name,
         **counted,
         "overflows": None if bits is None else made.overflows,
         "warnings": [] if rates else too_few(run, Coding(code), steps, entry),
@@ -290,5 +291,5 @@ def count_events(
         run, split, on="emulator", code=code, steps=steps, watch=watch, bits=bits, entry=entry
     )
     outside = outer(run.model.network) & {p.name for p in made.network.populations}
-    told = (len(split), steps, entry.value, dense_macs(run))
+    told = (len(split), steps, entry.name, dense_macs(run))
     return CountedRun(made.network, made.counts, *told, outside, accuracy_of(made.drive, split.y))

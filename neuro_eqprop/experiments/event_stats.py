@@ -8,9 +8,10 @@ import numpy as np
 
 from neuro_eqprop.experiments.run_folder import Run
 from neuro_eqprop.operators import Pooled
+from neuro_eqprop.spiking.codes import Coding
 from neuro_eqprop.spiking.input_coding import InputCoding, outer, steps_needed
 from neuro_eqprop.spiking.ir import SpikingNetwork
-from neuro_eqprop.spiking.lower import Coding, spelled_out
+from neuro_eqprop.spiking.lower import spelled_out
 from neuro_eqprop.traces import Counts
 
 EVENTS = (

@@ -12,14 +12,18 @@ from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments import on_chip_config as lessons
 from neuro_eqprop.experiments.run_folder import STUDY, Run
 from neuro_eqprop.networks import Network
-from neuro_eqprop.spiking.lower import Code, Coding
-from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
+from neuro_eqprop.spiking.codes import Code, Coding
+from neuro_eqprop.spiking.make_plastic import (
+    PlasticityConfig,
+    check_code,
+    make_plastic,
+    training_stimulus,
+)
+from neuro_eqprop.spiking.phases import is_centered
 from neuro_eqprop.spiking.plasticity import (
     LearningRule,
-    PlasticityError,
     PlasticNetwork,
     TrainingSamples,
-    episode,
 )
 
 DT = 1e-3
@@ -42,29 +46,19 @@ class LearningCounts:
     """What is left out of the counts."""
 
 
-def phases(run: Run, code: Code, steps: int) -> LearningRule:
-    """Phases of so many steps, tags gathering in their last half, or quarter if graded."""
+def phases(run: Run, code: Code, steps: int | None) -> LearningRule:
+    """The rule of `learn` for this code, with nudged phases of `steps` or its default steps."""
+    check_code(code)
+    assert code.learning is not None
     study = run.study
-    if study.nudging not in ("positive", "centered"):
-        raise PlasticityError(
-            f"nudging {study.nudging!r} has no phases on a chip; train with positive or centered"
-        )
-    if steps < 4:
-        raise PlasticityError(f"phases of {steps} steps have no room to settle and to learn")
-    window = steps // 4 if code is Code.GRADED else steps // 2
-    centered = study.nudging == "centered"
-    schedule = episode(
-        beta=study.beta,
-        centered=centered,
-        free=steps if centered else steps - window,
-        settle=steps - window,
-        window=window,
+    schedule = code.learning.lengths(steps).schedule(
+        beta=study.beta, centered=is_centered(study.nudging)
     )
     return LearningRule(schedule, TAU)
 
 
 def plasticity_of_run(
-    run: Run, coding: Coding, *, steps: int, limit: float
+    run: Run, coding: Coding, *, steps: int | None, limit: float
 ) -> tuple[PlasticityConfig, int]:
     """How lessons go, and how many the training has: as the run learned on a chip, if it did."""
     samples, epochs = len(run.data.train), run.study.epochs
@@ -85,7 +79,7 @@ def unbound(network: Network) -> tuple[Network, str]:
 
 
 def count_learning_events(
-    run: Run, *, samples: int, steps: int, code: Code, watch: Callable[[int], None]
+    run: Run, *, samples: int, steps: int | None, code: Code, watch: Callable[[int], None]
 ) -> LearningCounts:
     """Learn from training samples on the emulator, beginning with the run's weights, and count."""
     network, note = unbound(run.model.network)

@@ -14,15 +14,15 @@ from neuro_eqprop.experiments import config as study_config
 from neuro_eqprop.experiments.config import Study, convert
 from neuro_eqprop.experiments.run_folder import STUDY
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.spiking.lower import Code, Coding
-from neuro_eqprop.spiking.make_plastic import LEARNING_CODES, PlasticityConfig
+from neuro_eqprop.spiking.codes import CODES, Code, Coding, find_code, learning_codes
+from neuro_eqprop.spiking.make_plastic import PlasticityConfig
 from neuro_eqprop.spiking.nonidealities import Nonidealities
+from neuro_eqprop.spiking.phases import PhaseLengths, is_centered
 from neuro_eqprop.spiking.plasticity import (
     Arithmetic,
     IntegerArithmetic,
     LearningRule,
     engine_for,
-    episode,
 )
 from neuro_eqprop.spiking.rounding import power_above
 
@@ -35,8 +35,6 @@ RATES = "rate"
 """The value of `on` with which the rate network learns the same samples, as a baseline."""
 DEFAULTS = {"batch": 1, "optimiser": "sgd", "learning_rate": 0.05, "epochs": 10}
 """Defaults of a study that learns on a chip, where they differ from those of training."""
-STEPS = {"graded": 16, "rate": 64}
-"""Default steps of a nudged phase, by code."""
 DT = 1e-3
 """Seconds of a step; results do not depend on it."""
 
@@ -88,9 +86,9 @@ class OnChipConfig:
     def __post_init__(self) -> None:
         if self.on != RATES and self.on not in {*LEARNERS, *CANNOT}:
             raise UnknownNameError("simulator that learns", self.on, (RATES, *LEARNERS))
-        if self.code not in [code.value for code in Code]:
-            raise UnknownNameError("code", self.code, [code.value for code in LEARNING_CODES])
-        for key, steps in phase_steps(STEPS.get(self.code, 16), self.code).items():
+        if self.code not in CODES:
+            raise UnknownNameError("code", self.code, learning_codes())
+        for key, steps in phase_steps(self.code).items():
             if not getattr(self, key):
                 object.__setattr__(self, key, steps)
         for key in ("free", "settle", "window", "tasks"):
@@ -122,22 +120,17 @@ class OnChipConfig:
     @property
     def coding(self) -> Coding:
         """The code with its threshold."""
-        return Coding(Code(self.code), theta=self.theta)
+        return Coding(find_code(self.code), theta=self.theta)
 
     def schedule(self, study: Study) -> Schedule:
         """The phases of a sample."""
-        return episode(
-            beta=study.beta,
-            centered=is_centered(study),
-            free=self.free,
-            settle=self.settle,
-            window=self.window,
-        )
+        lengths = PhaseLengths(self.free, self.settle, self.window)
+        return lengths.schedule(beta=study.beta, centered=is_centered(study.nudging))
 
     def arithmetic(self, study: Study) -> Arithmetic | None:
         """Integer arithmetic, or None for floating point."""
         if self.engine:
-            gap = study.beta * (2 if is_centered(study) else 1)
+            gap = study.beta * (2 if is_centered(study.nudging) else 1)
             return engine_for(
                 study.learning_rate,
                 gap=gap,
@@ -162,15 +155,6 @@ class OnChipConfig:
         return PlasticityConfig(self.coding, rule, self.bound, DT, flaws)
 
 
-def is_centered(study: Study) -> bool:
-    """Whether a positive and a negative nudge are compared (Laborieux et al. 2021)."""
-    if study.nudging not in ("positive", "centered"):
-        raise ValueError(
-            f"nudging {study.nudging!r} has no phases on a chip; use positive or centered"
-        )
-    return study.nudging == "centered"
-
-
 def adapt(config: OnChipConfig, changes: Mapping[str, Any]) -> OnChipConfig:
     """The settings with some changed; values may be text from the command line."""
     known = {f.name: getattr(config, f.name) for f in fields(config)}
@@ -185,13 +169,11 @@ def adapt(config: OnChipConfig, changes: Mapping[str, Any]) -> OnChipConfig:
     return replace(config, **clean)
 
 
-def phase_steps(steps: int, code: str) -> dict[str, int]:
-    """Phases with `steps` steps: graded units need a short window, spikes half of the phase."""
-    if steps < 2:
-        raise ValueError(f"phases of {steps} steps have no room to settle and to learn")
-    window = max(1, steps // 4) if code == Code.GRADED.value else steps // 2
-    free = steps if code == Code.GRADED.value else steps - window
-    return {"free": free, "settle": steps - window, "window": window}
+def phase_steps(code: str, steps: int | None = None) -> dict[str, int]:
+    """The settings free, settle and window of a code whose nudged phases have `steps` steps."""
+    policy = find_code(code).learning or Code.RATE.learning
+    assert policy is not None
+    return asdict(policy.lengths(steps))
 
 
 def write(study: Study, config: OnChipConfig) -> str:

@@ -26,9 +26,9 @@ from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import Field, State, field
 from neuro_eqprop.schedules import Schedule, free_only, tail, three_phase
 from neuro_eqprop.solve import Damped
+from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.input_coding import InputCoding, encode_input, outer
 from neuro_eqprop.spiking.ir import SpikingNetwork
-from neuro_eqprop.spiking.lower import Code, Coding
 from neuro_eqprop.synapse_recording import Synapse
 from neuro_eqprop.traces import (
     ActivityKind,
@@ -114,7 +114,7 @@ def simulate(
         "run": str(run.path),
         "traces": str(path),
         "on": simulation.on,
-        "code": None if simulation.on == "rate" else simulation.code.value,
+        "code": None if simulation.on == "rate" else simulation.code.name,
         "bits": simulation.bits,
         "samples": simulation.samples,
         "steps": simulation.steps,
@@ -125,7 +125,7 @@ def simulate(
             + [f"{name}[{pairs(each)}]:hebbian" for name, each in plan.record.hebbian.items()]
         ),
         "most_bytes": plan.most_bytes,
-        "input": None if simulation.on == "rate" else simulation.entry.value,
+        "input": None if simulation.on == "rate" else simulation.entry.name,
         "input_spikes": brought.spikes,
         "input_synops": brought.synops,
         "warnings": []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.nir.document import Document, Feed, NirError
 from neuro_eqprop.backends.nir.read import read, whole
-from neuro_eqprop.backends.nir.write import beyond, plain, write
+from neuro_eqprop.backends.nir.write import beyond, write
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.experiments.evaluate import rounded, spiking
@@ -22,8 +22,9 @@ from neuro_eqprop.io.checkpoint import describe, rebuild
 from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Network, Role, check_parameters
 from neuro_eqprop.operators import DelayedFeedback
+from neuro_eqprop.spiking.codes import Code, Coding, find_code
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork
-from neuro_eqprop.spiking.lower import Code, Coding, faces, gathered, matrix, reads
+from neuro_eqprop.spiking.lower import faces, gathered, matrix, reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def document_of(run: Run, code: Code, *, nudged: bool, bits: int | None = None) 
     study = run.study
     notes = {
         "rate": describe(rate),
-        "coding": plain(asdict(coding)),
+        "coding": coding.constants(),
         "bits": bits,
         "dataset": study.dataset,
         # One number becomes synapses of several strengths, each rounded: it is told as it was.
@@ -96,7 +97,7 @@ def translate(
         "run": str(run.path),
         "path": str(path),
         "bytes": path.stat().st_size,
-        "code": code.value,
+        "code": code.name,
         "bits": bits,
         "nudged": nudged,
         "digest": network.digest,
@@ -132,7 +133,7 @@ def open_nir(path: Path, dataset: str) -> Opened:
     data = load_data(dataset)
     try:
         rate = rebuild(document.notes["rate"])
-        code, bits = Code(document.notes["coding"]["code"]), document.notes.get("bits")
+        code, bits = find_code(document.notes["coding"]["code"]), document.notes.get("bits")
         bits = None if bits is None else whole(bits)
         params = parameters(rate, document, Coding(code))
         check_parameters(rate, params)
@@ -182,10 +183,8 @@ def took(weights: Iterator[Array], count: int) -> Array:
 
 def relowered(run: Run, document: Document, code: Code, bits: int | None) -> SpikingNetwork:
     """What the run's parameters become under the constants of this version."""
-    if plain(asdict(Coding(code))) != document.notes["coding"]:
-        raise ValueError(
-            f"it was made with other constants of code {code.value!r}; translate again"
-        )
+    if Coding(code).constants() != document.notes["coding"]:
+        raise ValueError(f"it was made with other constants of code {code.name!r}; translate again")
     nudged = any(p.gain is Gain.BETA for p in document.network.projections)
     return made_of(run, code, nudged=nudged, bits=bits)[0]
 

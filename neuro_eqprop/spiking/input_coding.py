@@ -1,75 +1,142 @@
-"""How data enter a spiking network: as a current, as graded spikes sent once, or as rate spikes.
+"""Input codings: how data enter a spiking network.
 
-A current W x is worked out on the host, whose multiplications are counted as its own. In the other
-two the input layer is a population of its own, whose spikes and synaptic operations are counted as
-everyone's:
+    current  the host computes the current W x; its multiplications are counted as host work
+    graded   an input unit sends theta round(x / theta) in its first step, and then nothing; its
+             targets sum up their messages, as units of code `graded` do. Their biases arrive with
+             the input, as the weights of one more unit that sends 1 once: without input they need
+             not send anything
+    rate     an input unit fires at the rate x, as a unit of the network's code does
 
-    graded   a unit sends theta round(x / theta) in its first step, and then nothing: its targets
-             add up what they are sent, as units of code `graded` do. So that these need not tell
-             what they would be without input, their biases come with it: one more unit, always
-             on, sends once too, and its weights are the biases
-    rate     a unit fires as a unit of the network's code with rate x does, in every step anew
+With `graded` and `rate` the input layer is a population, whose spikes and synaptic operations are
+counted like all others. Another package adds an input coding with an entry point in the group
+`neuro_eqprop.input_codings` that names an `InputCoding`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from enum import Enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from itertools import count
+from typing import ClassVar
 
 import numpy as np
 
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Layer, Network, Role
+from neuro_eqprop.plugins import Registry
 from neuro_eqprop.schedules import tail
+from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
 from neuro_eqprop.spiking.ir import Graded, Neuron, Population, Projection, SpikingNetwork, Stimulus
-from neuro_eqprop.spiking.lower import (
-    Code,
-    Coding,
-    LoweringError,
-    faces,
-    join,
-    matrix,
-    neuron,
-    snap,
-    stimulate,
-)
+from neuro_eqprop.spiking.lower import faces, join, matrix, snap, stimulate
 
 ON = "on"
-"""The population of the unit that is always on."""
+"""The population of the unit that sends the biases."""
 THETA = 2.0**-8
-"""Of graded input: pixels of a byte go through with an error below one part in 500."""
+"""Of graded input: the error of an 8-bit pixel is below 1/500."""
 
 
-class InputCoding(Enum):
-    """How data enter."""
+@dataclass(frozen=True)
+class InputCoding:
+    """How data enter a spiking network.
 
-    CURRENT = "current"
-    GRADED = "graded"
-    RATE = "rate"
+    Parameters
+    ----------
+    name
+        As in `--input`.
+    summary
+        A few words for help texts and tables.
+    neuron
+        The neuron of the input units; None if the host computes the currents instead.
+    encode
+        The current of each input unit, from x (samples, features).
+    accumulates
+        The value of `Code.accumulates` that the code of the network must have; None for any.
+    sends_biases
+        Whether biases are weights of one more unit that sends once, with the input.
+
+    """
+
+    name: str
+    summary: str
+    neuron: Callable[[Layer, Coding], Neuron] | None = None
+    encode: Callable[[Array, Coding], Array] = lambda x, _: x
+    accumulates: bool | None = None
+    sends_biases: bool = False
+
+    CURRENT: ClassVar[InputCoding]
+    GRADED: ClassVar[InputCoding]
+    RATE: ClassVar[InputCoding]
+
+    def __repr__(self) -> str:
+        return f"InputCoding({self.name!r})"
 
 
-def check_entry(entry: InputCoding, code: Code) -> None:
-    """Refuse an input that the units of a code would misread."""
-    if entry is InputCoding.GRADED and code is not Code.GRADED:
+def sigma_delta_input(_layer: Layer, _coding: Coding) -> Graded:
+    """A unit that sends its value once."""
+    return Graded(LINEAR, THETA, 1.0)
+
+
+def rate_input(layer: Layer, coding: Coding) -> Neuron:
+    """The neuron of the network's code, with rates in 0..1."""
+    return coding.neuron(Layer(layer.name, layer.shape, HARD_SIGMOID))
+
+
+def encode_rates(x: Array, coding: Coding) -> Array:
+    """x on the grid of the coding; values outside 0..1 are refused."""
+    if x.size and not (x.min() >= 0.0 and x.max() <= 1.0):
         raise LoweringError(
-            f"input 'graded' is sent once, and units of code {code.value!r} forget what arrived in "
-            "the step before; use --code graded, or --input rate or current"
+            f"the data lie in {x.min():g}..{x.max():g}, and rate spikes carry 0..1; "
+            "use input coding 'current', or scale the data"
         )
-    if entry is InputCoding.RATE and code is Code.GRADED:
-        raise LoweringError(
-            "input 'rate' comes anew in each step, and units of code 'graded' add up all that ever "
-            "arrived; use --input graded or current, or another --code"
-        )
+    return snap(x, coding.grid)
 
 
-def source(network: Network, coding: Coding, entry: InputCoding) -> Neuron:
-    """The neuron that sends the input."""
-    if entry is InputCoding.GRADED:
-        return Graded(LINEAR, THETA, 1.0)
-    return neuron(Layer(network.input.name, network.input.shape, HARD_SIGMOID), coding)
+CURRENT = InputCoding.CURRENT = InputCoding("current", "computed on the host")
+GRADED = InputCoding.GRADED = InputCoding(
+    "graded",
+    "graded spikes, sent once",
+    sigma_delta_input,
+    lambda x, _: snap(x, THETA),
+    accumulates=True,
+    sends_biases=True,
+)
+RATE = InputCoding.RATE = InputCoding(
+    "rate", "spikes at the rate x", rate_input, encode_rates, accumulates=False
+)
+
+INPUT_CODINGS = Registry(
+    "input coding",
+    InputCoding,
+    {each.name: f"{__name__}:{each.name.upper()}" for each in (CURRENT, GRADED, RATE)},
+    "neuro_eqprop.input_codings",
+)
+"""All input codings by name, with those of other packages."""
+
+
+def find_input_coding(coding: str | InputCoding) -> InputCoding:
+    """The input coding of that name; an `InputCoding` is returned unchanged."""
+    return coding if isinstance(coding, InputCoding) else INPUT_CODINGS.find(coding)
+
+
+def check_input(entry: InputCoding, code: Code) -> None:
+    """Refuse an input coding that units of this code would misread."""
+    if entry.accumulates in (None, code.accumulates):
+        return
+    fitting = [
+        repr(name)
+        for name, each in INPUT_CODINGS.items()
+        if each.accumulates in (None, code.accumulates)
+    ]
+    reason = (
+        f"is sent once, and units of code {code.name!r} forget it after one step"
+        if entry.accumulates
+        else f"is sent in every step, and units of code {code.name!r} add up all messages"
+    )
+    raise LoweringError(
+        f"input coding {entry.name!r} {reason}; use input coding {' or '.join(fitting)}, "
+        "or another code"
+    )
 
 
 def with_input(
@@ -80,9 +147,9 @@ def with_input(
     coding: Coding,
     entry: InputCoding,
 ) -> SpikingNetwork:
-    """What `lower` has made, with a population for the input unless that is a current."""
-    check_entry(entry, coding.code)
-    if entry is InputCoding.CURRENT:
+    """The network of `lower`, with a population for the input unless the host computes currents."""
+    check_input(entry, coding.code)
+    if entry.neuron is None:
         return made
     layer, projections = network.input, list[Projection]()
     for connection in network.connections:
@@ -90,13 +157,13 @@ def with_input(
             weight = matrix(network, params, connection)
             target = faces(network[connection.target], coding)
             projections += join(((layer.name, 1.0),), target, snap(weight, coding.grid))
-    sends = Population(layer.name, source(network, coding, entry), np.zeros(layer.size))
-    given = replace(
+    units = Population(layer.name, entry.neuron(layer, coding), np.zeros(layer.size))
+    complete = replace(
         made,
-        populations=(sends, *made.populations),
+        populations=(units, *made.populations),
         projections=(*projections, *made.projections),
     )
-    return biases_sent(network, given) if entry is InputCoding.GRADED else given
+    return send_biases(network, complete) if entry.sends_biases else complete
 
 
 def outer(network: Network) -> frozenset[str]:
@@ -104,8 +171,8 @@ def outer(network: Network) -> frozenset[str]:
     return frozenset({network.input.name, ON})
 
 
-def biases_sent(network: Network, made: SpikingNetwork) -> SpikingNetwork:
-    """Biases as weights from a unit that is always on; each arrives when first input can."""
+def send_biases(network: Network, made: SpikingNetwork) -> SpikingNetwork:
+    """Biases as weights of a unit that sends 1 once; each arrives when the first input can."""
     if any(layer.name == ON for layer in network.layers):
         raise LoweringError(f"a layer is called {ON!r}, as is the unit that sends the biases")
     depth = depths(network)
@@ -113,8 +180,8 @@ def biases_sent(network: Network, made: SpikingNetwork) -> SpikingNetwork:
     projections = list(made.projections)
     for population in made.populations:
         if population.name in depth and population.bias.any():
-            late, weight = depth[population.name], population.bias[:, None]
-            projections.append(Projection(ON, population.name, weight, late))
+            delay, weight = depth[population.name], population.bias[:, None]
+            projections.append(Projection(ON, population.name, weight, delay))
             populations.append(replace(population, bias=np.zeros(population.size)))
         else:
             populations.append(population)
@@ -122,7 +189,7 @@ def biases_sent(network: Network, made: SpikingNetwork) -> SpikingNetwork:
 
 
 def depths(network: Network) -> dict[str, int]:
-    """Of each layer the input reaches, how many connections lie between the two at least."""
+    """For each layer the input reaches, the least number of connections from the input to it."""
     found, edge = {network.input.name: 0}, {network.input.name}
     while edge:
         ahead = {c.target for c in network.connections if c.source in edge} - set(found)
@@ -140,21 +207,18 @@ def encode_input(
     coding: Coding,
     entry: InputCoding,
 ) -> Stimulus:
-    """What samples x bring to a network that was made `with_input`."""
-    brought = stimulate(network, params, x, target=target, coding=coding)
-    if entry is InputCoding.CURRENT:
-        return brought
-    if entry is InputCoding.RATE and x.size and not (x.min() >= 0.0 and x.max() <= 1.0):
-        raise LoweringError(
-            f"the data lie in {x.min():g}..{x.max():g}, and rate spikes carry 0..1; "
-            "use --input current, or scale the data"
-        )
-    step = THETA if entry is InputCoding.GRADED else coding.grid
-    return replace(brought, current={network.input.name: snap(x, step)}, host_macs=0)
+    """The stimulus of samples x for a network made by `with_input`."""
+    stimulus = stimulate(network, params, x, target=target, coding=coding)
+    if entry.neuron is None:
+        return stimulus
+    return replace(stimulus, current={network.input.name: entry.encode(x, coding)}, host_macs=0)
 
 
 def steps_needed(network: Network, coding: Coding, entry: InputCoding) -> int:
-    """The least steps of a phase whose window begins after input went to the output and back."""
+    """The least steps of a phase whose window begins after input reached the output and came back.
+
+    Messages take one step per connection.
+    """
     depth = depths(network)[network.output.name]
-    way = 2 * depth - 1 + (entry is not InputCoding.CURRENT)
+    way = 2 * depth - 1 + (entry.neuron is not None)
     return next(steps for steps in count(1) if steps - tail(steps, coding.tail) >= way)

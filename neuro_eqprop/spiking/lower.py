@@ -8,118 +8,30 @@ sums of spikes are exact in any order and every simulator gives the same spikes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from typing import TypeAlias
-from zlib import crc32
 
 import numpy as np
 
-from neuro_eqprop.activations import HARD_SIGMOID, ActivationKind
 from neuro_eqprop.arrays import Array, Shape
 from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role, check_parameters
 from neuro_eqprop.operators import DelayedFeedback, Dense, Operator
 from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.schedules import TAIL
+from neuro_eqprop.spiking.codes import Coding, LoweringError
 from neuro_eqprop.spiking.ir import (
-    DecreasingGain,
     Gain,
-    Graded,
-    Neuron,
     Population,
     Projection,
-    RateTracking,
-    Reset,
-    Spiking,
     SpikingNetwork,
     Stimulus,
 )
-
-
-class LoweringError(ValueError):
-    """A network cannot become spikes; the message names the layer and the reason."""
-
-
-class Code(Enum):
-    """How a rate becomes spikes."""
-
-    RATE = "rate"
-    """Binary spikes of an integrator that resets by subtraction: it fires at its drive in 0..1."""
-    GRADED = "graded"
-    """Sigma-delta: messages of what changed, quiet at equilibrium; carries any activation."""
-    PAIRED = "paired"
-    """As rate, a layer with rates of both signs (-1..1) being two populations, plus and minus."""
-    PREDICTIVE = "predictive"
-    """Binary spikes that tell how a rate of 0..1 goes on, each of which counts less and less."""
-    BERNOULLI = "bernoulli"
-    """Binary spikes at random, with the rate as their chance: to show what chance costs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Coding:
-    """A code with its constants."""
-
-    code: Code
-    grid: float = 2.0**-12
-    """Weights, biases and currents are multiples of this."""
-    theta: float = 2.0**-6
-    """Graded messages are multiples of this."""
-    damping: float = 0.75
-    """How much of the way to its activation a graded unit goes in a step.
-
-    Half of it sends half as many messages again on the way; all of it sends least, but lets
-    strongly coupled layers swing.
-    """
-    pace: float = 0.5
-    """How much of that way a predictive unit goes in a step."""
-    fading: float = 0.5
-    """What a predictive spike of step t counts is t to the minus this power."""
-    calming: float = 0.75
-    """How much of the way a unit with random spikes goes in step t is t to the minus this power."""
-    seed: int = 0
-    """Of random spikes."""
-
-    @property
-    def tail(self) -> float:
-        """The part of a phase over which rates are measured.
-
-        A firing rate needs a long mean; what a unit keeps of its rate is best read late.
-        """
-        return TAIL if self.code in (Code.RATE, Code.PAIRED) else 0.25
-
-
-def neuron(layer: Layer, coding: Coding) -> Neuron:
-    """The neuron that carries a layer's rates."""
-    rate = layer.activation
-    if coding.code is Code.GRADED:
-        return Graded(rate, coding.theta, coding.damping)
-    signed = coding.code is Code.PAIRED and (rate.low, rate.high) == (-1.0, 1.0)
-    if rate.curve is not ActivationKind.CLIP or not (signed or (rate.low, rate.high) == (0.0, 1.0)):
-        carries = "clips to 0..1 and to -1..1" if coding.code is Code.PAIRED else "0..1"
-        raise LoweringError(
-            f"layer {layer.name!r} has activation {rate.name!r} with range {rate.low}..{rate.high},"
-            f" and spikes of code {coding.code.value!r} carry only {HARD_SIGMOID.name} ({carries});"
-            " use code 'graded' ('paired' for hard_tanh), or train with --activation hard_sigmoid "
-            "--output hard_sigmoid"
-        )
-    # A ceiling at the threshold would cost a unit that fires almost always some of its spikes.
-    plain = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)
-    if coding.code is Code.PREDICTIVE:
-        gain, step = DecreasingGain(1.0, coding.fading), DecreasingGain(coding.pace, 0.0)
-        return replace(plain, follow=RateTracking(rate, gain, step))
-    if coding.code is Code.BERNOULLI:
-        gain, step = DecreasingGain(1.0, 0.0), DecreasingGain(1.0, coding.calming)
-        seed = crc32(layer.name.encode(), coding.seed)
-        return replace(plain, follow=RateTracking(rate, gain, step, seed))
-    return plain
-
 
 Faces: TypeAlias = tuple[tuple[str, float], ...]
 
 
 def faces(layer: Layer, coding: Coding) -> Faces:
     """The populations that a layer becomes, each with the sign that its spikes have."""
-    if coding.code is Code.PAIRED and layer.activation.low < 0:
+    if coding.code.signed and layer.activation.low < 0:
         return ((f"{layer.name}+", 1.0), (f"{layer.name}-", -1.0))
     return ((layer.name, 1.0),)
 
@@ -225,9 +137,7 @@ def lower(
     """
     check_parameters(network, params)
     populations = tuple(
-        Population(
-            name, neuron(layer, coding), sign * snap(spread_bias(layer, params), coding.grid)
-        )
+        Population(name, coding.neuron(layer), sign * snap(spread_bias(layer, params), coding.grid))
         for layer in network.moving
         for name, sign in faces(layer, coding)
     )

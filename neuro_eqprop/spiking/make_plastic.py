@@ -15,6 +15,7 @@ from neuro_eqprop.activations import HARD_SIGMOID, LINEAR
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Cost, Layer, Network, Role, check_parameters
 from neuro_eqprop.operators import Dense
+from neuro_eqprop.spiking.codes import Code, Coding, learning_codes
 from neuro_eqprop.spiking.ir import (
     FixedPoint,
     Gain,
@@ -24,7 +25,7 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.spiking.lower import Code, Coding, neuron, snap
+from neuro_eqprop.spiking.lower import snap
 from neuro_eqprop.spiking.nonidealities import DEAD, PERFECT, Nonidealities, gains
 from neuro_eqprop.spiking.plasticity import (
     LearningRule,
@@ -38,7 +39,6 @@ from neuro_eqprop.spiking.rounding import Rounded, power_above
 
 ALWAYS = "always"
 """The population of the one unit that is always on."""
-LEARNING_CODES = (Code.RATE, Code.GRADED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,29 +56,26 @@ class PlasticityConfig:
 def input_neuron(coding: Coding, layer: Layer) -> Population:
     """The input as a population: it sends its values at once, or fires at them."""
     nothing = np.zeros(layer.size)
-    if coding.code is Code.GRADED:
+    if coding.code.accumulates:
         return Population(layer.name, Graded(LINEAR, coding.theta, 1.0), nothing)
-    return Population(layer.name, neuron(replace(layer, activation=HARD_SIGMOID), coding), nothing)
+    return Population(layer.name, coding.neuron(replace(layer, activation=HARD_SIGMOID)), nothing)
 
 
 def always(coding: Coding) -> Population:
     """The unit that is always on."""
-    if coding.code is Code.GRADED:
+    if coding.code.accumulates:
         return Population(ALWAYS, Graded(HARD_SIGMOID, coding.theta, 1.0), np.ones(1))
     layer = Layer(ALWAYS, (1,), HARD_SIGMOID)
-    return Population(ALWAYS, neuron(layer, coding), np.ones(1))
+    return Population(ALWAYS, coding.neuron(layer), np.ones(1))
 
 
-def check_code(network: Network, coding: Coding) -> None:
-    """Refuse what has no rule."""
-    if coding.code not in LEARNING_CODES:
-        known = " or ".join(code.value for code in LEARNING_CODES)
+def check_code(code: Code) -> None:
+    """Refuse a code that cannot learn."""
+    if code.learning is None:
         raise PlasticityError(
-            f"code {coding.code.value!r} cannot learn: no synapse has a trace of its rates; "
-            f"use code {known}"
+            f"code {code.name!r} cannot learn: no synapse has a trace of its rates; "
+            f"use code {' or '.join(learning_codes())}"
         )
-    if any(layer.name == ALWAYS for layer in network.layers):
-        raise PlasticityError(f"a layer is called {ALWAYS!r}, as the unit that is always on is")
 
 
 def make_plastic(
@@ -87,7 +84,9 @@ def make_plastic(
     """The spiking network that learns as the rate network would."""
     coding, rule = how.coding, how.rule
     check_parameters(network, params)
-    check_code(network, coding)
+    check_code(coding.code)
+    if any(layer.name == ALWAYS for layer in network.layers):
+        raise PlasticityError(f"a layer is called {ALWAYS!r}, as is the unit that is always on")
     if network.cost is Cost.CROSS_ENTROPY:
         raise PlasticityError(
             f"layer {network.output.name!r} is nudged by the cross-entropy, whose softmax no "
@@ -111,7 +110,7 @@ def make_plastic(
     for layer in hidden:
         biases[layer.name][rng.random(layer.size) < how.flaws.dead] = DEAD
     populations = [input_neuron(coding, network.input), always(coding)]
-    populations += [Population(x.name, neuron(x, coding), biases[x.name]) for x in network.moving]
+    populations += [Population(x.name, coding.neuron(x), biases[x.name]) for x in network.moving]
     projections, plastic = synapses(network, params, how)
     out = network.output
     nudge = Projection(out.name, out.name, -np.eye(out.size), gain=Gain.BETA)
@@ -192,7 +191,7 @@ def in_whole_numbers(network: SpikingNetwork, plastic: list[Plastic]) -> Spiking
 
 def training_stimulus(network: Network, x: Array, target: Array, coding: Coding) -> Stimulus:
     """What samples bring to a network that learns: themselves, and the pull of their targets."""
-    if coding.code is Code.RATE and not (x.min(initial=0.0) >= 0 and x.max(initial=0.0) <= 1):
+    if not coding.code.accumulates and not (x.min(initial=0.0) >= 0 and x.max(initial=0.0) <= 1):
         raise PlasticityError("inputs leave 0..1, which spikes can fire at; use code graded")
     current = {network.input.name: snap(x, coding.grid)}
     return Stimulus(len(x), current, {network.output.name: snap(target, coding.grid)})

@@ -63,7 +63,7 @@ from typing import TypeAlias
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.schedules import Phase, Schedule, contrast
+from neuro_eqprop.schedules import Schedule, contrast
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -344,22 +344,3 @@ def engine_for(rate: float, *, gap: float, window: int, scale: float, seed: int)
     exponent = min(max(exponent, -7), 0)
     factor = int(np.rint(wanted / 2.0**exponent))
     return LoihiEngine(seed, min(max(factor, 1), largest), exponent, rate)
-
-
-def episode(*, beta: float, centered: bool, free: int, settle: int, window: int) -> Schedule:
-    """The phases of a lesson.
-
-    Centered: `free` steps, then twice (away from the target, towards it) `settle` steps and a
-    window. One-sided: `free` steps and a window, then towards the target `settle` and a window.
-    """
-    nudged = settle + window
-    if centered:
-        return (
-            Phase("free", 0.0, free, min(window, free)),
-            Phase("negative", -beta, nudged, window),
-            Phase("positive", beta, nudged, window),
-        )
-    return (
-        Phase("free", 0.0, free + window, window),
-        Phase("nudged", beta, nudged, window),
-    )

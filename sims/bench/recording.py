@@ -28,7 +28,8 @@ from neuro_eqprop.experiments.simulate import SimulationConfig, plan_spikes, sch
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.io.trace.file import Writer
-from neuro_eqprop.spiking.lower import Code, Coding, stimulate
+from neuro_eqprop.spiking.codes import Code, Coding
+from neuro_eqprop.spiking.lower import stimulate
 from neuro_eqprop.traces import NOTHING, Recording
 
 TRAINING = "training"

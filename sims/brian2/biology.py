@@ -19,7 +19,8 @@ from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.evaluate import accuracy_of, agreement, equilibria, spiking
 from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.experiments.train import run_training
-from neuro_eqprop.spiking.lower import Code, Coding, stimulate
+from neuro_eqprop.spiking.codes import Code, Coding
+from neuro_eqprop.spiking.lower import stimulate
 
 TWO = {"base": BASE, "leak 20 ms, noise 0.2, delay 2 ms": NOISY}
 MORE = {

@@ -26,7 +26,7 @@ from neuro_eqprop.data import Split, load_digits, one_hot
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import free_only
-from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.make_plastic import (
     PlasticityConfig,
     for_inference,
@@ -34,12 +34,12 @@ from neuro_eqprop.spiking.make_plastic import (
     training_stimulus,
     with_weights,
 )
+from neuro_eqprop.spiking.phases import PhaseLengths
 from neuro_eqprop.spiking.plasticity import (
     LearningRule,
     PlasticNetwork,
     TrainingSamples,
     engine_for,
-    episode,
 )
 from neuro_eqprop.traces import NOTHING, MemorySink
 
@@ -63,8 +63,8 @@ class Run:
 
     def rule(self, seed: int) -> LearningRule:
         """The rule of learning."""
-        phases = episode(
-            beta=BETA, centered=True, free=self.free, settle=self.settle, window=self.window
+        phases = PhaseLengths(self.free, self.settle, self.window).schedule(
+            beta=BETA, centered=True
         )
         made = engine_for(RATE, gap=2 * BETA, window=self.window, scale=LIMIT / 256, seed=seed)
         return LearningRule(phases, TAU, numbers=made if self.whole else None)

@@ -32,7 +32,7 @@ from neuro_eqprop.experiments.run_folder import MODEL, STUDY
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.make_plastic import (
     PlasticityConfig,
     make_plastic,
@@ -40,12 +40,8 @@ from neuro_eqprop.spiking.make_plastic import (
     training_stimulus,
     with_weights,
 )
-from neuro_eqprop.spiking.plasticity import (
-    IntegerArithmetic,
-    LearningRule,
-    TrainingSamples,
-    episode,
-)
+from neuro_eqprop.spiking.phases import PhaseLengths
+from neuro_eqprop.spiking.plasticity import IntegerArithmetic, LearningRule, TrainingSamples
 
 PAGE = Path("docs/learning.md")
 KEPT = Path("runs/tables")
@@ -94,7 +90,7 @@ def mnist() -> tuple[Network, dict[str, Array], Split]:
     net = layered(784, (256,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
     params = initialise(net, np.random.default_rng(0))
     coding = Coding(Code.GRADED, theta=2.0**-8)
-    schedule = episode(beta=0.5, centered=True, free=16, settle=12, window=4)
+    schedule = PhaseLengths(16, 12, 4).schedule(beta=0.5, centered=True)
     plastic = make_plastic(
         net, params, PlasticityConfig(coding, LearningRule(schedule, 8.0), 4.0, 1e-3)
     )
@@ -138,7 +134,7 @@ def cosine_row(name: str, found: dict[str, Direction], what: str) -> str:
 
 
 def phases(free: int, settle: int, window: int, beta: float, centered: bool = True) -> Schedule:
-    return episode(beta=beta, centered=centered, free=free, settle=settle, window=window)
+    return PhaseLengths(free, settle, window).schedule(beta=beta, centered=centered)
 
 
 def cosines() -> list[str]:
@@ -161,7 +157,7 @@ def cosines() -> list[str]:
     rows.append(cosine_row("64-32-3", found, "rate, one-sided 64/64/64, beta 0.5"))
     for code, each in ((Code.GRADED, (16, 12, 4)), (Code.RATE, (32, 32, 32))):
         found = pointed(task, Coding(code, theta=2.0**-8), phases(*each, 0.5), IntegerArithmetic(0))
-        what = f"{code.value}, {'/'.join(map(str, each))}, beta 0.5, tag of 8 bits"
+        what = f"{code.name}, {'/'.join(map(str, each))}, beta 0.5, tag of 8 bits"
         rows.append(cosine_row("64-32-3", found, what))
     task = mnist()
     found = pointed(task, Coding(Code.GRADED, theta=2.0**-8), phases(32, 28, 4, 0.5))
@@ -299,7 +295,7 @@ def speed() -> list[str]:
                     part = TrainingSamples(stimulus.take(0, lessons), np.full(lessons, 0.02))
                     learner.learn(plastic, part, synapses=NO_SYNAPSES, watch=nobody)
                 found.append(600 / (time.process_time() - began))
-            told = f"{name}, {code.value}, {'/'.join(map(str, each))}"
+            told = f"{name}, {code.name}, {'/'.join(map(str, each))}"
             rows.append(f"| {told} | {found[0]:.0f} | {found[1]:.0f} |")
     return rows
 

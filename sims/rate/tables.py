@@ -21,7 +21,7 @@ from neuro_eqprop.experiments.evaluate import evaluate
 from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.io.atomic import write_text
-from neuro_eqprop.spiking.lower import Code, LoweringError
+from neuro_eqprop.spiking.codes import Code, LoweringError
 
 DEEP = "--hidden 96,96 --feedback 0.1 --epochs 40"
 RELU = "--activation relu --output linear --beta 0.25 --set free_steps=6 --set nudged_steps=3"
@@ -63,7 +63,7 @@ def conversions(name: str, run: Run) -> list[str]:
         except LoweringError:
             continue
         rows.append(
-            f"| {name} | {code.value} | {steps} | {told['samples']} | "
+            f"| {name} | {code.name} | {steps} | {told['samples']} | "
             f"{100 * told['rate_accuracy']:.2f} | {100 * told['accuracy']:.2f} | "
             f"{100 * told['agreement']:.2f} | {told['pearson']:.5f} | {told['p999']:.3f} | "
             f"{told['spikes_per_neuron']:.2f} |"

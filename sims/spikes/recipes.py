@@ -14,8 +14,8 @@ from neuro_eqprop.experiments.event_stats import events
 from neuro_eqprop.experiments.run_folder import MODEL, Run, open_run
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.rate.inference import Inference
+from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.input_coding import InputCoding
-from neuro_eqprop.spiking.lower import Code
 
 MNIST = "--dataset mnist --learning-rate 0.001 --batch 64"
 DEEP = "--feedback 0.1 --set free_steps=10 --set nudged_steps=4"

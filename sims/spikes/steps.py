@@ -15,7 +15,7 @@ import torch
 from recipes import Bench
 
 from neuro_eqprop.io.atomic import write_text
-from neuro_eqprop.spiking.lower import Code
+from neuro_eqprop.spiking.codes import Code
 
 NETWORKS = {
     Code.RATE: "784-256-10",
@@ -39,7 +39,7 @@ def swept(runs: Path) -> dict[Code, list[Told]]:
     bench = Bench(runs, SAMPLES)
     for code, name in NETWORKS.items():
         found[code] = [bench.judged(name, code, steps) for steps in STEPS]
-        print(code.value, [f"{told['rmse']:.4f}" for told in found[code]], flush=True)
+        print(code.name, [f"{told['rmse']:.4f}" for told in found[code]], flush=True)
     return found
 
 
@@ -83,7 +83,7 @@ def picture(found: dict[Code, list[Told]]) -> str:
         drawn = f'fill="none" stroke="{colour}" stroke-width="2"'
         parts.append(f'<polyline points="{points}" {drawn}/>')
         place = f'x="{right + 8}" y="{heights[code]:.1f}" dy="4"'
-        parts.append(f'<text {place} fill="{colour}">{code.value}</text>')
+        parts.append(f'<text {place} fill="{colour}">{code.name}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -101,7 +101,7 @@ def page(found: dict[Code, list[Told]]) -> str:
 
     def table(key: str, shown: str, factor: float) -> list[str]:
         rows = [
-            f"| {code.value} | " + " | ".join(format(factor * r[key], shown) for r in each) + " |"
+            f"| {code.name} | " + " | ".join(format(factor * r[key], shown) for r in each) + " |"
             for code, each in found.items()
         ]
         return [head, bar, *rows, ""]

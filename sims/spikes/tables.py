@@ -17,8 +17,8 @@ import torch
 from recipes import RECIPES, Bench
 
 from neuro_eqprop.io.atomic import write_text
+from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.input_coding import InputCoding
-from neuro_eqprop.spiking.lower import Code
 
 CURRENT, GRADED, RATE = InputCoding.CURRENT, InputCoding.GRADED, InputCoding.RATE
 MEASURED = Path(__file__).parent / "measured.json"
@@ -101,7 +101,7 @@ def line(key: str, told: Told) -> str:
     name, code, steps, entry, bits = ROWS[key]
     accuracy = f"{100 * told['rate_accuracy']:.2f} | {100 * told['accuracy']:.2f}"
     return (
-        f"| {name} | {code.value} | {entry.value} | {bits or 'float'} | {steps} | "
+        f"| {name} | {code.name} | {entry.name} | {bits or 'float'} | {steps} | "
         f"{told['samples']} | {accuracy} | {100 * told['agreement']:.2f} | "
         f"{told['pearson']:.5f} | {told['p999']:.3f} | {told['spikes_per_neuron']:.2f} | "
         f"{told['synops_per_sample']:.0f} | {told['host_macs_per_sample']:.0f} | "

@@ -34,6 +34,7 @@ from neuro_eqprop.experiments.evaluate import agreement, equilibria, spiking
 from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.schedules import Schedule, free_only, three_phase
+from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -45,7 +46,7 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.spiking.lower import Code, Coding, stimulate
+from neuro_eqprop.spiking.lower import stimulate
 from neuro_eqprop.traces import NOTHING, MemorySink, Record, Recording
 
 pytestmark = pytest.mark.brian2

@@ -19,22 +19,22 @@ from neuro_eqprop.backends.learning import Learned, Synapses, able, load_learner
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.ir import Gain
-from neuro_eqprop.spiking.lower import Code, Coding
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
 from neuro_eqprop.spiking.nonidealities import Nonidealities
+from neuro_eqprop.spiking.phases import PhaseLengths
 from neuro_eqprop.spiking.plasticity import (
     IntegerArithmetic,
     LearningRule,
     PlasticNetwork,
     TrainingSamples,
-    episode,
 )
 
 pytestmark = pytest.mark.brian2
 
-CENTERED = episode(beta=0.5, centered=True, free=6, settle=3, window=2)
-ONE_SIDED = episode(beta=0.3, centered=False, free=4, settle=3, window=2)
+CENTERED = PhaseLengths(6, 3, 2).schedule(beta=0.5, centered=True)
+ONE_SIDED = PhaseLengths(4, 3, 2).schedule(beta=0.3, centered=False)
 SYNAPSES = Synapses((("input->hidden", 3, 20), ("output->hidden", 2, 1), ("always->output", 1, 0)))
 DEEP = Synapses((("hidden2->hidden1", 3, 2), ("hidden1->hidden2", 2, 3)))
 

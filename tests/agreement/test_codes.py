@@ -17,6 +17,7 @@ from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import free_only, tail, three_phase, two_phase
+from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
 from neuro_eqprop.spiking.counter_rng import uniform
 from neuro_eqprop.spiking.ir import (
     DecreasingGain,
@@ -26,7 +27,7 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, rates_of, stimulate
+from neuro_eqprop.spiking.lower import lower, rates_of, stimulate
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
 from neuro_eqprop.testing.case import Case, Run, everything, run_case
@@ -247,7 +248,7 @@ def test_layers_with_one_sign_are_no_pairs() -> None:
 def test_what_a_code_cannot_carry_is_refused_by_name(code: Code, rate: Activation) -> None:
     network = layered(10, (24,), 4, hidden_rate=rate, output_rate=HARD_SIGMOID)
     params, _, _ = problem(network)
-    with pytest.raises(LoweringError, match=f"'hidden' has activation '{rate.name}'.*{code.value}"):
+    with pytest.raises(LoweringError, match=f"'hidden' has activation '{rate.name}'.*{code.name}"):
         lower(network, params, dt=1e-3, coding=Coding(code), nudged=False)
 
 

@@ -17,7 +17,8 @@ from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.schedules import Schedule, three_phase
-from neuro_eqprop.spiking.lower import Code, Coding, lower, stimulate
+from neuro_eqprop.spiking.codes import Code, Coding
+from neuro_eqprop.spiking.lower import lower, stimulate
 from neuro_eqprop.traces import NOTHING, MemorySink
 from neuro_eqprop.training.gradients.exact import cosine
 from neuro_eqprop.training.relax import SWEEPS, relax

@@ -15,21 +15,21 @@ from neuro_eqprop.backends.learning import Learned, Synapses, load_learner, nobo
 from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
+from neuro_eqprop.spiking.phases import PhaseLengths
 from neuro_eqprop.spiking.plasticity import (
     LearningRule,
     PlasticNetwork,
     TrainingSamples,
     engine_for,
-    episode,
 )
 
 pytestmark = pytest.mark.lava
 
-SHORT = episode(beta=0.5, centered=True, free=3, settle=1, window=1)
-CENTERED = episode(beta=0.5, centered=True, free=8, settle=4, window=4)
-ONE_SIDED = episode(beta=0.5, centered=False, free=8, settle=4, window=4)
+SHORT = PhaseLengths(3, 1, 1).schedule(beta=0.5, centered=True)
+CENTERED = PhaseLengths(8, 4, 4).schedule(beta=0.5, centered=True)
+ONE_SIDED = PhaseLengths(8, 4, 4).schedule(beta=0.5, centered=False)
 SYNAPSES = Synapses((("input->hidden", 3, 20), ("output->hidden", 2, 1), ("always->output", 1, 0)))
 
 

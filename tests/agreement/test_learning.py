@@ -16,9 +16,10 @@ from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
-from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
 from neuro_eqprop.spiking.nonidealities import Nonidealities
+from neuro_eqprop.spiking.phases import PhaseLengths
 from neuro_eqprop.spiking.plasticity import (
     IntegerArithmetic,
     LearningRule,
@@ -26,14 +27,13 @@ from neuro_eqprop.spiking.plasticity import (
     PlasticNetwork,
     TrainingSamples,
     engine_for,
-    episode,
 )
 from neuro_eqprop.training.gradients.exact import cosine
 from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
 
-CENTERED = episode(beta=0.5, centered=True, free=10, settle=6, window=4)
-ONE_SIDED = episode(beta=0.5, centered=False, free=10, settle=6, window=4)
+CENTERED = PhaseLengths(10, 6, 4).schedule(beta=0.5, centered=True)
+ONE_SIDED = PhaseLengths(10, 6, 4).schedule(beta=0.5, centered=False)
 SYNAPSES = Synapses((("input->hidden", 3, 20), ("output->hidden", 2, 1), ("always->output", 1, 0)))
 ENGINE = engine_for(0.1, gap=1.0, window=4, scale=1 / 128, seed=5)
 
@@ -142,7 +142,7 @@ def test_they_are_equal_after_a_hundred_lessons(code: Code) -> None:
 def test_windows_of_any_length_gather_the_same_unwatched(
     window: int, numbers: IntegerArithmetic | LoihiEngine | None
 ) -> None:
-    phases = episode(beta=0.5, centered=True, free=6, settle=4, window=window)
+    phases = PhaseLengths(6, 4, window).schedule(beta=0.5, centered=True)
     batch = 1 if isinstance(numbers, LoihiEngine) else 2
     case = Case(Code.RATE, LearningRule(phases, 5.0, batch, numbers=numbers), lessons=5)
     plastic, lessons = task(case)
@@ -216,17 +216,17 @@ def cosines(rule: LearningRule, code: Code, lessons: int = 15) -> dict[str, floa
 
 
 def test_graded_tags_point_where_rates_do() -> None:
-    schedule = episode(beta=0.5, centered=True, free=16, settle=12, window=4)
+    schedule = PhaseLengths(16, 12, 4).schedule(beta=0.5, centered=True)
     assert min(cosines(LearningRule(schedule, 8.0), Code.GRADED).values()) >= 0.98
 
 
 def test_spiking_tags_point_where_rates_do() -> None:
-    schedule = episode(beta=0.5, centered=True, free=32, settle=32, window=32)
+    schedule = PhaseLengths(32, 32, 32).schedule(beta=0.5, centered=True)
     assert min(cosines(LearningRule(schedule, 8.0), Code.RATE).values()) >= 0.98
 
 
 def test_whole_tags_point_where_rates_do() -> None:
-    schedule = episode(beta=0.5, centered=True, free=32, settle=32, window=32)
+    schedule = PhaseLengths(32, 32, 32).schedule(beta=0.5, centered=True)
     assert (
         min(cosines(LearningRule(schedule, 8.0, numbers=IntegerArithmetic(0)), Code.RATE).values())
         >= 0.95
@@ -239,7 +239,7 @@ def test_with_the_sign_turned_tags_point_the_other_way() -> None:
         def gates(self) -> tuple[float, ...]:
             return (0.0, 1.0, -1.0)
 
-    schedule = episode(beta=0.5, centered=True, free=16, settle=12, window=4)
+    schedule = PhaseLengths(16, 12, 4).schedule(beta=0.5, centered=True)
     assert max(cosines(Turned(schedule, 8.0), Code.GRADED, lessons=5).values()) < -0.9
 
 
@@ -247,7 +247,7 @@ def test_with_the_sign_turned_tags_point_the_other_way() -> None:
 def test_three_classes_are_learned(code: Code) -> None:
     x, target, net, params = three_classes()
     window = 16 if code is Code.RATE else 4
-    schedule = episode(beta=0.5, centered=True, free=16, settle=16, window=window)
+    schedule = PhaseLengths(16, 16, window).schedule(beta=0.5, centered=True)
     coding = Coding(code, theta=2.0**-8)
     plastic = make_plastic(
         net, params, PlasticityConfig(coding, LearningRule(schedule, 8.0), 4.0, 1e-3)

@@ -29,7 +29,8 @@ from neuro_eqprop.operators import Attention, Kind
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.inference import infer
 from neuro_eqprop.schedules import free_only, tail
-from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, stimulate
+from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
+from neuro_eqprop.spiking.lower import lower, stimulate
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
 from neuro_eqprop.traces import NOTHING, MemorySink

@@ -14,6 +14,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import load, tally
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.schedules import free_only
+from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.input_coding import InputCoding, encode_input, with_input
 from neuro_eqprop.spiking.ir import (
     Population,
@@ -23,7 +24,7 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.spiking.lower import Code, Coding, lower
+from neuro_eqprop.spiking.lower import lower
 from neuro_eqprop.traces import Counts, MemorySink, Record
 
 SAMPLES, STEPS = 5, 20

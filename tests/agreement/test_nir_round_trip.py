@@ -34,6 +34,7 @@ from neuro_eqprop.experiments.translate import document_of, open_nir
 from neuro_eqprop.io.checkpoint import save
 from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -44,7 +45,6 @@ from neuro_eqprop.spiking.ir import (
     Spiking,
     SpikingNetwork,
 )
-from neuro_eqprop.spiking.lower import Code
 from neuro_eqprop.testing.check import check_case
 from neuro_eqprop.testing.random_networks import draw_case
 

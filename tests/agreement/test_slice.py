@@ -20,7 +20,7 @@ from neuro_eqprop.rate.field import field
 from neuro_eqprop.rate.inference import SETTLED, infer
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.solve import Outcome, Stop
-from neuro_eqprop.spiking.lower import Code, LoweringError
+from neuro_eqprop.spiking.codes import Code, LoweringError
 from neuro_eqprop.training.gradients.exact import cosine, implicit
 from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian

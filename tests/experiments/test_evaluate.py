@@ -21,7 +21,8 @@ from neuro_eqprop.io.checkpoint import save
 from neuro_eqprop.model import Model
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.schedules import free_only
-from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, stimulate
+from neuro_eqprop.spiking.codes import CODES, Code, Coding, LoweringError
+from neuro_eqprop.spiking.lower import lower, stimulate
 from neuro_eqprop.traces import NOTHING, MemorySink
 
 STUDY = Study(hidden=(20,), epochs=3, batch=64, learning_rate=0.01)
@@ -67,7 +68,7 @@ def test_torch_and_numpy_rates_agree(run: Run) -> None:
     assert rate["code"] is rate["steps"] is rate["spikes_per_neuron"] is None
 
 
-@pytest.mark.parametrize("code", list(Code), ids=lambda code: str(code.value))
+@pytest.mark.parametrize("code", list(CODES.values()), ids=lambda code: str(code.name))
 def test_spikes_are_judged_as_by_hand(run: Run, code: Code) -> None:
     told = judge(run, "reference", code=code, steps=48)
     network, coding = run.model.network, Coding(code)
@@ -88,7 +89,7 @@ def test_spikes_are_judged_as_by_hand(run: Run, code: Code) -> None:
     assert told["host_macs_per_sample"] == np.count_nonzero(params["input->hidden"])
     assert told["agreement"] > 0.9
     assert told["pearson"] > 0.99
-    assert (told["code"], told["steps"], told["bits"]) == (code.value, 48, None)
+    assert (told["code"], told["steps"], told["bits"]) == (code.name, 48, None)
 
 
 def test_a_simulator_that_is_not_exact_tells_by_how_much(

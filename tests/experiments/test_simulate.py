@@ -19,7 +19,7 @@ from neuro_eqprop.io.trace.file import TraceError, read
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import three_phase
-from neuro_eqprop.spiking.lower import Code
+from neuro_eqprop.spiking.codes import CODES, Code
 from neuro_eqprop.traces import ActivityKind
 from neuro_eqprop.training.relax import SWEEPS, relax
 
@@ -66,7 +66,7 @@ def test_recorded_rates_settle_at_the_equilibrium_of_each_phase(run: Run, tmp_pa
     assert trace.complete
 
 
-@pytest.mark.parametrize("code", list(Code), ids=lambda code: str(code.value))
+@pytest.mark.parametrize("code", list(CODES.values()), ids=lambda code: str(code.name))
 def test_recorded_spikes_are_those_that_evaluation_counts(
     run: Run, tmp_path: Path, code: Code
 ) -> None:

@@ -21,6 +21,7 @@ from neuro_eqprop.hardware.synapse_memory import Format
 from neuro_eqprop.hardware.workload import Group, Link, Shapes, describe, full
 from neuro_eqprop.io.profile.load import load, load_all
 from neuro_eqprop.networks import initialise
+from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.input_coding import InputCoding, outer, with_input
 from neuro_eqprop.spiking.ir import (
     Graded,
@@ -30,7 +31,7 @@ from neuro_eqprop.spiking.ir import (
     Spiking,
     SpikingNetwork,
 )
-from neuro_eqprop.spiking.lower import Code, Coding, lower
+from neuro_eqprop.spiking.lower import lower
 
 
 def layered(inputs: int, hidden: int, outputs: int, *, looped: bool = False) -> Shapes:

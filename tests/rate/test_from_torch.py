@@ -18,7 +18,7 @@ from neuro_eqprop.experiments.convert import keep, loss
 from neuro_eqprop.experiments.run_folder import open_run
 from neuro_eqprop.rate.from_torch import forward, from_torch, normalised
 from neuro_eqprop.rate.torch_layers import ForeignError
-from neuro_eqprop.spiking.lower import Code
+from neuro_eqprop.spiking.codes import Code
 
 X = np.random.default_rng(0).random((40, 2, 3))
 

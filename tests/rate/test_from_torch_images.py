@@ -19,7 +19,8 @@ from neuro_eqprop.experiments.run_folder import open_run
 from neuro_eqprop.operators import Conv2d, Dense, Pooled, StridedConv2d
 from neuro_eqprop.rate.from_torch import forward, from_torch, normalised
 from neuro_eqprop.rate.torch_layers import ForeignError
-from neuro_eqprop.spiking.lower import Code, spelled_out
+from neuro_eqprop.spiking.codes import Code
+from neuro_eqprop.spiking.lower import spelled_out
 
 SHAPE = (2, 8, 8)
 X = np.random.default_rng(0).random((12, *SHAPE))

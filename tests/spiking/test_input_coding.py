@@ -21,6 +21,7 @@ from neuro_eqprop.io.checkpoint import save
 from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Connection, Layer, Network, Role, initialise
 from neuro_eqprop.schedules import free_only, tail
+from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
 from neuro_eqprop.spiking.input_coding import (
     ON,
     THETA,
@@ -32,7 +33,7 @@ from neuro_eqprop.spiking.input_coding import (
     with_input,
 )
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork, Stimulus
-from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, rates_of
+from neuro_eqprop.spiking.lower import lower, rates_of
 from neuro_eqprop.testing import check_case
 from neuro_eqprop.testing.case import Case, everything, run_case
 from neuro_eqprop.traces import NOTHING, MemorySink
@@ -129,11 +130,11 @@ def test_rate_input_is_counted_in_every_step() -> None:
 
 
 def test_what_a_code_would_misread_is_refused_with_the_way_out() -> None:
-    with pytest.raises(LoweringError, match=r"sent once.*--code graded"):
+    with pytest.raises(LoweringError, match=r"sent once.*use input coding 'current' or 'rate'"):
         brought(Code.RATE, InputCoding.GRADED)
-    with pytest.raises(LoweringError, match=r"anew in each step.*--input graded"):
+    with pytest.raises(LoweringError, match=r"in every step.*input coding 'current' or 'graded'"):
         brought(Code.GRADED, InputCoding.RATE)
-    with pytest.raises(LoweringError, match=r"lie in -1\.\..*carry 0\.\.1.*--input current"):
+    with pytest.raises(LoweringError, match=r"lie in -1\.\..*carry 0\.\.1.*input coding 'current'"):
         brought(Code.RATE, InputCoding.RATE, X - 1.0)
     brought(Code.GRADED, InputCoding.GRADED, X - 1.0)
 
@@ -223,7 +224,7 @@ def test_the_command_line_names_the_ways_in(
     assert main([*words, "--input", "graded", "--json"]) == 0
     assert '"input": "graded"' in capsys.readouterr().out
     assert main([*words, "--input", "gradde"]) == 2
-    assert "unknown input 'gradde'; known: graded, " in capsys.readouterr().err
+    assert "unknown input coding 'gradde'; known: graded, " in capsys.readouterr().err
     trace = str(tmp_path / "t.h5")
     words[0] = "simulate"
     assert main([*words, "--input", "graded", "--traces", trace, "--json"]) == 0

@@ -7,11 +7,12 @@ from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activatio
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
 from neuro_eqprop.spiking.ir import Gain, Graded, Reset, Spiking
-from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, snap, stimulate
+from neuro_eqprop.spiking.lower import lower, snap, stimulate
 
 RATE, GRADED = Coding(Code.RATE), Coding(Code.GRADED)
-CODINGS = pytest.mark.parametrize("coding", [RATE, GRADED], ids=lambda c: str(c.code.value))
+CODINGS = pytest.mark.parametrize("coding", [RATE, GRADED], ids=lambda c: str(c.code.name))
 
 
 def chain(hidden: Activation = HARD_SIGMOID, output: Activation = HARD_SIGMOID) -> Network:

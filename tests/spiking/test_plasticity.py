@@ -10,9 +10,9 @@ from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import Phase
+from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.counter_rng import chances, uniform
 from neuro_eqprop.spiking.ir import Stimulus
-from neuro_eqprop.spiking.lower import Code, Coding
 from neuro_eqprop.spiking.make_plastic import (
     ALWAYS,
     PlasticityConfig,
@@ -23,6 +23,7 @@ from neuro_eqprop.spiking.make_plastic import (
     with_weights,
 )
 from neuro_eqprop.spiking.nonidealities import DEAD, Nonidealities
+from neuro_eqprop.spiking.phases import PhaseLengths
 from neuro_eqprop.spiking.plasticity import (
     IntegerArithmetic,
     LearningRule,
@@ -31,11 +32,10 @@ from neuro_eqprop.spiking.plasticity import (
     PlasticNetwork,
     TrainingSamples,
     engine_for,
-    episode,
     third_factors,
 )
 
-SCHEDULE = episode(beta=0.5, centered=True, free=8, settle=6, window=4)
+SCHEDULE = PhaseLengths(8, 6, 4).schedule(beta=0.5, centered=True)
 RATE, GRADED = Coding(Code.RATE), Coding(Code.GRADED, theta=2.0**-8)
 
 
@@ -59,15 +59,15 @@ def grown(coding: Coding, rule: LearningRule, flaws: Nonidealities | None = None
 
 def test_the_gate_is_the_sign_of_the_contrast() -> None:
     assert LearningRule(SCHEDULE, 8.0).gates == (0.0, -1.0, 1.0)
-    one_sided = episode(beta=0.5, centered=False, free=8, settle=6, window=4)
+    one_sided = PhaseLengths(8, 6, 4).schedule(beta=0.5, centered=False)
     rule = LearningRule(one_sided, 8.0)
     assert rule.gates == (-1.0, 1.0)
     assert (rule.gap, rule.window, rule.steps) == (0.5, 4, 12 + 10 + 1)
 
 
 def test_one_sided_windows_need_traces_that_have_settled() -> None:
-    short = episode(beta=0.5, centered=False, free=16, settle=16, window=16)
-    long = episode(beta=0.5, centered=False, free=64, settle=16, window=16)
+    short = PhaseLengths(16, 16, 16).schedule(beta=0.5, centered=False)
+    long = PhaseLengths(64, 16, 16).schedule(beta=0.5, centered=False)
     assert LearningRule(short, 8.0).unsettled
     assert not LearningRule(long, 8.0).unsettled
     assert not LearningRule(SCHEDULE, 8.0).unsettled

@@ -23,7 +23,7 @@ from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.workload import Workload, describe
 from neuro_eqprop.io.profile.load import load
 from neuro_eqprop.model import Model
-from neuro_eqprop.spiking.lower import Code
+from neuro_eqprop.spiking.codes import find_code
 
 
 def machine(profile: Profile, batch: int, macs: int) -> dict[str, tuple[float, float, float]]:
@@ -56,7 +56,7 @@ def ratios(arguments: Mapping[str, Any], seed: int) -> Json:
         run,
         samples=arguments["samples"],
         steps=arguments["steps"],
-        code=Code(arguments["code"]),
+        code=find_code(arguments["code"]),
         watch=lambda more: None,
     )
     workload = Workload(

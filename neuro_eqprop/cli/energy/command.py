@@ -11,7 +11,7 @@ from neuro_eqprop.cli.command import Command, Json, positive_float, positive_int
 from neuro_eqprop.cli.energy.learning import taught_json, teach
 from neuro_eqprop.cli.energy.options import beside, curve, curve_options, given, workload_of
 from neuro_eqprop.cli.energy.tables import show
-from neuro_eqprop.cli.evaluate import STEPS, code_named, code_options, entry_named, input_option
+from neuro_eqprop.cli.evaluate import code_options, input_option
 
 if TYPE_CHECKING:
     from neuro_eqprop.energy.estimate import ChipEstimate, Options
@@ -78,7 +78,7 @@ def run(args: Namespace) -> Json:
     words = given(args, defaults.parse_args([]))
     workload = counted_run(args)
     how = pricing(args)
-    taught = teach(args, workload, steps=args.steps or STEPS.get(args.code) or 0, code=args.code)
+    taught = teach(args, workload, steps=args.steps, code=args.code)
     bills = [
         bill(workload, profile, how, lessons=taught.load, unlearned=taught.reason or NO_LEARNING)
         for profile in chips
@@ -145,16 +145,16 @@ def pricing(args: Namespace) -> Options:
 
 def counted_run(args: Namespace) -> Workload:
     """What a run did, in the code asked for; if none was, in `rate`, or in `graded` if it must."""
-    from neuro_eqprop.spiking.lower import LoweringError
+    from neuro_eqprop.spiking.codes import LoweringError
 
     asked, args.code = args.code, args.code or "rate"
     try:
-        return events(args, steps=args.steps or STEPS.get(args.code), code=args.code)
+        return events(args, steps=args.steps, code=args.code)
     except LoweringError:
         if asked is not None:
             raise
         args.code = "graded"
-        return events(args, steps=args.steps or STEPS[args.code], code=args.code)
+        return events(args, steps=args.steps, code=args.code)
 
 
 def events(args: Namespace, *, steps: int | None, code: str) -> Workload:
@@ -169,17 +169,19 @@ def events(args: Namespace, *, steps: int | None, code: str) -> Workload:
         raise ValueError("energy needs a RUN to count events of, or --counts FILE")
     from neuro_eqprop.experiments.evaluate import count_events
     from neuro_eqprop.experiments.run_folder import open_run
+    from neuro_eqprop.spiking.codes import find_code
+    from neuro_eqprop.spiking.input_coding import find_input_coding
 
     opened = open_run(args.run)
     with bar("counting events", args.samples) as advance:
         found = count_events(
             opened,
             samples=args.samples,
-            steps=steps or STEPS[code_named(code).value],
-            code=code_named(code),
+            steps=steps or find_code(code).steps,
+            code=find_code(code),
             watch=lambda more: advance(more, "samples"),
             bits=args.bits,
-            entry=entry_named(args.input),
+            entry=find_input_coding(args.input),
         )
     return workload_of(found, bits=args.bits)
 

@@ -30,17 +30,17 @@ class Taught:
     note: str = ""
 
 
-def teach(args: Namespace, inference: Workload, *, steps: int, code: str) -> Taught:
+def teach(args: Namespace, inference: Workload, *, steps: int | None, code: str) -> Taught:
     """Count lessons of the run; a network or a code that cannot learn is a reason, no error."""
     from neuro_eqprop.energy.estimate import NO_LEARNING
 
     if args.counts is not None:
         return Taught(None, NO_LEARNING, args.presentations)
-    from neuro_eqprop.cli.evaluate import code_named
     from neuro_eqprop.cli.progress import bar
     from neuro_eqprop.experiments.learning_cost import count_learning_events
     from neuro_eqprop.experiments.run_folder import open_run
     from neuro_eqprop.hardware.learning_workload import lessons_load
+    from neuro_eqprop.spiking.codes import find_code
 
     try:
         opened = open_run(args.run)
@@ -49,7 +49,7 @@ def teach(args: Namespace, inference: Workload, *, steps: int, code: str) -> Tau
                 opened,
                 samples=args.samples,
                 steps=steps,
-                code=code_named(code),
+                code=find_code(code),
                 watch=lambda more: advance(more, "lessons"),
             )
     except ValueError as error:
@@ -60,7 +60,7 @@ def teach(args: Namespace, inference: Workload, *, steps: int, code: str) -> Tau
         entry=opened.model.network.input.name,
         bits=args.bits or 8,
         lessons=found.lessons,
-        coding=found.code.value,
+        coding=found.code.name,
         dense_macs=inference.dense_macs,
     )
     return Taught(load, "", args.presentations or found.presentations, found.note)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuro_eqprop.cli.command import Json, positive_int
-from neuro_eqprop.cli.evaluate import code_named, entry_named, several
+from neuro_eqprop.cli.evaluate import several
 
 if TYPE_CHECKING:
     from neuro_eqprop.energy.estimate import Options
@@ -89,7 +89,7 @@ def curve(args: Namespace, chips: list[Profile], how: Options) -> Json:
 
 def able(args: Namespace, code: str, done: Callable[[], None]) -> tuple[list[CountedRun], str]:
     """The runs in a code, or none and why."""
-    from neuro_eqprop.spiking.lower import LoweringError
+    from neuro_eqprop.spiking.codes import LoweringError
     from neuro_eqprop.spiking.rounding import QuantisationError
 
     found = []
@@ -106,17 +106,18 @@ def runs(args: Namespace, code: str) -> Iterator[CountedRun]:
     """The run on the emulator for each number of steps, in a code."""
     from neuro_eqprop.experiments.evaluate import count_events
     from neuro_eqprop.experiments.run_folder import open_run
-    from neuro_eqprop.spiking.input_coding import InputCoding
+    from neuro_eqprop.spiking.codes import find_code
+    from neuro_eqprop.spiking.input_coding import InputCoding, find_input_coding
 
-    opened, entry = open_run(args.run), entry_named(args.input)
+    opened, entry = open_run(args.run), find_input_coding(args.input)
     if entry is not InputCoding.CURRENT:
-        entry = InputCoding.GRADED if code == "graded" else InputCoding.RATE
+        entry = InputCoding.GRADED if find_code(code).accumulates else InputCoding.RATE
     for steps in args.curve:
         yield count_events(
             opened,
             samples=args.curve_samples,
             steps=steps,
-            code=code_named(code),
+            code=find_code(code),
             watch=lambda more: None,
             bits=args.bits,
             entry=entry,

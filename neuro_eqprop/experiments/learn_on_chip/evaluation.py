@@ -18,8 +18,6 @@ from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.make_plastic import for_inference, training_stimulus, with_weights
 from neuro_eqprop.traces import NOTHING, MemorySink
 
-INFERENCE_STEPS = {"rate": 64, "graded": 32}
-"""Steps of the free phase in which test samples are classified, by code."""
 CHUNK = 2000
 """Test samples simulated at a time."""
 
@@ -49,7 +47,7 @@ def predict(task: Task, state: LearningState, x: Array) -> Array:
     """
     network = for_inference(with_weights(task.plastic, state.weights))
     coding, emulator = task.config.coding, load("emulator")
-    steps = INFERENCE_STEPS[task.config.code]
+    steps = coding.code.steps
     schedule, drives = free_only(steps=steps, window=tail(steps, coding.tail)), []
     for start in range(0, len(x), CHUNK):
         part = x[start : start + CHUNK]

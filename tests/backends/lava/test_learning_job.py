@@ -25,20 +25,20 @@ from neuro_eqprop.backends.lava.learning.job import (
 from neuro_eqprop.backends.lava.learning.learner import LavaLearner, Progress
 from neuro_eqprop.backends.learning import NO_SYNAPSES, able, nobody
 from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.ir import Gain
-from neuro_eqprop.spiking.lower import Code, Coding
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
 from neuro_eqprop.spiking.nonidealities import Nonidealities
+from neuro_eqprop.spiking.phases import PhaseLengths
 from neuro_eqprop.spiking.plasticity import (
     IntegerArithmetic,
     LearningRule,
     LoihiEngine,
     PlasticityError,
     TrainingSamples,
-    episode,
 )
 
-PHASES = episode(beta=0.5, centered=True, free=3, settle=2, window=2)
+PHASES = PhaseLengths(3, 2, 2).schedule(beta=0.5, centered=True)
 ENGINE = LoihiEngine(3, 100, -4, 0.1)
 
 

@@ -21,6 +21,7 @@ from neuro_eqprop.backends.nir.document import Document, Feed, NirError
 from neuro_eqprop.backends.nir.read import from_nir, read
 from neuro_eqprop.backends.nir.write import KEY, beyond, to_nir, write
 from neuro_eqprop.networks import initialise
+from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -30,7 +31,7 @@ from neuro_eqprop.spiking.ir import (
     Spiking,
     SpikingNetwork,
 )
-from neuro_eqprop.spiking.lower import Code, Coding, lower
+from neuro_eqprop.spiking.lower import lower
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
 
@@ -340,7 +341,7 @@ def test_a_network_in_fixed_point_comes_back(tmp_path: Path) -> None:
     params = initialise(network, np.random.default_rng(0))
     for coding in (Coding(Code.RATE), Coding(Code.GRADED)):
         made = lower(network, params, dt=1e-3, coding=coding, nudged=True)
-        small, path = quantise(made, Rounding(8))[0], tmp_path / f"{coding.code.value}.nir"
+        small, path = quantise(made, Rounding(8))[0], tmp_path / f"{coding.code.name}.nir"
         to_nir(small, path)
         assert from_nir(path).digest == small.digest != made.digest
         assert from_nir(path).fixed == small.fixed

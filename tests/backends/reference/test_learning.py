@@ -20,7 +20,7 @@ from neuro_eqprop.backends.learning import (
 )
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.schedules import Phase
-from neuro_eqprop.spiking.lower import Code, Coding
+from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.make_plastic import (
     PlasticityConfig,
     make_plastic,
@@ -28,12 +28,12 @@ from neuro_eqprop.spiking.make_plastic import (
     with_weights,
 )
 from neuro_eqprop.spiking.nonidealities import Nonidealities
+from neuro_eqprop.spiking.phases import PhaseLengths
 from neuro_eqprop.spiking.plasticity import (
     IntegerArithmetic,
     LearningRule,
     PlasticNetwork,
     TrainingSamples,
-    episode,
 )
 
 NETWORK = layered(6, (5,), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
@@ -41,8 +41,8 @@ X = np.random.default_rng(2).uniform(0, 1, (6, 6))
 TARGET = np.eye(3)[[0, 2, 1, 1, 0, 2]]
 RATES = np.linspace(0.3, 0.1, 6)
 CODINGS = {"rate": Coding(Code.RATE), "graded": Coding(Code.GRADED, theta=2.0**-7)}
-CENTERED = episode(beta=0.5, centered=True, free=8, settle=6, window=4)
-ONE_SIDED = episode(beta=0.5, centered=False, free=8, settle=6, window=4)
+CENTERED = PhaseLengths(8, 6, 4).schedule(beta=0.5, centered=True)
+ONE_SIDED = PhaseLengths(8, 6, 4).schedule(beta=0.5, centered=False)
 
 
 def grown(

@@ -1,0 +1,67 @@
+"""Lengths of the phases of learning, and the schedule made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor
+
+from neuro_eqprop.schedules import Phase, Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseLengths:
+    """Steps of the phases that learn from one sample.
+
+    With centered nudging: `free` steps, then twice (away from the target, towards it) `settle`
+    steps and a window. One-sided: `free` steps and a window, then `settle` steps and a window
+    towards the target. Tags accumulate in the windows.
+    """
+
+    free: int
+    settle: int
+    window: int
+
+    def schedule(self, *, beta: float, centered: bool) -> Schedule:
+        """The phases of one sample, nudged by -beta and +beta, or one-sided by +beta alone."""
+        nudged = self.settle + self.window
+        if centered:
+            return (
+                Phase("free", 0.0, self.free, min(self.window, self.free)),
+                Phase("negative", -beta, nudged, self.window),
+                Phase("positive", beta, nudged, self.window),
+            )
+        return (
+            Phase("free", 0.0, self.free + self.window, self.window),
+            Phase("nudged", beta, nudged, self.window),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PhasePolicy:
+    """How a code divides the phases of learning.
+
+    A nudged phase has `steps` steps unless the caller chooses another number; its last
+    floor(window steps) steps are the window. The free phase has ceil(free steps) steps before its
+    window.
+    """
+
+    steps: int
+    window: float
+    free: float
+
+    def lengths(self, steps: int | None = None) -> PhaseLengths:
+        """The phases whose nudged one has `steps` steps."""
+        steps = self.steps if steps is None else steps
+        if steps < 2:
+            raise ValueError(
+                f"steps is {steps}; a phase needs 2 or more, to settle and to accumulate tags"
+            )
+        window = max(1, floor(self.window * steps))
+        return PhaseLengths(ceil(self.free * steps), steps - window, window)
+
+
+def is_centered(nudging: str) -> bool:
+    """Whether the nudge goes both ways; nudging other than centered or positive is refused."""
+    if nudging not in ("positive", "centered"):
+        raise ValueError(f"nudging {nudging!r} has no phases on a chip; use positive or centered")
+    return nudging == "centered"
