@@ -231,7 +231,7 @@ def test_the_outcome_in_words(tmp_path: Path) -> None:
         (("--bits", "8", "--weight-noise", "0.1"), 1, "leave out --bits"),
         (("--on", "rate", "--bits", "8"), 2, "rates have no bits"),
         (("--tasks", "11"), 1, "need as many classes"),
-        (("--steps", "1"), 2, "no room"),
+        (("--steps", "1"), 2, "a phase needs 2 or more"),
         (("--set", "weight_decay=0.1"), 1, "no setting 'weight_decay' (here 0.1): leave it out"),
         (("--set", "rule=asymmetric"), 1, "no setting 'rule'"),
         (("--set", "optimiser=rmsprop"), 1, "no setting 'optimiser'"),
