@@ -25,8 +25,8 @@ from neuro_eqprop.networks import Cost, DirectedEdge, Network, Role
 from neuro_eqprop.operators import DelayedFeedback
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.schedules import tail
+from neuro_eqprop.spiking.codes import GRADED, RATE, Coding, LoweringError
 from neuro_eqprop.spiking.ir import Graded, Spiking
-from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, neuron
 from neuro_eqprop.spiking.rounding import Rounding, round_weight
 
 Surrogate: TypeAlias = Callable[[Tensor], Tensor]
@@ -104,7 +104,7 @@ class SpikingModule(nn.Module):
         super().__init__()
         check_support(network, coding)
         self.network, self.coding, self.bits = network, coding, bits
-        self.neurons = {layer.name: neuron(layer, coding) for layer in network.moving}
+        self.neurons = {layer.name: coding.neuron(layer) for layer in network.moving}
         self.fire = surrogate or surrogates.fast_sigmoid(slope=25)
         self.values = nn.ParameterDict(
             {name: nn.Parameter(torch.tensor(value, dtype=dtype)) for name, value in params.items()}
@@ -113,7 +113,7 @@ class SpikingModule(nn.Module):
     def extra_repr(self) -> str:
         """Layers, code and bits, for `print(module)`."""
         layers = ", ".join(f"{layer.name}: {layer.size}" for layer in self.network.layers)
-        return f"{layers}, code={self.coding.code.value!r}, bits={self.bits}"
+        return f"{layers}, code={self.coding.code.name!r}, bits={self.bits}"
 
     @property
     def ops(self) -> TorchOps:
@@ -284,9 +284,9 @@ def sends_back(network: Network, way: DirectedEdge) -> bool:
 
 def check_support(network: Network, coding: Coding) -> None:
     """Refuse a network or code that the module does not run."""
-    if coding.code not in (Code.RATE, Code.GRADED):
+    if coding.code not in (RATE, GRADED):
         raise LoweringError(
-            f"code {coding.code.value!r} has no torch module; use code 'rate' or 'graded'"
+            f"code {coding.code.name!r} has no torch module; use code 'rate' or 'graded'"
         )
     for connection in network.connections:
         if not connection.operator.linear or isinstance(connection.operator, DelayedFeedback):

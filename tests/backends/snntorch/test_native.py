@@ -17,7 +17,8 @@ from neuro_eqprop.backends.snntorch.native import SpikingModule, from_snntorch
 from neuro_eqprop.data import load_digits
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.schedules import free_only, tail
-from neuro_eqprop.spiking.lower import Code, Coding, LoweringError, lower, stimulate
+from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
+from neuro_eqprop.spiking.lower import lower, stimulate
 from neuro_eqprop.traces import MemorySink, Record
 
 pytestmark = pytest.mark.snntorch
