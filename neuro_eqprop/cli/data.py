@@ -63,9 +63,9 @@ def get(name: str, to: Path | None) -> Json:
             raise DataError(f"data set {name!r} {lacking}")
         return {"name": name, "folder": f"nothing to fetch: {entry.origin}", "files": []}
     from neuro_eqprop.io.dataset.fetch import fetch
-    from neuro_eqprop.io.dataset.manifest import manifest
+    from neuro_eqprop.io.dataset.manifest import load_manifest
 
-    folder, listed = (to or home()) / name, manifest(name)
+    folder, listed = (to or home()) / name, load_manifest(name)
     with bar(f"fetching {name}", sum(file.bytes for file in listed.files)) as advance:
         found = fetch(listed, folder, lambda file, more, _: advance(more, f"bytes, {file}"))
     return {"name": name, "folder": str(folder), "files": [asdict(each) for each in found]}

@@ -14,14 +14,13 @@ from neuro_eqprop.energy.terms import (
     Drawn,
     Job,
     Missing,
-    Overhead,
     Term,
     all_in,
     charges,
     powers,
 )
 from neuro_eqprop.hardware.placement import Placement, Verdict, place
-from neuro_eqprop.hardware.profile import Boundary, Evidence, Included, Profile
+from neuro_eqprop.hardware.profile import Boundary, Evidence, Included, Overhead, Profile
 from neuro_eqprop.hardware.workload import Workload
 
 

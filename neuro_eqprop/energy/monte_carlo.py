@@ -33,7 +33,7 @@ class Draws:
 
     def quantity(self, key: str, quantity: Quantity) -> Array:
         """Log-uniform between low and high; constant where there is no range."""
-        if not quantity.spread:
+        if not quantity.has_range:
             return np.full(self.size, quantity.value)
         uniform = self.uniform(key)
         return np.asarray(quantity.low * (quantity.high / quantity.low) ** uniform)

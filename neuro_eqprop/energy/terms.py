@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import TypeAlias
 
 import numpy as np
@@ -12,19 +11,12 @@ import numpy as np
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.energy.event_counts import Duration, Event
 from neuro_eqprop.energy.monte_carlo import Draws, Spread, spread
-from neuro_eqprop.hardware.profile import Boundary, Evidence, Included, Profile, Quantity
+from neuro_eqprop.hardware.profile import Boundary, Evidence, Included, Overhead, Profile, Quantity
 from neuro_eqprop.hardware.quantities import KEYS
 
 
 class AllInError(ValueError):
     """An all-in cost was to be used away from the operating point it was measured at."""
-
-
-class Overhead(Enum):
-    """What stands for the power of a chip at rest; never both."""
-
-    LOADED_IDLE = "loaded_idle"
-    STATIC_AND_HOST = "static_and_host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +75,7 @@ def term(
     """A term with its draws."""
     where = boundary or cost.boundary or KEYS[key].boundary or Boundary.CHIP_TOTAL
     found = spread(joules, nominal)
-    origin = (cost.evidence, cost.source, cost.spread, cost.operating_point)
+    origin = (cost.evidence, cost.source, cost.has_range, cost.operating_point)
     return Term(name, key, amount, found, where, *origin), joules
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from neuro_eqprop.energy.estimate import estimate
 from neuro_eqprop.energy.event_counts import Duration, Event
 from neuro_eqprop.energy.monte_carlo import Draws, Spread
-from neuro_eqprop.energy.terms import Job, Overhead
+from neuro_eqprop.energy.terms import Job
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.published import Case, Line, Measure, Role
 
@@ -64,9 +64,8 @@ def check(case: Case, profile: Profile, *, seed: int) -> Check:
     seconds = case.seconds
     words = "as published" if seconds else "not needed: events alone"
     time = Duration(np.full(draws.size, seconds) if seconds else None, seconds, words)
-    overhead = Overhead(case.overhead) if case.overhead else None
     job = Job(events, time, 1, case.clock_hz)
-    found = estimate(job, profile, draws, overhead=overhead).within.get(case.boundary)
+    found = estimate(job, profile, draws, overhead=case.overhead).within.get(case.boundary)
     if found is None:
         raise ValueError(
             f"case {case.name!r}: profile {profile.name!r} has nothing at {case.boundary.value}; "

@@ -1,4 +1,4 @@
-"""A chip: its limits and its costs, each number with unit, range and source."""
+"""A hardware profile: limits and costs of a chip, each with unit, range and source."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 
 class Kind(Enum):
-    """What a number stands for; an all-in cost already holds everything else at one speed."""
+    """What a number measures; an all-in cost includes all other costs at one event rate."""
 
     MARGINAL = "marginal"
     ALL_IN = "all_in"
@@ -19,7 +19,7 @@ class Kind(Enum):
 
 
 class Basis(Enum):
-    """How a number came about; `given` is the user's own."""
+    """How a number was obtained; `given` means that the user set it."""
 
     MEASURED = "measured"
     SIMULATED = "simulated"
@@ -30,7 +30,7 @@ class Basis(Enum):
 
 
 class Evidence(Enum):
-    """How far we saw the source, strongest first."""
+    """How directly the source was checked, strongest first."""
 
     READ = "read"
     QUOTED = "quoted"
@@ -40,7 +40,7 @@ class Evidence(Enum):
 
 
 class Boundary(Enum):
-    """What a measurement encloses; `dynamic` is above idle, `total` is all that is drawn."""
+    """What a measurement includes; `dynamic` is above idle, `total` includes idle power."""
 
     CORE_DYNAMIC = "core_dynamic"
     CHIP_DYNAMIC = "chip_dynamic"
@@ -50,7 +50,7 @@ class Boundary(Enum):
     SYSTEM_WALL = "system_wall"
 
     def holds(self, other: Boundary) -> bool:
-        """Whether everything inside `other` is inside this one too."""
+        """Whether this boundary includes everything inside `other`."""
         return other in _INSIDE[self]
 
 
@@ -69,17 +69,17 @@ _INSIDE: Mapping[Boundary, frozenset[Boundary]] = {
 
 
 class BoundaryError(ValueError):
-    """Two figures that enclose different things were to be compared."""
+    """Two energies at different boundaries cannot be compared."""
 
     def __init__(self, one: Boundary, other: Boundary) -> None:
         super().__init__(
-            f"joules at {one.value} and at {other.value} enclose different things and are not "
-            "compared; take both at the same boundary"
+            f"joules at {one.value} and at {other.value} include different parts and cannot be "
+            "compared; use the same boundary for both"
         )
 
 
 class Device(Enum):
-    """What kind of machine a profile describes."""
+    """The kind of machine that a profile describes."""
 
     SPIKING = "spiking"
     DENSE = "dense"
@@ -87,7 +87,11 @@ class Device(Enum):
 
 
 class Timing(Enum):
-    """How long a step takes: slowest core and barrier, a fixed tick, a clock, or not known."""
+    """How the duration of a step is modelled.
+
+    `BARRIER`: slowest core plus barrier; `TICK`: a fixed real-time tick; `CLOCK`: one synapse
+    after the other at a clock; `UNKNOWN`: not published.
+    """
 
     BARRIER = "barrier"
     TICK = "tick"
@@ -95,9 +99,16 @@ class Timing(Enum):
     UNKNOWN = "unknown"
 
 
+class Overhead(Enum):
+    """Which power stands for a chip that does no work; never both."""
+
+    LOADED_IDLE = "loaded_idle"
+    STATIC_AND_HOST = "static_and_host"
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where numbers come from."""
+    """A publication that numbers come from."""
 
     name: str
     ref: str
@@ -107,7 +118,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number in SI units, the range it is drawn from, and where it stands."""
+    """A number in SI units, its range, and where it was published."""
 
     value: float
     low: float
@@ -121,30 +132,30 @@ class Quantity:
     boundary: Boundary | None = None
     note: str = ""
     choices: tuple[float, ...] = ()
-    """The values a width can take, where it is not any number up to `value`."""
+    """The values a width can take, where these are restricted; `value` is the largest."""
     at: float | None = None
-    """Of an all-in cost: the events per second and chip it was measured at."""
+    """All-in costs only: events per second and chip at the measurement."""
     tolerance: float = 0.0
-    """How far from `at`, as a fraction, an all-in cost may still be used."""
+    """All-in costs only: largest relative distance from `at`."""
     operating_point: str = ""
-    """Where it holds, if that is not the profile's operating point."""
+    """Its operating point, if that is not the profile's."""
 
     @property
-    def spread(self) -> bool:
-        """Whether there is a range to draw from."""
+    def has_range(self) -> bool:
+        """Whether low and high differ."""
         return self.high > self.low
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A quantity for which nothing was found published: never zero."""
+    """A quantity without a published value; it never counts as zero."""
 
     note: str
 
 
 @dataclass(frozen=True, slots=True)
 class Included:
-    """A cost that is already inside another one, named by its key."""
+    """A cost that another one, named by its key, already includes."""
 
     within: str
     note: str
@@ -162,9 +173,9 @@ class BatchPoint:
     inferences_per_second: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Profile:
-    """A machine: quantities by key ("energy.synop"), in SI units."""
+    """A chip or a dense device: quantities by key (``"energy.synop"``), in SI units."""
 
     name: str
     title: str
@@ -176,35 +187,39 @@ class Profile:
     file: str
     notes: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
-    """Limits in words that no check here understands."""
+    """Limits that the placement cannot check, as text."""
     scenario: str = ""
-    """For a what-if that stands for no measured chip: what it assumes."""
+    """The assumption of a what-if profile that describes no measured chip; else empty."""
     missing: tuple[str, ...] = ()
-    """Factors a scenario still waits for."""
+    """Scale factors of a scenario that the user still has to give."""
     batches: tuple[BatchPoint, ...] = ()
     overridden: tuple[str, ...] = ()
-    """What was changed against the file or the profile it extends, in words."""
+    """Changes against the file or the profile it extends, as text."""
+
+    def __repr__(self) -> str:
+        known = sum(isinstance(entry, Quantity) for entry in self.entries.values())
+        return f"<Profile {self.name}: {self.title}, {known} known quantities>"
 
     def entry(self, key: str) -> Entry:
-        """What the profile says of a key."""
-        return self.entries.get(key, Unknown(f"{self.file} does not speak of it"))
+        """The entry of a key; `Unknown` where the profile has none."""
+        return self.entries.get(key, Unknown(f"not in {self.file}"))
 
     def known(self, key: str) -> Quantity | None:
-        """The quantity, or None where it is unknown or inside another."""
+        """The quantity of a key, or None where it is unknown or included in another."""
         found = self.entry(key)
         return found if isinstance(found, Quantity) else None
 
     def limit(self, key: str) -> int | None:
-        """A limit as a whole number, or None where it is unknown."""
+        """A limit of the section `capacity`, or None where it is unknown."""
         found = self.known(f"capacity.{key}")
         return None if found is None else int(found.value)
 
     def allows(self, key: str) -> bool | None:
-        """Whether the chip can do a thing, or None where that is unknown."""
+        """An ability of the section `support`, or None where it is unknown."""
         found = self.known(f"support.{key}")
         return None if found is None else bool(found.value)
 
-    def change(self, key: str, quantity: Quantity, words: str) -> Profile:
-        """The same chip with one quantity replaced, which is remembered."""
+    def with_quantity(self, key: str, quantity: Quantity, change: str) -> Profile:
+        """The profile with one quantity replaced; `change` is added to `overridden`."""
         entries = {**self.entries, key: quantity}
-        return replace(self, entries=entries, overridden=(*self.overridden, words))
+        return replace(self, entries=entries, overridden=(*self.overridden, change))

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
-from neuro_eqprop.hardware.profile import Boundary
+from neuro_eqprop.hardware.profile import Boundary, Overhead
 
 
 class Role(Enum):
-    """Whether the constants of a prediction know the measurement already."""
+    """Whether the constants of a prediction are independent of the measurement."""
 
     PREDICTION = "prediction"
-    """They come from elsewhere: agreement is a validation."""
+    """They come from elsewhere: agreement validates them."""
     CONSISTENCY = "consistency"
-    """They come from the same source: agreement shows that the formula holds, no more."""
+    """They come from the same source: agreement only shows that the formula holds."""
 
 
 class Measure(Enum):
-    """What was measured, in SI units."""
+    """The measured quantity, by its SI unit."""
 
     POWER = "W"
     ENERGY = "J"
@@ -27,18 +27,22 @@ class Measure(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Two ends of a straight line, and the place between them that was kept out."""
+    """A straight line through two published points, and the held-out position between them."""
 
     x: tuple[float, float]
     y: tuple[float, float]
     at: float
     rounding: float
-    """Half the last digit that the ends are published with."""
+    """Half the last published digit of the points."""
+
+    def __post_init__(self) -> None:
+        if self.x[0] == self.x[1]:
+            raise ValueError("the two points have the same x")
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A measurement with the events and seconds that belong to it."""
+    """A published measurement with its events and seconds."""
 
     name: str
     profile: str
@@ -48,19 +52,26 @@ class Case:
     measure: Measure
     measured: float
     uncertainty: float
-    """Of the measurement: half its last digit, or one deviation."""
+    """Of the measurement: half its last digit, or one standard deviation."""
     boundary: Boundary
     source: str
     where: str
     events: Mapping[str, tuple[float, float]]
-    """By key of `energy`: how many, lowest and highest."""
-    seconds: float
+    """Lowest and highest number of events, by key of the section `energy`."""
+    seconds: float = 0.0
     line: Line | None = None
     clock_hz: float | None = None
-    overhead: str = ""
-    overrides: tuple[str, ...] = ()
+    overhead: Overhead | None = None
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    """Values that replace those of the profile, by key."""
     tolerance: float | None = None
-    """The error, as a fraction, within which the prediction has to lie."""
+    """The relative error within which the prediction must lie."""
     in_range: bool = False
-    """Whether the measurement has to lie in the predicted range."""
+    """Whether the measurement must lie in the predicted range."""
     note: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.events and self.line is None:
+            raise ValueError("it has neither events nor a line to predict from")
+        if self.measured == 0:
+            raise ValueError("measured is zero; the relative error of zero is undefined")

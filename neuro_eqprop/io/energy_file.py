@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from neuro_eqprop.energy.verdict import sentence
+from neuro_eqprop.io.atomic import write_text
 
 Row: TypeAlias = Mapping[str, Any]
 """A JSON object."""
@@ -61,6 +64,11 @@ class EnergyRecord:
     """What was counted, on how many samples, with the coding of the input."""
     options: tuple[str, ...] = ()
     """The options of the call that made the estimate."""
+
+
+def write_json(path: Path, content: Row) -> None:
+    """Write an energy file."""
+    write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
 
 
 def number(value: object) -> float | None:

@@ -1,16 +1,16 @@
-"""Where the folders of data lie that come with the package."""
+"""Data folders that ship with the package."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 
-def shipped(name: str) -> Path:
-    """A folder of that name: inside an installed package, or beside it in a checkout."""
+def data_folder(name: str) -> Path:
+    """A data folder: inside an installed package, or beside the package in a checkout."""
     package = Path(__file__).resolve().parent.parent
-    for place in (package / name, package.parent / name):
-        if place.is_dir():
-            return place
+    for folder in (package / name, package.parent / name):
+        if folder.is_dir():
+            return folder
     raise FileNotFoundError(
         f"no folder {name} in {package} or {package.parent}; install the package again"
     )

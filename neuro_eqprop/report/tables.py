@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from html import escape
-from math import floor, log10
 
 from neuro_eqprop.analysis.compare import SETTLED
 from neuro_eqprop.io.energy_file import Row, number
 from neuro_eqprop.report.contents import SIMULATOR_ORDER, RunContents, TraceView
+from neuro_eqprop.units import si
 
 DASH = "\u2013"
 SPELLED = {"lava": "Lava", "brian2": "Brian2", "snntorch": "snnTorch"}
@@ -38,12 +38,8 @@ def count(value: object) -> str:
 
 
 def quantity(value: float, unit: str) -> str:
-    """Two or three digits with an SI prefix: 3.1e-6 is 3.1 µ."""
-    if value == 0:
-        return f"0 {unit}"
-    power = max(-15, min(9, 3 * floor(log10(abs(value)) / 3)))
-    prefix = dict(zip(range(-15, 12, 3), "fpnµm kMG", strict=True))[power].strip()
-    return f"{value / 10.0**power:.3g}\u00a0{prefix}{unit}"
+    """A number with an SI prefix, as HTML writes it: 3.1e-6 is 3.1 µ."""
+    return si(value, unit).replace(" u", " µ").replace(" ", "\u00a0")
 
 
 def command(*words: object) -> str:

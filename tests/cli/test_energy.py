@@ -19,8 +19,8 @@ from neuro_eqprop.cli.energy.tables import show
 from neuro_eqprop.energy.pareto import SLACK
 from neuro_eqprop.experiments.config import Study, write
 from neuro_eqprop.io.checkpoint import save
-from neuro_eqprop.io.profile.load import folder, load
-from neuro_eqprop.io.workload_file import CountsError, read, to_json
+from neuro_eqprop.io.profile.load import load_profile, profile_folder
+from neuro_eqprop.io.workload_file import CountsError, read_workload, to_json
 from neuro_eqprop.model import Model
 from neuro_eqprop.networks import initialise
 
@@ -186,7 +186,7 @@ def test_an_override_and_a_users_file_are_shown(
     outcome = call(capsys, "energy", "--counts", str(counts), *words, *override)
     assert outcome["options"] == ["--counts", str(counts), *words, *override]
     ours, theirs = outcome["profiles"]
-    assert ours["overridden"] == ["energy.synop: 2.36e-11 J -> 3e-11 J (--override)"]
+    assert ours["overridden"] == ["energy.synop: 2.36e-11 J -> 3e-11 J (override)"]
     assert theirs["overridden"] == ["power.idle_loaded: 96.3 mW -> 50 mW (mine.toml)"]
     assert theirs["inference"]["joules"] < ours["inference"]["joules"]
     assert main(["energy", "--counts", str(counts), *words, *override]) == 0
@@ -400,7 +400,7 @@ def test_an_all_in_cost_away_from_its_rate_is_refused_with_the_way_out(
 BROKEN = [
     (("schema",), "x", "is not 'neuro_eqprop.counts/1'"),
     (("samples",), 0, "hold no events"),
-    (("samples",), "4", "not a whole number"),
+    (("samples",), "4", "not an integer"),
     (("steps",), -1, "negative"),
     (("dense_mac",), 1, "did you mean 'dense_macs'"),
     (("populations", 0, "size"), 0, "needs some"),
@@ -411,7 +411,7 @@ BROKEN = [
     (("counts", 0, "spike"), 1, "did you mean 'spikes'"),
     (("counts", 0, "population"), "x", "'x'"),
     (("counts",), [], "no events were counted"),
-    (("counts",), 3, "takes a list"),
+    (("counts",), 3, "must be a list"),
     (("output",), "x", "'x' is none of the populations"),
 ]
 
@@ -428,7 +428,7 @@ def test_broken_counts_are_refused(
     path = tmp_path / "broken.json"
     path.write_text(json.dumps(content))
     with pytest.raises(CountsError) as error:
-        read(path)
+        read_workload(path)
     assert str(path) in str(error.value)
     assert words in str(error.value)
 
@@ -438,16 +438,16 @@ def test_counts_that_are_no_json_are_refused(tmp_path: Path) -> None:
     for content in ("{", "[]"):
         path.write_text(content)
         with pytest.raises(CountsError, match="JSON"):
-            read(path)
+            read_workload(path)
     with pytest.raises(CountsError, match="no such file"):
-        read(tmp_path / "none.json")
+        read_workload(tmp_path / "none.json")
 
 
 def test_counts_go_to_a_file_and_back(counts: Path, tmp_path: Path) -> None:
-    workload = read(counts)
+    workload = read_workload(counts)
     again = tmp_path / "again.json"
     again.write_text(json.dumps(to_json(workload)))
-    assert read(again) == workload
+    assert read_workload(again) == workload
 
 
 def test_profiles_lists_shows_and_explains(capsys: pytest.CaptureFixture[str]) -> None:
@@ -497,16 +497,16 @@ def test_profiles_validate_fails_when_a_case_does_not_hold(
     assert {case["profile"] for case in only["cases"]} == {"odin"}
     assert "no published measurement" in fails(capsys, "profiles", "validate", "speck")
     cases = tmp_path / "cases.toml"
-    first = (folder() / "validation" / "published.toml").read_text().split("[[case]]")[1]
+    first = (profile_folder() / "validation" / "published.toml").read_text().split("[[case]]")[1]
     cases.write_text('schema = "neuro_eqprop.cases/1"\n[[case]]' + first.replace("0.071", "0.171"))
     told = fails(capsys, "profiles", "validate", "--cases", str(cases), shown=True)
     assert "measured 0.171 W" in told
 
 
 def test_the_chip_of_the_readme_can_be_copied(tmp_path: Path) -> None:
-    text = (folder() / "README.md").read_text()
+    text = (profile_folder() / "README.md").read_text()
     block = re.search(r"```toml\n(.*?)```", text, re.DOTALL)
     assert block is not None
     path = tmp_path / "my_chip.toml"
     path.write_text(re.sub(r"^   ", "", block.group(1), flags=re.MULTILINE))
-    assert load(str(path)).name == "my_chip"
+    assert load_profile(str(path)).name == "my_chip"

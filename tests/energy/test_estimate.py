@@ -23,11 +23,11 @@ from neuro_eqprop.energy.estimate import NO_LEARNING, Options, bill, estimate
 from neuro_eqprop.energy.event_counts import Clock, Duration, Event, count, duration
 from neuro_eqprop.energy.monte_carlo import Draws, spread
 from neuro_eqprop.energy.pareto import Point, best, front
-from neuro_eqprop.energy.terms import AllInError, Job, Overhead
+from neuro_eqprop.energy.terms import AllInError, Job
 from neuro_eqprop.hardware.placement import place
-from neuro_eqprop.hardware.profile import Boundary, BoundaryError, Evidence, Profile
+from neuro_eqprop.hardware.profile import Boundary, BoundaryError, Evidence, Overhead, Profile
 from neuro_eqprop.hardware.workload import Group, Shapes, Workload, full
-from neuro_eqprop.io.profile.load import load, load_all
+from neuro_eqprop.io.profile.load import load_profile, load_profiles
 from neuro_eqprop.schedules import Phase
 from neuro_eqprop.spiking.ir import (
     Population,
@@ -77,7 +77,7 @@ def work(*, learned: int = 0, spikes: int = 100) -> Workload:
 
 @pytest.fixture(scope="module")
 def loihi() -> Profile:
-    return load("loihi1")
+    return load_profile("loihi1")
 
 
 def given(seconds: float, draws: Draws) -> Duration:
@@ -115,7 +115,7 @@ def test_what_has_no_price_is_listed_with_its_events_and_never_zero(loihi: Profi
     assert missing == {"input": 128, "output": 10, "barrier": STEPS}
     assert found.at_least
     assert not {"input", "output", "barrier"} & {term.name for term in found.terms}
-    (priced,) = load_all(["loihi1"], ["loihi1.energy.input=1nJ"])
+    (priced,) = load_profiles(["loihi1"], ["loihi1.energy.input=1nJ"])
     more = bill(work(), priced, Options(seed=0)).inference.estimate
     assert more is not None
     assert found.joules is not None
@@ -164,7 +164,7 @@ def test_the_time_of_a_step_is_that_of_the_slowest_core(loihi: Profile) -> None:
 
 
 def test_time_that_is_not_known_leaves_power_unknown() -> None:
-    found = bill(work(), load("spinnaker2"), Options(seed=0)).inference.estimate
+    found = bill(work(), load_profile("spinnaker2"), Options(seed=0)).inference.estimate
     assert found is not None
     assert found.seconds is None
     assert found.delay_product is None
@@ -197,7 +197,7 @@ def test_draws_are_log_uniform_between_the_ends(loihi: Profile) -> None:
 
 
 def test_a_cost_inside_another_is_not_added_again() -> None:
-    truenorth = load("truenorth")
+    truenorth = load_profile("truenorth")
     draws = Draws(0)
     events: dict[Event, float | None] = {
         Event.SYNOP: 1e6,
@@ -212,7 +212,7 @@ def test_a_cost_inside_another_is_not_added_again() -> None:
 
 def all_in_only() -> Profile:
     """TrueNorth as if its all-in cost were all that is known."""
-    truenorth = load("truenorth")
+    truenorth = load_profile("truenorth")
     entries = {key: e for key, e in truenorth.entries.items() if key == "energy.synop_all_in"}
     return replace(truenorth, entries=entries)
 
@@ -232,7 +232,7 @@ def test_an_all_in_cost_is_used_at_its_operating_point_alone() -> None:
 
 
 def test_a_chip_without_any_cost_has_no_joules_and_says_so() -> None:
-    side = bill(work(), load("loihi2"), Options(seed=0)).inference
+    side = bill(work(), load_profile("loihi2"), Options(seed=0)).inference
     assert side.estimate is not None
     assert side.estimate.joules is None
     assert side.reason.startswith("unknown")
@@ -240,23 +240,23 @@ def test_a_chip_without_any_cost_has_no_joules_and_says_so() -> None:
 
 
 def test_a_network_that_does_not_fit_is_not_priced() -> None:
-    side = bill(work(), load("xylo_a2"), Options(seed=0)).inference
+    side = bill(work(), load_profile("xylo_a2"), Options(seed=0)).inference
     assert side.estimate is None
     assert side.reason.startswith("does not fit: a neuron of 'hidden' has 138 synapses")
 
 
 def test_a_scenario_without_its_factors_is_refused() -> None:
     with pytest.raises(ValueError, match=r"--override loihi2_scenario\.scale\.energy=FACTOR"):
-        bill(work(), load("loihi2_scenario"), Options(seed=0))
+        bill(work(), load_profile("loihi2_scenario"), Options(seed=0))
 
 
 def test_boards_and_clocks_multiply_power() -> None:
     draws = Draws(0)
-    board = load("spinnaker1")
+    board = load_profile("spinnaker1")
     found = estimate(Job({Event.SYNOP: 1.0}, given(2.0, draws), 5), board, draws)
     power = next(term for term in found.terms if term.key == "power.board")
     assert power.joules.nominal == pytest.approx(2 * 2.671 * 2.0)
-    odin = load("odin")
+    odin = load_profile("odin")
     job = Job({Event.SYNOP: 1.0}, given(1.0, draws), 1, clock_hz=1e6)
     clock = next(t for t in estimate(job, odin, draws).terms if t.key == "power.clock")
     assert clock.joules.nominal == pytest.approx(1.78e-6)
@@ -274,7 +274,7 @@ def test_the_weakest_evidence_labels_the_estimate(loihi: Profile) -> None:
     found = bill(work(), loihi, Options(seed=0)).inference.estimate
     assert found is not None
     assert found.evidence is Evidence.QUOTED
-    (mine,) = load_all(["loihi1"], ["loihi1.energy.synop=30pJ"])
+    (mine,) = load_profiles(["loihi1"], ["loihi1.energy.synop=30pJ"])
     changed = bill(work(), mine, Options(seed=0)).inference.estimate
     assert changed is not None
     assert changed.evidence is Evidence.GIVEN
@@ -315,8 +315,8 @@ def test_subtotals_grow_with_the_boundary(loihi: Profile) -> None:
 
 def test_joules_of_different_boundaries_are_not_compared(loihi: Profile) -> None:
     here = bill(work(), loihi, Options(seed=0)).inference.estimate
-    board = bill(work(), load("spinnaker1"), Options(seed=0)).inference.estimate
-    nothing = bill(work(), load("loihi2"), Options(seed=0)).inference.estimate
+    board = bill(work(), load_profile("spinnaker1"), Options(seed=0)).inference.estimate
+    nothing = bill(work(), load_profile("loihi2"), Options(seed=0)).inference.estimate
     assert here is not None
     assert board is not None
     assert nothing is not None
@@ -350,7 +350,7 @@ def test_a_silent_network_still_costs_its_updates_and_its_time(loihi: Profile) -
 
 
 def test_dense_references_state_their_batch() -> None:
-    devices = [load("gpu_k4000"), load("mac45nm"), load("loihi1")]
+    devices = [load_profile("gpu_k4000"), load_profile("mac45nm"), load_profile("loihi1")]
     found = references(devices, macs=1000, batch=None, seed=0)
     assert [each.batch for each in found] == [1, 8, 64]
     assert found[0].joules.nominal == pytest.approx(172e-6)
@@ -362,16 +362,16 @@ def test_dense_references_state_their_batch() -> None:
 def test_arithmetic_is_a_ratio() -> None:
     synops = 100 * 138 + 20 * 128
     expected = 9472 * 4.6 / (synops * 0.9 + 8192 * 4.6)
-    assert ratio(load("mac45nm"), work()) == pytest.approx(expected)
+    assert ratio(load_profile("mac45nm"), work()) == pytest.approx(expected)
     with pytest.raises(ValueError, match=r"no energy\.mac"):
-        ratio(load("loihi1"), work())
+        ratio(load_profile("loihi1"), work())
 
 
 def test_spikes_lose_or_win_inside_the_same_boundary(loihi: Profile) -> None:
     workload, options = work(), Options(seed=0, step_seconds=1e-6)
     found = bill(workload, loihi, options).inference.estimate
     assert found is not None
-    cpu = references([load("cpu_e5_2630")], macs=workload.dense_macs, batch=None, seed=0)
+    cpu = references([load_profile("cpu_e5_2630")], macs=workload.dense_macs, batch=None, seed=0)
     host = host_macs(workload)
     assert host == 8192
     at_one = judge_all(workload, loihi, found, cpu, options)[0]
@@ -393,7 +393,9 @@ def test_the_activity_at_which_spikes_stop_winning_is_where_the_joules_are_equal
     workload, options = work(), Options(seed=0, step_seconds=1e-6)
     found = bill(workload, loihi, options).inference.estimate
     assert found is not None
-    device = references([load("cpu_e5_2630")], macs=workload.dense_macs, batch=64, seed=0)[0]
+    device = references([load_profile("cpu_e5_2630")], macs=workload.dense_macs, batch=64, seed=0)[
+        0
+    ]
     (judged,) = judge_all(workload, loihi, found, [device], options)
     assert judged.stops_at is not None
     there = workload.scaled(judged.stops_at / workload.activity)
@@ -405,7 +407,7 @@ def test_the_activity_at_which_spikes_stop_winning_is_where_the_joules_are_equal
 
 def test_across_boundaries_only_a_loss_is_told(loihi: Profile) -> None:
     workload = work()
-    gpu = references([load("gpu_k4000")], macs=workload.dense_macs, batch=64, seed=0)[0]
+    gpu = references([load_profile("gpu_k4000")], macs=workload.dense_macs, batch=64, seed=0)[0]
     fast, slow = Options(seed=0, step_seconds=1e-9), Options(seed=0, step_seconds=1e-3)
     for options, outcome in ((fast, Outcome.REFUSED), (slow, Outcome.LOSES)):
         found = bill(workload, loihi, options).inference.estimate

@@ -24,7 +24,7 @@ from neuro_eqprop.hardware.learning_workload import lessons_load
 from neuro_eqprop.hardware.placement import place
 from neuro_eqprop.hardware.workload import Workload
 from neuro_eqprop.io.checkpoint import save
-from neuro_eqprop.io.profile.load import load, load_all
+from neuro_eqprop.io.profile.load import load_profile, load_profiles
 from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Network, initialise
 from neuro_eqprop.report.page import page
@@ -75,7 +75,7 @@ def lessons(taught: LearningCounts) -> Workload:
 
 
 def priced(lessons: Workload, *words: str, chip: str = "loihi1") -> ChipEstimate:
-    profile = load_all([chip], list(words))[0]
+    profile = load_profiles([chip], list(words))[0]
     return bill(lessons, profile, Options(seed=0, step_seconds=1e-5), lessons=lessons)
 
 
@@ -97,13 +97,13 @@ def test_what_learns_has_a_tag_and_what_comes_in_has_no_core(lessons: Workload) 
     assert fixed == ["output->output"]
     hidden = next(link for link in shapes.links if link.name == "input->hidden")
     assert (hidden.synapses, hidden.max_fan_in) == (64 * 12, 64)
-    few = place(shapes, load("loihi1"), tag_bits=1)
-    many = place(shapes, load("loihi1"), tag_bits=56)
+    few = place(shapes, load_profile("loihi1"), tag_bits=1)
+    many = place(shapes, load_profile("loihi1"), tag_bits=56)
     assert many.used["synapse memory"] > 2 * few.used["synapse memory"]
 
 
 def test_events_of_a_lesson_are_those_that_were_counted(lessons: Workload) -> None:
-    loihi = load("loihi1")
+    loihi = load_profile("loihi1")
     total = sum(lessons.counts.values(), Counts())
     inputs = sum(c.trace_updates for (name, _), c in lessons.counts.items() if name == "input")
     found = count(lessons, place(lessons.shapes, loihi), loihi, learning=True)
@@ -204,11 +204,14 @@ def test_a_code_that_cannot_learn_is_a_reason_and_no_error(run: Run, lessons: Wo
     taught = teach(args, lessons, steps=8, code="predictive")
     assert taught.load is None
     assert taught.reason.startswith("unknown: code 'predictive' cannot learn")
-    found = bill(lessons, load("loihi1"), Options(seed=0), unlearned=taught.reason)
+    found = bill(lessons, load_profile("loihi1"), Options(seed=0), unlearned=taught.reason)
     assert found.learning.reason == ""
     free = {key: c for key, c in lessons.counts.items() if key[1] == "free"}
     found = bill(
-        replace(lessons, counts=free), load("loihi1"), Options(seed=0), unlearned=taught.reason
+        replace(lessons, counts=free),
+        load_profile("loihi1"),
+        Options(seed=0),
+        unlearned=taught.reason,
     )
     assert found.learning.reason == taught.reason
 

@@ -8,18 +8,19 @@ from pathlib import Path
 import pytest
 
 from neuro_eqprop.energy.validation import Check, check, on_line
+from neuro_eqprop.hardware.profile import Overhead
 from neuro_eqprop.hardware.published import Case, Line, Role
-from neuro_eqprop.io.profile.load import load
-from neuro_eqprop.io.published_cases import read_cases, shipped
-from neuro_eqprop.io.toml import ProfileError
+from neuro_eqprop.io.profile.load import load_profile
+from neuro_eqprop.io.published_cases import case_files, read_cases
+from neuro_eqprop.io.toml import FileFormatError
 
 
 def published() -> dict[str, Case]:
-    return {case.name: case for path in shipped() for case in read_cases(path)}
+    return {case.name: case for path in case_files() for case in read_cases(path)}
 
 
 def predict(case: Case) -> Check:
-    return check(case, load(case.profile, case.overrides), seed=0)
+    return check(case, load_profile(case.profile, case.overrides), seed=0)
 
 
 @pytest.mark.parametrize("name", published())
@@ -69,9 +70,11 @@ def test_only_predictions_validate() -> None:
 
 def test_a_case_that_shares_the_source_of_its_constants_is_no_prediction() -> None:
     for case in published().values():
-        profile = load(case.profile, case.overrides)
+        profile = load_profile(case.profile, case.overrides)
         used = [profile.known(f"energy.{name}") for name in case.events]
-        at_rest = "power.static" if case.overhead == "static_and_host" else "power.idle_loaded"
+        at_rest = (
+            "power.static" if case.overhead is Overhead.STATIC_AND_HOST else "power.idle_loaded"
+        )
         used += [profile.known(at_rest) or profile.known("power.static")]
         sources = {quantity.source for quantity in used if quantity is not None}
         if case.source in sources or case.line is not None:
@@ -89,7 +92,7 @@ def test_the_board_that_is_predicted_is_not_the_board_of_the_constants() -> None
 
 def test_a_wrong_constant_is_caught() -> None:
     case = published()["truenorth-held-out-20Hz"]
-    wrong = load("truenorth", ["power.static=80mW"])
+    wrong = load_profile("truenorth", {"power.static": "80mW"})
     assert check(case, wrong, seed=0).holds is False
 
 
@@ -161,16 +164,20 @@ def test_a_users_own_case_is_read(tmp_path: Path) -> None:
         ("[37.0e6, 38.0e6]", "[1, 2, 3]", "lowest and the highest"),
         ("events = { synop = [37.0e6, 38.0e6] }", "", "neither events nor a line"),
         ("in_range = true", "inrange = true", "did you mean 'in_range'"),
-        ("in_range = true", 'overhead = "all"', "overhead is one of"),
+        ("in_range = true", 'overhead = "all"', "known: loaded_idle"),
         ("cases/1", "cases/2", "schema"),
         ("in_range = true", "line = { x = [1, 1], y = [1, 2], at = 1, rounding = 0 }", "same x"),
-        ("in_range = true", "line = { x = [1], y = [1, 2], at = 1, rounding = 0 }", "two ends"),
+        (
+            "in_range = true",
+            "line = { x = [1], y = [1, 2], at = 1, rounding = 0 }",
+            "takes 2 values",
+        ),
     ],
 )
 def test_a_broken_case_is_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
     assert old in CASE
     path = tmp_path / "cases.toml"
     path.write_text(CASE.replace(old, new))
-    with pytest.raises(ProfileError) as error:
+    with pytest.raises(FileFormatError) as error:
         read_cases(path)
     assert words in str(error.value)

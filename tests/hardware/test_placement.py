@@ -19,7 +19,7 @@ from neuro_eqprop.hardware.placement import Verdict, place
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.synapse_memory import Format
 from neuro_eqprop.hardware.workload import Group, Link, Shapes, describe, full
-from neuro_eqprop.io.profile.load import load, load_all
+from neuro_eqprop.io.profile.load import load_profile, load_profiles
 from neuro_eqprop.networks import initialise
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.input_coding import InputCoding, outer, with_input
@@ -49,7 +49,7 @@ def layered(inputs: int, hidden: int, outputs: int, *, looped: bool = False) -> 
 
 @pytest.fixture(scope="module")
 def loihi() -> Profile:
-    return load("loihi1")
+    return load_profile("loihi1")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_soft_reset_takes_a_second_compartment(loihi: Profile) -> None:
     assert place(shapes, loihi).seat("a").binding == "neurons"
     assert place(shapes, loihi, soft_reset=False).seat("a").cores == 1
     assert place(shapes, loihi, soft_reset=True).seat("b").compartments == 2
-    assert place(shapes, load("spinnaker1"), soft_reset=True).seat("a").compartments == 1
+    assert place(shapes, load_profile("spinnaker1"), soft_reset=True).seat("a").compartments == 1
 
 
 def test_delays_and_sparse_indices_cost_memory(loihi: Profile) -> None:
@@ -120,7 +120,7 @@ def test_delays_and_sparse_indices_cost_memory(loihi: Profile) -> None:
 
 
 def test_a_fan_in_wall_is_not_cured_by_chips() -> None:
-    placement = place(layered(784, 256, 10), load("truenorth"))
+    placement = place(layered(784, 256, 10), load_profile("truenorth"))
     assert placement.verdict is Verdict.DOES_NOT_FIT
     fan_in = next(v for v in placement.violations if v.limit == "fan-in")
     assert "794" in fan_in.reason
@@ -136,12 +136,12 @@ def test_too_few_chips_are_cured_by_more(loihi: Profile) -> None:
     tight = place(shapes, loihi, chips=1)
     assert tight.verdict is Verdict.DOES_NOT_FIT
     assert [(v.limit, v.curable) for v in tight.violations] == [("chips", True)]
-    assert place(layered(64, 5000, 10), load("spinnaker1"), chips=1).binding == "chips"
-    assert place(layered(64, 5000, 10), load("spinnaker1")).verdict is Verdict.FITS
+    assert place(layered(64, 5000, 10), load_profile("spinnaker1"), chips=1).binding == "chips"
+    assert place(layered(64, 5000, 10), load_profile("spinnaker1")).verdict is Verdict.FITS
 
 
 def test_memory_that_a_chip_shares_asks_for_chips() -> None:
-    spinnaker = load("spinnaker1_spinn5")
+    spinnaker = load_profile("spinnaker1_spinn5")
     a, b = Group("a", 30000), Group("b", 2000)
     shapes = Shapes((a, b), (full(a, b, bits=16),), "b")
     placement = place(shapes, spinnaker)
@@ -152,7 +152,7 @@ def test_memory_that_a_chip_shares_asks_for_chips() -> None:
 def test_populations_share_a_core_where_the_chip_lets_them() -> None:
     small = (Group("hidden", 100), Group("output", 10), Group("more", 40))
     links = tuple(full(a, b, bits=4) for a, b in itertools.pairwise(small))
-    odin = load("odin")
+    odin = load_profile("odin")
     together = place(Shapes(small, links, "output"), odin)
     assert (together.cores, together.chips) == (1, 1)
     assert [seat.first_core for seat in together.seats] == [0, 0, 0]
@@ -163,7 +163,7 @@ def test_populations_share_a_core_where_the_chip_lets_them() -> None:
     assert [seat.first_core for seat in spread.seats] == [0, 1, 0]
     assert (spread.cores, spread.chips) == (2, 2)
     assert spread.used["neurons"] == 250 / 256
-    alone = place(layered(64, 128, 10), load("loihi1"))
+    alone = place(layered(64, 128, 10), load_profile("loihi1"))
     assert [seat.first_core for seat in alone.seats] == [0, 1]
 
 
@@ -175,10 +175,10 @@ def test_one_neuron_that_no_core_takes_has_no_placement(loihi: Profile) -> None:
 
 
 def test_what_is_not_known_forbids_to_say_that_it_fits() -> None:
-    placement = place(layered(64, 128, 10), load("loihi2"))
+    placement = place(layered(64, 128, 10), load_profile("loihi2"))
     assert placement.verdict is Verdict.UNKNOWN
     assert "synapse memory" in [each.limit for each in placement.unchecked if each.essential]
-    nowhere = place(layered(64, 128, 10), load("spinnaker2"))
+    nowhere = place(layered(64, 128, 10), load_profile("spinnaker2"))
     assert (nowhere.verdict, nowhere.cores) == (Verdict.UNKNOWN, None)
 
 
@@ -194,7 +194,7 @@ def test_the_state_is_not_checked_unless_its_bits_are_told(loihi: Profile) -> No
     [("akida1000", "steps"), ("truenorth", "weight bits"), ("xylo_a2", "inputs")],
 )
 def test_chips_that_cannot_do_it_at_all_say_so(name: str, limit: str) -> None:
-    placement = place(layered(64, 128, 10), load(name))
+    placement = place(layered(64, 128, 10), load_profile(name))
     assert placement.verdict is Verdict.DOES_NOT_FIT
     assert limit in [each.limit for each in placement.violations if not each.curable]
 
@@ -204,14 +204,14 @@ def test_graded_messages_and_long_delays_are_asked_for(loihi: Profile) -> None:
     link = replace(full(a, a, bits=8), delay=20)
     shapes = Shapes((a,), (link,), "a")
     assert "graded spikes" in [e.limit for e in place(shapes, loihi).unchecked if e.essential]
-    truenorth = [e.limit for e in place(shapes, load("truenorth")).violations]
+    truenorth = [e.limit for e in place(shapes, load_profile("truenorth")).violations]
     assert {"graded spikes", "delays"} <= set(truenorth)
 
 
 def test_learning_needs_a_chip_that_learns() -> None:
     shapes = layered(64, 128, 10).learning()
-    assert "learning" in [e.limit for e in place(shapes, load("truenorth")).violations]
-    doubt = place(shapes, load("spinnaker1"))
+    assert "learning" in [e.limit for e in place(shapes, load_profile("truenorth")).violations]
+    doubt = place(shapes, load_profile("spinnaker1"))
     assert "learning tag" in [e.limit for e in doubt.unchecked if e.essential]
 
 
@@ -230,14 +230,14 @@ def test_a_billion_synapses_are_placed_in_seconds(loihi: Profile) -> None:
 
 
 def test_more_cores_need_more_axons_until_both_agree() -> None:
-    (tight,) = load_all(["loihi1"], ["loihi1.capacity.out_axons_per_core=64"])
+    (tight,) = load_profiles(["loihi1"], ["loihi1.capacity.out_axons_per_core=64"])
     groups = (Group("a", 64), Group("b", 2048))
     shapes = Shapes(groups, (full(*groups, bits=1),), "b")
     placement = place(shapes, tight)
     assert placement.seat("b").cores == 2
     assert placement.seat("a").cores == 2
     assert placement.seat("a").used["out-axons"] == 1.0
-    (none,) = load_all(["loihi1"], ["loihi1.capacity.out_axons_per_core=1"])
+    (none,) = load_profiles(["loihi1"], ["loihi1.capacity.out_axons_per_core=1"])
     assert place(shapes, none).binding == "out-axons"
 
 

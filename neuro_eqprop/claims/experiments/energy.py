@@ -21,7 +21,7 @@ from neuro_eqprop.experiments.evaluate import count_events
 from neuro_eqprop.experiments.run_folder import Run
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.workload import Workload, describe
-from neuro_eqprop.io.profile.load import load
+from neuro_eqprop.io.profile.load import load_profile
 from neuro_eqprop.model import Model
 from neuro_eqprop.spiking.codes import find_code
 
@@ -67,9 +67,9 @@ def ratios(arguments: Mapping[str, Any], seed: int) -> Json:
         counted.input_coding,
         counted.dense_macs,
     )
-    gpu, rows = load(arguments["gpu"]), []
+    gpu, rows = load_profile(arguments["gpu"]), []
     for name in arguments["chips"]:
-        estimate = bill(workload, load(name), Options(seed=seed)).inference.estimate
+        estimate = bill(workload, load_profile(name), Options(seed=seed)).inference.estimate
         if estimate is None or estimate.joules is None:
             continue
         whole = (estimate.joules.value, estimate.joules.low, estimate.joules.high)

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from neuro_eqprop.cli.command import Json
-from neuro_eqprop.cli.format import si
+from neuro_eqprop.units import si
 
 NAME = 19
 """Columns of a chip's name."""

@@ -70,7 +70,7 @@ def run(args: Namespace) -> Json:
     """Count, place, price and compare."""
     from neuro_eqprop.cli.energy.json import bill_json
     from neuro_eqprop.energy.estimate import NO_LEARNING, bill
-    from neuro_eqprop.io.workload_file import write_json
+    from neuro_eqprop.io.energy_file import write_json
 
     chips, devices = chosen(args)
     defaults = ArgumentParser()
@@ -109,14 +109,16 @@ def chosen(args: Namespace) -> tuple[list[Profile], list[Profile]]:
     """The chips to price, and the dense devices to hold against them."""
     from neuro_eqprop.energy.estimate import check_factors
     from neuro_eqprop.hardware.profile import Device
-    from neuro_eqprop.io.profile.load import load, load_all, names
+    from neuro_eqprop.io.profile.load import load_profile, load_profiles, profile_names
 
-    everything = {name: load(name) for name in names()}
+    everything = {name: load_profile(name) for name in profile_names()}
     devices = [each for each in everything.values() if each.device is not Device.SPIKING]
     ours = [e for e in everything.values() if e.device is Device.SPIKING and not e.scenario]
     if not args.profile and not args.override:
         return ours, devices
-    chips = load_all(dict.fromkeys(args.profile or [each.name for each in ours]), args.override)
+    chips = load_profiles(
+        dict.fromkeys(args.profile or [each.name for each in ours]), args.override
+    )
     for chip in chips:
         check_factors(chip)
         if chip.device is not Device.SPIKING:
@@ -130,7 +132,7 @@ def pricing(args: Namespace) -> Options:
     """How to price, from the command line."""
     from neuro_eqprop.energy.estimate import Options
     from neuro_eqprop.energy.event_counts import Clock
-    from neuro_eqprop.energy.terms import Overhead
+    from neuro_eqprop.hardware.profile import Overhead
 
     return Options(
         seed=args.seed,
@@ -160,10 +162,10 @@ def counted_run(args: Namespace) -> Workload:
 def events(args: Namespace, *, steps: int | None, code: str) -> Workload:
     """What a run did: read from a file of counts, or counted now."""
     from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.io.workload_file import read
+    from neuro_eqprop.io.workload_file import read_workload
 
     if args.counts is not None:
-        given = read(args.counts)
+        given = read_workload(args.counts)
         return given if args.bits is None else given.with_bits(args.bits)
     if args.run is None:
         raise ValueError("energy needs a RUN to count events of, or --counts FILE")

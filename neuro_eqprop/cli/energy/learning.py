@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from neuro_eqprop.cli.command import Json, plain_table
-from neuro_eqprop.cli.format import si, span
+from neuro_eqprop.units import si, si_range
 
 if TYPE_CHECKING:
     from neuro_eqprop.hardware.workload import Workload
@@ -106,7 +106,7 @@ def learning(profiles: Iterable[Json], counted: Json, console: Console) -> None:
             escape(each["profile"]),
             "-" if side["cores"] is None else str(side["cores"]),
             f"{least}{si(side['joules'], 'J')}",
-            span(side["low"], side["high"], "J"),
+            si_range(side["low"], side["high"], "J"),
             si(side["seconds"], "s"),
             f"{least}{si(whole['joules'], 'J')}, {si(whole['seconds'], 's')}" if whole else "",
         )

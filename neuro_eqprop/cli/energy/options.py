@@ -144,12 +144,12 @@ def priced(
 
 def beside(outcome: Json, other: Path) -> Json:
     """Two runs: what was counted, and on each chip the joules of both, inference and learning."""
-    from neuro_eqprop.io.workload_file import read_json
+    from neuro_eqprop.io.toml import read_json
 
     path = other / "energy.json"
     if not path.is_file():
         raise ValueError(f"{path} is missing; `neuro-eqprop energy {other}` makes it")
-    theirs = read_json(path)
+    theirs = dict(read_json(path).content)
     try:
         found = {each["profile"]: each for each in theirs["profiles"]}
         rows = [

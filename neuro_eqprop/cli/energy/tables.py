@@ -11,7 +11,7 @@ from neuro_eqprop.cli.command import Json, plain_table
 from neuro_eqprop.cli.energy import learning
 from neuro_eqprop.cli.energy.bars import LEAST, bars, reason, shares
 from neuro_eqprop.cli.energy.versus import beside, dense, trades
-from neuro_eqprop.cli.format import si, span
+from neuro_eqprop.units import si, si_range
 
 FITS = {True: "fits", False: "no", None: "unknown"}
 ORDER = {True: 0, None: 1, False: 2}
@@ -69,7 +69,7 @@ def table(profiles: Iterable[Json], console: Console) -> None:
             FITS[each["fits"]],
             cores,
             escape(joules(side)),
-            span(side["low"], side["high"], "J") if side["joules"] is not None else "",
+            si_range(side["low"], side["high"], "J") if side["joules"] is not None else "",
             si(side["seconds"], "s"),
             "-" if product is None else f"{product:.1e}".replace("e-0", "e-"),
             style="dim" if side["joules"] is None else "",
@@ -164,4 +164,4 @@ def amount(row: Json) -> str:
         listed = ", ".join(f"{each:g}" for each in row["choices"])
         return (listed or f"{value:g}") + ("" if unit == "count" else f" {unit}")
     told, low, high = si(value, unit), row["low"], row["high"]
-    return told if low == high else f"{told} [{span(low, high, unit, digits=4)}]"
+    return told if low == high else f"{told} [{si_range(low, high, unit, digits=4)}]"

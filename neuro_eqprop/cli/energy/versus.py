@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from neuro_eqprop.cli.command import Json, plain_table
-from neuro_eqprop.cli.format import si
 from neuro_eqprop.energy.verdict import sentence
+from neuro_eqprop.units import si
 
 STYLES = {
     "spikes win": "green",

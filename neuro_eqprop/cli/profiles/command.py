@@ -37,20 +37,20 @@ def run(args: Namespace) -> Json:
         raise ValueError(
             f"profiles {args.verb} needs the NAME of a profile; `profiles list` has all"
         )
-    from neuro_eqprop.io.profile.load import load_all
+    from neuro_eqprop.io.profile.load import load_profiles
 
-    profile = load_all([args.name], args.override)[0]
+    profile = load_profiles([args.name], args.override)[0]
     return {"verb": args.verb, **whole(profile)}
 
 
 def listing() -> Json:
     """Every shipped profile in a line."""
-    from neuro_eqprop.io.profile.load import folder, load, names
+    from neuro_eqprop.io.profile.load import load_profile, profile_folder, profile_names
 
     return {
         "verb": "list",
-        "folder": str(folder()),
-        "profiles": [in_short(load(name)) for name in names()],
+        "folder": str(profile_folder()),
+        "profiles": [in_short(load_profile(name)) for name in profile_names()],
     }
 
 
@@ -105,18 +105,20 @@ def whole(profile: Profile) -> Json:
 def validate(args: Namespace) -> Json:
     """Predict every published measurement; it is an error if one that should hold does not."""
     from neuro_eqprop.energy.validation import check
-    from neuro_eqprop.io.profile.load import load
-    from neuro_eqprop.io.published_cases import read_cases, shipped
+    from neuro_eqprop.io.profile.load import load_profile, parse_override
+    from neuro_eqprop.io.published_cases import case_files, read_cases
 
-    cases = [case for path in (*shipped(), *args.cases) for case in read_cases(path)]
+    cases = [case for path in (*case_files(), *args.cases) for case in read_cases(path)]
     given = overrides(args.override)
-    checks, loaded = [], {}
+    checks: list[Check] = []
+    loaded: dict[tuple[object, ...], Profile] = {}
     for case in cases:
         if args.name in (None, case.profile):
-            changed = (case.profile, *given.get(case.profile, ()), *case.overrides)
-            if changed not in loaded:
-                loaded[changed] = load(case.profile, changed[1:])
-            checks.append(check(case, loaded[changed], seed=args.seed))
+            changed = dict(map(parse_override, given.get(case.profile, ()))) | dict(case.overrides)
+            key = (case.profile, *changed.items())
+            if key not in loaded:
+                loaded[key] = load_profile(case.profile, changed)
+            checks.append(check(case, loaded[key], seed=args.seed))
     if not checks:
         raise ValueError(f"there is no published measurement for profile {args.name!r}")
     outcome = {"verb": "validate", "cases": [check_json(c) for c in checks], **verdict(checks)}

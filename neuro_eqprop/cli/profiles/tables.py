@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from neuro_eqprop.cli.command import Json, plain_table, print_facts
 from neuro_eqprop.cli.energy.tables import describe, described
-from neuro_eqprop.cli.format import si, span
+from neuro_eqprop.units import si, si_range
 
 
 def show(outcome: Json, console: Console) -> None:
@@ -111,7 +111,7 @@ def checked(cases: Iterable[Json], console: Console) -> None:
             escape(each["id"]),
             si(each["measured"], each["unit"]),
             si(each["predicted"], each["unit"]),
-            span(each["low"], each["high"], each["unit"]),
+            si_range(each["low"], each["high"], each["unit"]),
             f"{100 * each['error']:+.1f} %",
             asked[each["holds"]],
             "yes" if each["within"] else "no",

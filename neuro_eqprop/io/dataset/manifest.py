@@ -1,82 +1,74 @@
-"""The manifests of data sets: which files they have, where these are served, their hashes."""
+"""Manifests of data sets: their files, where these are served, and their checksums."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from neuro_eqprop.data import DataError
-from neuro_eqprop.io.package_data import shipped
-from neuro_eqprop.io.profile.load import read_toml
+from neuro_eqprop.io.package_data import data_folder
+from neuro_eqprop.io.toml import build, read_toml
 
 SCHEMA = "neuro_eqprop.dataset/2"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 HASH = re.compile(r"[0-9a-f]{64}")
-LARGEST = 2**31
-"""Bytes of a file; no data set here has a larger one."""
+MAX_BYTES = 2**31
+"""Upper limit of the size of one file."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A file as it is served, and what is inside; an empty hash is one that is not known."""
+class DatasetFile:
+    """A file as it is served, and the files packed in it; an empty hash is unknown."""
 
     name: str
     bytes: int
-    sha256: str
-    unpacked: Mapping[str, str]
+    sha256: str = ""
+    unpacked: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 by the name of a packed file."""
+
+    def __post_init__(self) -> None:
+        for name in (self.name, *self.unpacked):
+            if not NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is not a file name")
+        for sha256 in (self.sha256, *self.unpacked.values()):
+            if sha256 and not HASH.fullmatch(sha256):
+                raise ValueError(f"{sha256!r} is not a SHA-256")
+        if not 0 < self.bytes < MAX_BYTES:
+            raise ValueError(f"bytes is {self.bytes}; it must lie between 1 and {MAX_BYTES - 1}")
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A data set that is kept in files."""
+    """A data set that consists of files."""
 
     name: str
     what: str
     licence: str
     checksums: str
-    """Where the hashes are from."""
+    """Origin of the hashes."""
     mirrors: tuple[str, ...]
-    """Addresses that become those of files when the name of a file is added."""
-    files: tuple[Listed, ...]
+    """Base addresses; appending the name of a file gives its address."""
+    files: tuple[DatasetFile, ...]
+
+    def __post_init__(self) -> None:
+        invalid = [mirror for mirror in self.mirrors if not re.match(r"https?://\S+/$", mirror)]
+        if invalid or not self.mirrors or not self.files:
+            raise ValueError(
+                f"it needs files, and mirrors with http addresses that end in /: {invalid}"
+            )
 
 
-def manifest(name: str) -> Manifest:
-    """The manifest that comes with the package."""
-    return read_manifest(shipped("datasets") / f"{name}.toml")
+def load_manifest(name: str) -> Manifest:
+    """The manifest of a data set that ships with the package."""
+    return read_manifest(data_folder("datasets") / f"{name}.toml")
 
 
 def read_manifest(path: Path) -> Manifest:
-    """A manifest, checked: it says what is fetched and under which name it is kept."""
-    told = read_toml(path)
-    if told.get("schema") != SCHEMA:
-        raise DataError(f"{path} is no manifest of a data set ({SCHEMA})")
-    try:
-        words = {key: str(told[key]) for key in ("name", "what", "licence", "checksums")}
-        mirrors = tuple(str(mirror) for mirror in told["mirrors"])
-        files = tuple(listed(name, entry) for name, entry in told["files"].items())
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"{path} is no whole manifest of a data set: {error}") from error
-    strange = [mirror for mirror in mirrors if not re.match(r"https?://\S+/$", mirror)]
-    if strange or not mirrors or not files:
-        raise DataError(
-            f"{path} needs files and mirrors with http addresses ending in /: {strange}"
-        )
-    return Manifest(**words, mirrors=mirrors, files=files)
-
-
-def listed(name: str, entry: Mapping[str, Any]) -> Listed:
-    """One file of a manifest."""
-    sha256, inside = str(entry.get("sha256", "")), dict(entry.get("unpacked", {}))
-    for each in (name, *inside):
-        if not NAME.fullmatch(each):
-            raise ValueError(f"{each!r} is no name of a file")
-    for each in (sha256, *inside.values()):
-        if each and not HASH.fullmatch(each):
-            raise ValueError(f"{each!r} is no SHA-256")
-    size = int(entry["bytes"])
-    if not 0 < size < LARGEST:
-        raise ValueError(f"{name} cannot have {size} bytes")
-    return Listed(name, size, sha256, inside)
+    """The manifest in a TOML file."""
+    top = read_toml(path, DataError)
+    top.check_schema(SCHEMA)
+    listed = top.table("files")
+    files = tuple(build(DatasetFile, listed.table(name), name=name) for name in listed.content)
+    return build(Manifest, top, ignore=("schema",), files=files)

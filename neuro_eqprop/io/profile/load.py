@@ -1,8 +1,7 @@
-"""Profiles on disk: where they lie, how one extends another, how a user changes a value."""
+"""Hardware profiles by name or file, with `extends`, `scale` and overrides applied."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
@@ -12,8 +11,8 @@ from typing import Any
 from neuro_eqprop.arrays import UnknownNameError, closest_first
 from neuro_eqprop.hardware.profile import (
     Basis,
+    Entry,
     Evidence,
-    Included,
     Kind,
     Profile,
     Quantity,
@@ -21,224 +20,259 @@ from neuro_eqprop.hardware.profile import (
     Unknown,
 )
 from neuro_eqprop.hardware.quantities import DIMENSIONS, KEYS
-from neuro_eqprop.io.package_data import shipped
-from neuro_eqprop.io.profile.schema import SECTIONS, to_profile
-from neuro_eqprop.io.toml import ProfileError, complain, known_words, number, part
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from neuro_eqprop.io.package_data import data_folder
+from neuro_eqprop.io.profile.schema import KINDS, SECTIONS, ProfileError, check_key, to_profile
+from neuro_eqprop.io.toml import Table, read_toml
 
 GIVEN = "given"
-"""The name of the source of what a user changed."""
-MINE = {"basis": Basis.GIVEN.value, "evidence": Evidence.GIVEN.value}
+"""The source of values that a user changed."""
+USER_ORIGIN = {"src": GIVEN, "basis": Basis.GIVEN.value, "evidence": Evidence.GIVEN.value}
 USER = "user"
-"""In the table `scale` of a scenario: a factor the user has to give."""
+"""In the table `scale` of a scenario: a factor that the user has to give."""
+SCALED_SECTIONS = ("energy", "power", "time")
+
+Overrides = Mapping[str, str | float]
+"""New values by key, in SI units or as text with a unit: {"energy.synop": "30pJ"}."""
 
 
-def folder() -> Path:
-    """Where the shipped profiles lie."""
-    return shipped("hardware_profiles")
+def profile_folder() -> Path:
+    """The folder of the profiles that ship with the package."""
+    return data_folder("hardware_profiles")
 
 
-def names() -> list[str]:
-    """The shipped profiles."""
-    return sorted(path.stem for path in folder().glob("*.toml"))
+def profile_names() -> list[str]:
+    """The names of the profiles that ship with the package.
+
+    Examples
+    --------
+    >>> from neuro_eqprop.io.profile.load import profile_names
+    >>> "loihi1" in profile_names()
+    True
+
+    """
+    return sorted(path.stem for path in profile_folder().glob("*.toml"))
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file, or an error that says what is wrong with it."""
-    try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
-    except FileNotFoundError:
-        raise ProfileError(f"{path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ProfileError(f"{path}: not readable as TOML: {error}") from error
+def load_profile(profile: str | Path | Profile, overrides: Overrides | None = None) -> Profile:
+    """A hardware profile by name or by file.
 
+    Parameters
+    ----------
+    profile
+        The name of a profile that ships with the package (see `profile_names`), the path of a
+        TOML file (it ends in ``.toml``), or a profile, which is returned with the overrides.
+    overrides
+        New values by key, in SI units or as text with a unit. Keys are those of the profile's
+        file, such as ``"energy.synop"``; ``"scale"`` or ``"scale.energy"`` sets the factors of a
+        scenario. An overridden value has no range. What was changed is in `Profile.overridden`.
 
-def find(name: str) -> Path:
-    """The file of a profile: a path that ends in .toml, or the name of a shipped one."""
-    if name.endswith(".toml"):
-        return Path(name)
-    if name not in names():
-        raise UnknownNameError("profile", name, names())
-    return folder() / f"{name}.toml"
+    Returns
+    -------
+    Profile
+        Limits and costs of a chip, each with unit, range and source.
 
+    Raises
+    ------
+    UnknownNameError
+        No profile has that name; the message lists the known ones, closest first.
+    ProfileError
+        The file or an override is invalid; the message names file, key and reason.
 
-def known(name: str, *, file: str) -> Path:
-    """The file of the profile that another file extends."""
-    try:
-        return find(name)
-    except UnknownNameError as error:
-        complain(file, "extends", str(error))
+    Examples
+    --------
+    >>> from neuro_eqprop import load_profile
+    >>> chip = load_profile("loihi1", {"energy.synop": "30pJ"})
+    >>> chip.known("energy.synop").value
+    3e-11
+    >>> chip.overridden
+    ('energy.synop: 2.36e-11 J -> 3e-11 J (override)',)
 
-
-def load(name: str, overrides: Iterable[str] = ()) -> Profile:
-    """A profile by name or file, with the user's changes ("loihi1.energy.synop=30pJ")."""
-    path = find(name)
+    """
+    overrides = dict(overrides or {})
+    if isinstance(profile, Profile):
+        return apply_overrides(profile, overrides)
+    path = find(str(profile))
     tables, changed = resolve(path, seen=())
-    given = [split(each) for each in overrides]
-    scale = part({"scale": tables.pop("scale", {})}, "scale", file=path.name)
-    for key, value, _ in given:
-        for each in scale:
-            if key in ("scale", f"scale.{each}"):
-                scale[each] = number({"f": plain(value)}, "f", file=path.name, key=key)
-    profile = scaled(to_profile(tables, file=path.name, overridden=changed), scale)
-    for key, value, words in given:
-        if key.partition(".")[0] != "scale":
-            profile = override(profile, key, value, words)
-        elif not scale or key not in ("scale", *(f"scale.{name}" for name in scale)):
-            complain(path.name, key, f"there is no such factor; there are {sorted(scale)}")
-    return profile
+    top = Table(tables, path.name, error=ProfileError)
+    factors = dict(top.table("scale").content)
+    for key in [key for key in overrides if key.partition(".")[0] == "scale"]:
+        names = [name for name in factors if key in ("scale", f"scale.{name}")]
+        if not names:
+            top.fail(f"there is no such factor; there are {sorted(factors)}", key=key)
+        value = overrides.pop(key)
+        factors |= dict.fromkeys(names, to_float(value))
+    return apply_overrides(scale(to_profile(top, overridden=changed), factors), overrides)
 
 
-def load_all(chosen: Iterable[str], overrides: Iterable[str] = ()) -> list[Profile]:
-    """The profiles of these names; an override whose profile is not among them is refused."""
-    chosen, overrides = list(chosen), list(overrides)
-    targets = {Path(name).stem if name.endswith(".toml") else name: name for name in chosen}
-    wanted: dict[str, list[str]] = {name: [] for name in chosen}
+def load_profiles(
+    names: Iterable[str | Path | Profile], overrides: Iterable[str] = ()
+) -> list[Profile]:
+    """Several profiles; each override names its profile: ``"loihi1.energy.synop=30pJ"``."""
+    chosen = list(dict.fromkeys(names))
+    targets = {name_of(each): each for each in chosen}
+    wanted: dict[str, dict[str, str | float]] = {name: {} for name in targets}
     for each in overrides:
-        target, _, rest = each.partition(".")
-        if target not in targets or not rest:
-            listed = ", ".join(closest_first(target, targets))
+        name, _, rest = each.partition(".")
+        if name not in targets or not rest:
+            listed = ", ".join(closest_first(name, targets))
             raise ProfileError(
                 f"override {each!r} names no profile of this call ({listed}); "
                 "it reads PROFILE.SECTION.KEY=VALUE, as in loihi1.energy.synop=30pJ"
             )
-        wanted[targets[target]].append(rest)
-    return [load(name, wanted[name]) for name in chosen]
+        key, value = parse_override(rest)
+        wanted[name][key] = value
+    return [load_profile(each, wanted[name]) for name, each in targets.items()]
+
+
+def parse_override(text: str) -> tuple[str, str]:
+    """Key and value of "energy.synop=30pJ"."""
+    key, equals, value = text.partition("=")
+    if not equals or not value.strip():
+        raise ProfileError(f"override {text!r} has no value; it reads SECTION.KEY=VALUE")
+    return key.strip(), value.strip()
+
+
+def name_of(profile: str | Path | Profile) -> str:
+    """The name of a profile as overrides use it."""
+    if isinstance(profile, Profile):
+        return profile.name
+    return Path(profile).stem if str(profile).endswith(".toml") else str(profile)
+
+
+def find(name: str) -> Path:
+    """The file of a profile: a path that ends in .toml, or that of a shipped profile."""
+    if name.endswith(".toml"):
+        return Path(name)
+    if name not in profile_names():
+        raise UnknownNameError("profile", name, profile_names())
+    return profile_folder() / f"{name}.toml"
 
 
 def resolve(path: Path, *, seen: tuple[Path, ...]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The tables of a file laid over those of the profile it extends, and what that changed."""
+    """The tables of a file merged over those of the profile it extends, and what they changed."""
     if path.resolve() in seen:
         raise ProfileError(f"{path}: extends itself, by way of {seen[-1].name}")
-    own = read_toml(path)
+    own = dict(read_toml(path, ProfileError).content)
     if "extends" not in own:
         return own, ()
+    top = Table(own, path.name, error=ProfileError)
     base = str(own.pop("extends"))
     beside = path.parent / f"{base}.toml"
-    below = beside if beside.is_file() and base not in names() else known(base, file=path.name)
-    tables, changed = resolve(below, seen=(*seen, path.resolve()))
-    merged, more = lay(own, tables, file=path.name)
-    ours = path.resolve().parent == folder()
-    return merged, changed if ours else (*changed, *more)
+    try:
+        parent = beside if beside.is_file() and base not in profile_names() else find(base)
+    except UnknownNameError as error:
+        top.fail(str(error), key="extends")
+    tables, changed = resolve(parent, seen=(*seen, path.resolve()))
+    merged, more = merge(top, tables)
+    shipped = path.resolve().parent == profile_folder()
+    return merged, changed if shipped else (*changed, *more)
 
 
-def lay(
-    own: Mapping[str, Any], base: Mapping[str, Any], *, file: str
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The tables of a base with one's own laid over, and in words which quantities changed."""
+def merge(own: Table, base: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The tables of a base with one's own merged over them, and which quantities changed."""
     tables = deepcopy(dict(base))
     changed = []
-    for name, value in own.items():
+    for name, value in own.content.items():
         if name in SECTIONS:
-            section = tables.setdefault(name, {})
-            for key, table in part(own, name, file=file).items():
+            section, part = tables.setdefault(name, {}), own.table(name)
+            for key in part.content:
                 before = section.get(key, {})
-                section[key] = merge(table, before, file=file, key=f"{name}.{key}")
-                changed.append(f"{name}.{key}: {say(before)} -> {say(section[key])} ({file})")
+                section[key] = merge_quantity(part.table(key), before)
+                change = f"{describe_table(before)} -> {describe_table(section[key])}"
+                changed.append(f"{name}.{key}: {change} ({own.file})")
         elif isinstance(value, dict):
-            tables[name] = {**part(tables, name, file=file), **value}
+            tables[name] = {**own.at(name, tables.get(name, {})).content, **value}
         else:
             tables[name] = value
-    tables.setdefault("sources", {})[GIVEN] = {"ref": f"given in {file}"}
+    tables.setdefault("sources", {})[GIVEN] = {"ref": f"given in {own.file}"}
     return tables, tuple(changed)
 
 
-def merge(own: object, base: Mapping[str, Any], *, file: str, key: str) -> dict[str, Any]:
-    """One quantity over another: what is not said again stays; a new value brings its range."""
-    if not isinstance(own, dict):
-        complain(file, key, "a quantity is a table with value, unit, source and so on")
-    if "unknown" in own or "within" in own or "value" not in own:
-        return dict(own) if "unknown" in own or "within" in own else {**base, **own}
+def merge_quantity(own: Table, base: Mapping[str, Any]) -> dict[str, Any]:
+    """One quantity over another: fields not repeated stay; a new value replaces the range."""
+    if "unknown" in own or "within" in own:
+        return dict(own.content)
+    if "value" not in own:
+        return {**base, **own.content}
     kept = {field: base[field] for field in ("unit", "kind", "boundary") if field in base}
-    range_ = {"low": own["value"], "high": own["value"]}
-    origin = {} if "src" in own else {"src": GIVEN, "where": file, **MINE}
-    return {**kept, **range_, **origin, **own}
+    no_range = {"low": own.content["value"], "high": own.content["value"]}
+    origin = {} if "src" in own else {**USER_ORIGIN, "where": own.file}
+    return {**kept, **no_range, **origin, **own.content}
 
 
-def say(table: Mapping[str, Any]) -> str:
-    """A quantity of a file in a few words."""
+def describe_table(table: Mapping[str, Any]) -> str:
+    """A quantity of a file as a short text."""
     if "value" not in table:
         return "unknown" if not table or "unknown" in table else "as noted"
     return f"{table['value']} {table.get('unit', '')}".strip()
 
 
-def split(text: str) -> tuple[str, str, str]:
-    """Key and value of "energy.synop=30pJ", and the text itself."""
-    key, equals, value = text.partition("=")
-    if not equals or not value.strip():
-        raise ProfileError(f"override {text!r} has no value; it reads SECTION.KEY=VALUE")
-    return key.strip(), value.strip(), text
-
-
-def plain(value: str) -> float:
-    """A number written as text."""
+def to_float(value: str | float) -> float:
+    """A number, given as such or as text."""
     try:
         return float(value)
     except ValueError:
         raise ProfileError(f"{value!r} is not a number") from None
 
 
-def with_unit(value: str, dimension: str) -> float:
-    """A number in SI units, or followed by a unit of its dimension."""
+def to_si(value: str | float, dimension: str) -> float:
+    """A number in SI units, given as such or as text with a unit of its dimension."""
     units = DIMENSIONS[dimension]
-    for unit in sorted(units, key=len, reverse=True):
-        if value.endswith(unit) and value[: -len(unit)].strip()[-1:].isdigit():
-            return plain(value[: -len(unit)]) * units[unit]
-    return plain(value)
+    if isinstance(value, str):
+        for unit in sorted(units, key=len, reverse=True):
+            if value.endswith(unit) and value[: -len(unit)].strip()[-1:].isdigit():
+                return to_float(value[: -len(unit)]) * units[unit]
+    return to_float(value)
 
 
-def override(profile: Profile, key: str, value: str, words: str) -> Profile:
-    """The profile with one value of the user's own."""
-    known_words([key], KEYS, file="override", key=words)
-    rule = KEYS[key]
-    given = number({"v": with_unit(value, rule.dimension)}, "v", file="override", key=words)
-    section = key.split(".", maxsplit=1)[0]
-    if key == "energy.synop_all_in":
-        complain("override", words, "an all-in cost needs its operating point; write a TOML file")
-    if given <= 0 and section != "support":
-        complain("override", words, "zero is not a value; leave what is not known unknown")
-    before = profile.entry(key)
-    kinds = {"energy": Kind.MARGINAL, "power": Kind.POWER, "time": Kind.TIME}
-    boundary = before.boundary if isinstance(before, Quantity) else rule.boundary
-    quantity = Quantity(
-        *(given, given, given, rule.dimension, kinds.get(section, Kind.CAPACITY)),
-        *(Basis.GIVEN, Evidence.GIVEN, GIVEN, "--override"),
-        boundary=boundary,
-    )
-    sources = {**profile.sources, GIVEN: Source(GIVEN, "given on the command line")}
-    told = f"{key}: {tell(before)} -> {given:g} {rule.dimension} (--override)"
-    return replace(profile, sources=sources).change(key, quantity, told)
+def apply_overrides(profile: Profile, overrides: Overrides) -> Profile:
+    """The profile with the values of a user, which have no range."""
+    for key, value in overrides.items():
+        call = Table({}, "override", f"{key}={value}", ProfileError)
+        check_key(key, call)
+        rule, section = KEYS[key], key.partition(".")[0]
+        number = Table({"value": to_si(value, rule.dimension)}, call.file, call.key, call.error)
+        given = number.number("value")
+        if key == "energy.synop_all_in":
+            call.fail("an all-in cost needs its operating point; write a TOML file")
+        if given <= 0 and section != "support":
+            call.fail("zero is not a value; leave what is not known unknown")
+        before = profile.entry(key)
+        boundary = before.boundary if isinstance(before, Quantity) else rule.boundary
+        quantity = Quantity(
+            *(given, given, given, rule.dimension, KINDS.get(section, Kind.CAPACITY)),
+            *(Basis.GIVEN, Evidence.GIVEN, GIVEN, "override"),
+            boundary=boundary,
+        )
+        sources = {**profile.sources, GIVEN: Source(GIVEN, "given by the user")}
+        change = f"{key}: {describe_entry(before)} -> {given:g} {rule.dimension} (override)"
+        profile = replace(profile, sources=sources).with_quantity(key, quantity, change)
+    return profile
 
 
-def tell(entry: Quantity | Unknown | Included) -> str:
-    """An entry in a few words."""
+def describe_entry(entry: Entry) -> str:
+    """An entry of a profile as a short text."""
     if isinstance(entry, Quantity):
         return f"{entry.value:g} {entry.unit}"
     return "unknown" if isinstance(entry, Unknown) else f"within {entry.within}"
 
 
-def scaled(profile: Profile, scale: Mapping[str, Any]) -> Profile:
+def scale(profile: Profile, factors: Mapping[str, Any]) -> Profile:
     """A scenario: every quantity of a section times the factor given for it."""
-    missing = tuple(sorted(name for name, value in scale.items() if value == USER))
+    table = Table(factors, profile.file, "scale", ProfileError)
+    table.check_keys(SCALED_SECTIONS)
+    missing = tuple(sorted(name for name, value in factors.items() if value == USER))
     entries = dict(profile.entries)
-    told = []
-    for name, value in scale.items():
-        known_words([name], ("energy", "power", "time"), file=profile.file, key=f"scale.{name}")
-        if value == USER:
-            continue
-        by = number({"f": value}, "f", file=profile.file, key=f"scale.{name}")
-        if by <= 0:
-            complain(profile.file, f"scale.{name}", "a factor must be above zero")
+    changes = []
+    for name in (name for name in factors if name not in missing):
+        factor = table.number(name)
+        if factor <= 0:
+            table.fail("a factor must be above zero", key=f"scale.{name}")
         for key, each in profile.entries.items():
             if key.startswith(f"{name}.") and isinstance(each, Quantity):
-                entries[key] = replace(
-                    each, value=each.value * by, low=each.low * by, high=each.high * by
-                )
-        told.append(f"{name}: every value x {by:g} (scenario)")
-    done = (*profile.overridden, *told)
-    return replace(profile, entries=entries, missing=missing, overridden=done)
+                numbers = (each.value * factor, each.low * factor, each.high * factor)
+                value, low, high = numbers
+                entries[key] = replace(each, value=value, low=low, high=high)
+        changes.append(f"{name}: every value x {factor:g} (scenario)")
+    overridden = (*profile.overridden, *changes)
+    return replace(profile, entries=entries, missing=missing, overridden=overridden)

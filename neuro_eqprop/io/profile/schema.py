@@ -1,8 +1,8 @@
-"""From the tables of a TOML file to a checked profile; every complaint names file and key."""
+"""From the tables of a TOML file to a checked `Profile`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 from neuro_eqprop.arrays import closest_first
@@ -22,198 +22,193 @@ from neuro_eqprop.hardware.profile import (
     Unknown,
 )
 from neuro_eqprop.hardware.quantities import DIMENSIONS, KEYS, REQUIRED
-from neuro_eqprop.io.toml import Table, complain, known_words, listed, number, part, text, word
+from neuro_eqprop.io.toml import FileFormatError, Table, build
 
 SCHEMA = "neuro_eqprop.profile/1"
 SECTIONS = ("energy", "power", "time", "capacity", "support")
-TOP = {
+TOP = (
     *("schema", "name", "title", "device", "timing", "notes", "scenario", "scale", "extends"),
     *("sources", "operating_point", "batch", "unchecked", *SECTIONS),
-}
-FIELDS = {
+)
+FIELDS = (
     *("value", "low", "high", "unit", "kind", "basis", "evidence", "src", "where", "boundary"),
     *("note", "choices", "at", "tolerance", "unknown", "within", "operating_point"),
-}
-KINDS = {"energy": "marginal", "power": "power", "time": "time"}
+)
+KINDS = {"energy": Kind.MARGINAL, "power": Kind.POWER, "time": Kind.TIME}
+"""The kind of the costs of each section; an all-in cost has a key for itself."""
+ALL_IN = "energy.synop_all_in"
+UNKNOWN_HINT = "an unpublished quantity is written { unknown = true, note = ... }"
 
 
-def factor(table: Table, dimension: str, *, file: str, key: str) -> float:
-    """What makes the field `unit` SI."""
-    unit = text(table, "unit", file=file, key=key)
+class ProfileError(FileFormatError):
+    """A hardware profile has invalid content; the message names file, key and reason."""
+
+
+def check_key(key: str, table: Table) -> None:
+    """Reject a quantity that no profile has, and suggest the closest one."""
+    if key not in KEYS:
+        closest = closest_first(key, KEYS)[0]
+        table.fail(f"{key!r} is not a key here; did you mean {closest!r}?")
+
+
+def unit_factor(table: Table, dimension: str) -> float:
+    """The factor from the field `unit` to SI."""
+    unit = table.text("unit")
     units = DIMENSIONS[dimension]
     if unit not in units:
         closest = ", ".join(closest_first(unit, units))
-        complain(file, key, f"unit {unit!r} does not fit; known here: {closest}")
+        table.fail(f"unit {unit!r} has another dimension; known here: {closest}")
     return units[unit]
 
 
-def check_range(value: float, low: float, high: float, *, file: str, key: str) -> None:
-    """Low, value and high must stand in this order."""
-    if not low <= value <= high:
-        complain(file, key, f"low {low:g}, value {value:g}, high {high:g} are not in this order")
-
-
-def costs(table: Table, section: str, *, file: str, key: str) -> dict[str, Any]:
-    """The fields only costs have: kind, boundary, and what an all-in cost holds at."""
-    kind = word(Kind, table, "kind", file=file, key=key)
-    wanted = "all_in" if key == "energy.synop_all_in" else KINDS[section]
-    if kind.value != wanted:
-        reason = f"kind {kind.value!r} cannot stand here, {wanted!r} can"
+def cost_fields(table: Table, section: str) -> dict[str, Any]:
+    """The fields that only costs have: kind, boundary, and the rate an all-in cost holds at."""
+    kind = table.choice(Kind, "kind")
+    wanted = Kind.ALL_IN if table.key == ALL_IN else KINDS[section]
+    if kind is not wanted:
+        reason = f"kind {kind.value!r} is not allowed here; use {wanted.value!r}"
         if kind is Kind.ALL_IN:
-            reason += "; an all-in cost goes under energy.synop_all_in with the rate it holds `at`"
-        complain(file, key, reason)
-    point = str(table.get("operating_point", ""))
-    found: dict[str, Any] = {"kind": kind, "boundary": None, "operating_point": point}
-    if section != "time":
-        found["boundary"] = word(Boundary, table, "boundary", file=file, key=key)
+            reason += f", or give an all-in cost under {ALL_IN} with the rate it holds `at`"
+        table.fail(reason)
+    found: dict[str, Any] = {
+        "kind": kind,
+        "boundary": None if section == "time" else table.choice(Boundary, "boundary"),
+        "operating_point": table.text("operating_point", ""),
+    }
     if kind is Kind.ALL_IN:
-        found["at"] = number(table, "at", file=file, key=key)
-        found["tolerance"] = number(table, "tolerance", file=file, key=key)
+        found |= {"at": table.number("at"), "tolerance": table.number("tolerance")}
     return found
 
 
-def quantity(table: Table, key: str, *, file: str, sources: Iterable[str]) -> Quantity:
+def quantity(table: Table, key: str, *, sources: Collection[str]) -> Quantity:
     """A known quantity, in SI units."""
-    section = key.split(".", maxsplit=1)[0]
+    section = key.partition(".")[0]
     dimension = KEYS[key].dimension
-    source = text(table, "src", file=file, key=key)
-    if source not in set(sources):
+    source = table.text("src")
+    if source not in sources:
         known = ", ".join(closest_first(source, sources)) or "none"
-        complain(file, key, f"src {source!r} is none of the sources: {known}")
-    basis = word(Basis, table, "basis", file=file, key=key)
-    evidence = word(Evidence, table, "evidence", file=file, key=key)
-    where = text(table, "where", file=file, key=key)
-    note = str(table.get("note", ""))
+        table.fail(f"src {source!r} is not one of the sources: {known}")
+    origin: dict[str, Any] = {
+        "basis": table.choice(Basis, "basis"),
+        "evidence": table.choice(Evidence, "evidence"),
+        "source": source,
+        "where": table.text("where"),
+        "note": table.text("note", ""),
+    }
     if dimension == "flag":
-        if not isinstance(table.get("value"), bool):
-            complain(file, key, "value is true or false here")
-        yes = float(table["value"])
-        common = (Kind.CAPACITY, basis, evidence, source, where)
-        return Quantity(yes, yes, yes, "flag", *common, note=note)
-    scale = factor(table, dimension, file=file, key=key)
+        if not isinstance(table.content.get("value"), bool):
+            table.fail("value must be true or false")
+        value = float(table.content["value"])
+        return Quantity(value, value, value, "flag", Kind.CAPACITY, **origin)
+    factor = unit_factor(table, dimension)
     if section == "capacity":
-        return limit(table, key, scale, file=file, rest=(basis, evidence, source, where), note=note)
-    value, low, high = (number(table, f, file=file, key=key) for f in ("value", "low", "high"))
-    check_range(value, low, high, file=file, key=key)
+        return limit(table, factor, dimension, origin)
+    value, low, high = (known_number(table, field) for field in ("value", "low", "high"))
+    if not low <= value <= high:
+        table.fail(f"low {low:g}, value {value:g}, high {high:g} are not in this order")
     if low <= 0:
-        complain(file, key, "a cost of zero is not a cost; what is not known is unknown")
-    extra = costs(table, section, file=file, key=key)
-    kind = extra.pop("kind")
-    numbers = (value * scale, low * scale, high * scale, dimension)
-    return Quantity(*numbers, kind, basis, evidence, source, where, note=note, **extra)
+        table.fail(f"a cost must be above zero; {UNKNOWN_HINT}")
+    origin |= cost_fields(table, section)
+    return Quantity(value * factor, low * factor, high * factor, dimension, **origin)
 
 
-def limit(
-    table: Table,
-    key: str,
-    scale: float,
-    *,
-    file: str,
-    rest: tuple[Basis, Evidence, str, str],
-    note: str,
-) -> Quantity:
-    """A limit: one number, or the widths that can be chosen."""
-    dimension = KEYS[key].dimension
+def known_number(table: Table, field: str) -> float:
+    """A number of a quantity that is not marked as unknown."""
+    if field not in table:
+        table.fail(f"{field} is missing; {UNKNOWN_HINT}")
+    return table.number(field)
+
+
+def limit(table: Table, factor: float, dimension: str, origin: dict[str, Any]) -> Quantity:
+    """A limit: one number, or the widths that can be chosen, of which the largest counts."""
     choices: tuple[float, ...] = ()
     if "choices" in table:
-        given = table["choices"]
+        given = table.content["choices"]
         if not isinstance(given, list) or not given:
-            complain(file, key, "choices is a list of numbers")
-        choices = tuple(sorted(number({"c": c}, "c", file=file, key=key) * scale for c in given))
-        value = choices[-1]
-    else:
-        value = number(table, "value", file=file, key=key) * scale
+            table.fail("choices must be a list of numbers")
+        content = {str(place): value for place, value in enumerate(given)}
+        numbers = Table(content, table.file, f"{table.key}.choices", table.error)
+        choices = tuple(sorted(numbers.number(place) * factor for place in content))
+    value = choices[-1] if choices else known_number(table, "value") * factor
     if value <= 0:
-        complain(file, key, f"a limit of {value:g} leaves nothing; what is not known is unknown")
-    return Quantity(
-        value, value, value, dimension, Kind.CAPACITY, *rest, note=note, choices=choices
-    )
+        table.fail(f"a limit must be above zero; {UNKNOWN_HINT}")
+    return Quantity(value, value, value, dimension, Kind.CAPACITY, choices=choices, **origin)
 
 
-def entry(table: object, key: str, *, file: str, sources: Iterable[str]) -> Entry:
-    """A quantity, an unknown one, or one inside another."""
-    if not isinstance(table, dict):
-        complain(file, key, "a quantity is a table with value, unit, source and so on")
-    known_words(table, FIELDS, file=file, key=key)
+def entry(table: Table, key: str, *, sources: Collection[str]) -> Entry:
+    """A quantity, an unknown one, or one included in another."""
+    table.check_keys(FIELDS)
     if "unknown" in table:
-        if table["unknown"] is not True or {"value", "choices"} & set(table):
-            complain(file, key, "unknown = true stands without a value")
-        return Unknown(text(table, "note", file=file, key=key))
+        if table.content["unknown"] is not True or "value" in table or "choices" in table:
+            table.fail("unknown = true cannot have a value")
+        return Unknown(table.text("note"))
     if "within" in table:
-        within = text(table, "within", file=file, key=key)
-        known_words([within], KEYS, file=file, key=key)
-        return Included(within, text(table, "note", file=file, key=key))
-    return quantity(table, key, file=file, sources=sources)
+        within = table.text("within")
+        check_key(within, table)
+        return Included(within, table.text("note"))
+    return quantity(table, key, sources=sources)
 
 
-def sections(tables: Table, *, file: str, sources: Iterable[str]) -> dict[str, Entry]:
-    """All quantities, by key."""
+def read_entries(top: Table, *, sources: Collection[str]) -> dict[str, Entry]:
+    """All quantities of a profile, by key."""
     entries: dict[str, Entry] = {}
     for section in SECTIONS:
-        for name, table in part(tables, section, file=file).items():
-            key = f"{section}.{name}"
-            known_words([key], KEYS, file=file, key=key)
-            entries[key] = entry(table, key, file=file, sources=sources)
+        part = top.table(section)
+        for name in part.content:
+            table = part.table(name)
+            check_key(table.key, table)
+            entries[table.key] = entry(table, table.key, sources=sources)
     for key, each in entries.items():
         if isinstance(each, Included) and not isinstance(entries.get(each.within), Quantity):
-            complain(file, key, f"it is said to be within {each.within}, which has no value")
+            top.fail(f"it is marked as within {each.within}, which has no value", key=key)
     return entries
 
 
-def read_sources(tables: Table, *, file: str) -> dict[str, Source]:
-    """The sources, by name."""
-    found = {}
-    for name in part(tables, "sources", file=file):
-        key = f"sources.{name}"
-        table = part(tables["sources"], name, file=file, key=key)
-        known_words(table, ("ref", "doi", "caveat"), file=file, key=key)
-        ref = text(table, "ref", file=file, key=key)
-        found[name] = Source(name, ref, str(table.get("doi", "")), str(table.get("caveat", "")))
-    return found
+def read_sources(top: Table) -> dict[str, Source]:
+    """The sources of a profile, by name."""
+    sources = top.table("sources")
+    return {name: build(Source, sources.table(name), name=name) for name in sources.content}
 
 
-def read_batches(tables: Table, *, file: str, sources: Iterable[str]) -> tuple[BatchPoint, ...]:
+def read_batches(top: Table, *, sources: Collection[str]) -> tuple[BatchPoint, ...]:
     """The measured batch sizes of a dense device."""
     points = []
-    for place, table in enumerate(listed(tables, "batch", dict, file=file)):
-        key = f"batch[{place}]"
-        known_words(table, ("batch", "mac", "inferences_per_second"), file=file, key=key)
-        batch = number(table, "batch", file=file, key=key)
-        speed = number(table, "inferences_per_second", file=file, key=key)
-        mac = entry(table.get("mac"), "energy.synop", file=file, sources=sources)
-        if not isinstance(mac, Quantity) or batch < 1 or batch != int(batch) or speed <= 0:
-            complain(file, key, "it needs a whole batch, a cost per MAC and a speed")
-        points.append(BatchPoint(int(batch), mac, speed))
+    for table in top.tables("batch"):
+        table.check_keys(("batch", "mac", "inferences_per_second"))
+        batch, speed = table.integer("batch"), table.number("inferences_per_second")
+        mac = entry(table.table("mac"), "energy.synop", sources=sources)
+        if not isinstance(mac, Quantity) or batch < 1 or speed <= 0:
+            table.fail("it needs a batch of at least one, a cost per MAC and a speed above zero")
+        points.append(BatchPoint(batch, mac, speed))
     return tuple(sorted(points, key=lambda point: point.batch))
 
 
-def to_profile(tables: Table, *, file: str, overridden: tuple[str, ...] = ()) -> Profile:
+def to_profile(top: Table, *, overridden: tuple[str, ...] = ()) -> Profile:
     """The profile that the tables of a file describe."""
-    known_words(tables, TOP, file=file, key="")
-    if tables.get("schema") != SCHEMA:
-        complain(file, "schema", f"{tables.get('schema')!r} is not {SCHEMA!r}")
-    device = word(Device, tables, "device", file=file, key="device")
-    sources = read_sources(tables, file=file)
-    entries = sections(tables, file=file, sources=sources)
-    operating_point = part(tables, "operating_point", file=file)
+    top.check_keys(TOP)
+    top.check_schema(SCHEMA)
+    device = top.choice(Device, "device")
+    sources = read_sources(top)
+    entries = read_entries(top, sources=sources)
+    operating_point = top.table("operating_point").content
     if device is Device.SPIKING:
         for key in REQUIRED:
             if key not in entries:
-                complain(file, key, "it is missing; write { unknown = true, note = ... } if it is")
+                top.fail(f"it is missing; {UNKNOWN_HINT}", key=key)
         if not operating_point:
-            complain(file, "operating_point", "it is missing; say at which voltage or clock")
+            top.fail("it is missing; state the voltage or the clock", key="operating_point")
     return Profile(
-        name=text(tables, "name", file=file, key="name"),
-        title=text(tables, "title", file=file, key="title"),
+        name=top.text("name"),
+        title=top.text("title"),
         device=device,
-        timing=word(Timing, tables, "timing", file=file, key="timing"),
+        timing=top.choice(Timing, "timing"),
         sources=sources,
         operating_point={k: str(v) for k, v in operating_point.items()},
         entries=entries,
-        file=file,
-        notes=tuple(listed(tables, "notes", str, file=file)),
-        unchecked=tuple(listed(tables, "unchecked", str, file=file)),
-        scenario=str(tables.get("scenario", "")),
-        batches=read_batches(tables, file=file, sources=sources),
+        file=top.file,
+        notes=top.texts("notes"),
+        unchecked=top.texts("unchecked"),
+        scenario=top.text("scenario", ""),
+        batches=read_batches(top, sources=sources),
         overridden=overridden,
     )

@@ -19,7 +19,7 @@ from neuro_eqprop.cli import main
 from neuro_eqprop.data import FOLDER, DataError, load
 from neuro_eqprop.io.dataset import fetch, verify
 from neuro_eqprop.io.dataset import manifest as manifestfile
-from neuro_eqprop.io.dataset.manifest import Listed, Manifest
+from neuro_eqprop.io.dataset.manifest import DatasetFile, Manifest
 from neuro_eqprop.io.dataset.verify import SAME, UNKNOWN
 
 CONTENT = bytes(range(256)) * 600
@@ -71,11 +71,11 @@ def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         thread.join()
 
 
-def listed(*, sha256: str = "", known: bool = True) -> Listed:
-    return Listed("a-ubyte.gz", len(PACKED), sha256, INSIDE if known else {"a-ubyte": ""})
+def listed(*, sha256: str = "", known: bool = True) -> DatasetFile:
+    return DatasetFile("a-ubyte.gz", len(PACKED), sha256, INSIDE if known else {"a-ubyte": ""})
 
 
-def described(file: Listed, *mirrors: str) -> Manifest:
+def described(file: DatasetFile, *mirrors: str) -> Manifest:
     return Manifest("made", "", "", "", mirrors, (file,))
 
 
@@ -141,11 +141,11 @@ def test_an_interrupt_leaves_nothing(mirror: str, tmp_path: Path) -> None:
 
 
 def test_a_file_far_too_large_is_not_swallowed(mirror: str, tmp_path: Path) -> None:
-    small = Listed("a-ubyte.gz", 1, "", {})
+    small = DatasetFile("a-ubyte.gz", 1, "", {})
     noise = described(small, f"{mirror}/works/")
     body = PICTURES["a-ubyte.gz"] = RNG.bytes(fetch.CHUNK + 100)
     try:
-        with pytest.raises(DataError, match=f"more than {fetch.CHUNK + 2} bytes came"):
+        with pytest.raises(DataError, match=f"received more than {fetch.CHUNK + 2} bytes"):
             fetch.fetch(noise, tmp_path, ignore)
     finally:
         del PICTURES["a-ubyte.gz"]
@@ -154,14 +154,14 @@ def test_a_file_far_too_large_is_not_swallowed(mirror: str, tmp_path: Path) -> N
 
 def test_without_a_network_one_sentence_says_so(tmp_path: Path) -> None:
     nobody = described(listed(), "http://127.0.0.1:9/", "http://nowhere.invalid/")
-    with pytest.raises(DataError, match=r"could not be fetched.*refused.*try again with a network"):
+    with pytest.raises(DataError, match=r"not be downloaded.*refused.*try again with a network"):
         fetch.fetch(nobody, tmp_path / "made", ignore)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match=r"cannot be made.*--to"):
+    with pytest.raises(DataError, match=r"cannot create .*choose another folder"):
         fetch.fetch(described(listed(), "http://127.0.0.1:9/"), tmp_path / "file" / "a", ignore)
 
 
@@ -176,13 +176,13 @@ def test_a_data_set_is_fetched_checked_and_loaded(
     mirror: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = tuple(
-        Listed(name, len(body), hashlib.sha256(body).hexdigest(), {name[:-3]: ""})
+        DatasetFile(name, len(body), hashlib.sha256(body).hexdigest(), {name[:-3]: ""})
         for name, body in PICTURES.items()
     )
     mirrors = (f"{mirror}/gone/", f"{mirror}/works/")
     small = Manifest("kmnist", "", "", "", mirrors, files)
     for module in (manifestfile, verify):
-        monkeypatch.setattr(module, "manifest", lambda _: small)
+        monkeypatch.setattr(module, "load_manifest", lambda _: small)
     monkeypatch.setenv(FOLDER, str(tmp_path))
     code, out, err = call("data", "get", "kmnist", "--json")
     assert (code, err) == (0, "")

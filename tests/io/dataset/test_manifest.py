@@ -10,15 +10,15 @@ import pytest
 
 from neuro_eqprop.data import DATASETS, FOLDER, IDX, DataError
 from neuro_eqprop.io.dataset import verify as verify_module
-from neuro_eqprop.io.dataset.manifest import Listed, Manifest, manifest, read_manifest
-from neuro_eqprop.io.dataset.verify import SAME, UNKNOWN, agrees, digest, verify
+from neuro_eqprop.io.dataset.manifest import DatasetFile, Manifest, load_manifest, read_manifest
+from neuro_eqprop.io.dataset.verify import SAME, UNKNOWN, digest, matches, verify
 
 WITH_FILES = [name for name, entry in DATASETS.items() if entry.files]
 
 
 @pytest.mark.parametrize("name", WITH_FILES)
 def test_every_data_set_of_files_has_a_manifest(name: str) -> None:
-    found = manifest(name)
+    found = load_manifest(name)
     assert found.name == name
     assert found.what
     assert found.licence
@@ -29,7 +29,7 @@ def test_every_data_set_of_files_has_a_manifest(name: str) -> None:
 
 def test_the_four_files_of_pictures_are_listed() -> None:
     for name in IDX:
-        stems = {file.name.partition("-idx")[0] for file in manifest(name).files}
+        stems = {file.name.partition("-idx")[0] for file in load_manifest(name).files}
         assert stems == {f"{p}-{w}" for p in ("train", "t10k") for w in ("images", "labels")}
 
 
@@ -38,9 +38,9 @@ def test_what_has_no_files_is_not_compared() -> None:
     assert verify("my.npz") == []
 
 
-def made(content: bytes, *, packed: str = "", inside: str | None = None) -> Listed:
+def made(content: bytes, *, packed: str = "", inside: str | None = None) -> DatasetFile:
     plain = hashlib.sha256(content).hexdigest() if inside is None else inside
-    return Listed("a-ubyte.gz", 100, packed, {"a-ubyte": plain})
+    return DatasetFile("a-ubyte.gz", 100, packed, {"a-ubyte": plain})
 
 
 def test_a_file_agrees_packed_or_not(tmp_path: Path) -> None:
@@ -48,32 +48,32 @@ def test_a_file_agrees_packed_or_not(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(content))
     plain.write_bytes(content)
     for path in (packed, plain):
-        assert agrees(path, made(content)) is True
-        assert agrees(path, made(b"other")) is False
-        assert agrees(path, made(content, inside="")) is None
+        assert matches(path, made(content)) is True
+        assert matches(path, made(b"other")) is False
+        assert matches(path, made(content, inside="")) is None
     served = digest(packed)
-    assert agrees(packed, made(content, packed=served, inside="")) is True
-    assert agrees(packed, made(content, packed="0" * 64, inside="")) is False
-    assert agrees(packed, made(content, packed="0" * 64)) is True, "packed by another program"
-    assert agrees(plain, made(content, packed=served, inside="")) is None
+    assert matches(packed, made(content, packed=served, inside="")) is True
+    assert matches(packed, made(content, packed="0" * 64, inside="")) is False
+    assert matches(packed, made(content, packed="0" * 64)) is True, "packed by another program"
+    assert matches(plain, made(content, packed=served, inside="")) is None
 
 
 def test_a_packed_file_that_is_cut_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "a-ubyte.gz"
     path.write_bytes(gzip.compress(bytes(1000))[:-4])
     with pytest.raises(DataError, match=r"a-ubyte\.gz cannot be read"):
-        agrees(path, made(bytes(1000)))
+        matches(path, made(bytes(1000)))
 
 
 def shelve(folder: Path, name: str) -> Manifest:
     """Small files under the names of the real ones, and a manifest of them."""
     (folder / name).mkdir()
     files = []
-    for file in manifest(name).files:
+    for file in load_manifest(name).files:
         raw = file.name.encode()
         (folder / name / file.name).write_bytes(gzip.compress(raw))
         inside = {key: hashlib.sha256(raw).hexdigest() for key in file.unpacked}
-        files.append(Listed(file.name, 100, "", inside))
+        files.append(DatasetFile(file.name, 100, "", inside))
     return Manifest(name, "", "", "", ("http://127.0.0.1/",), tuple(files))
 
 
@@ -82,7 +82,7 @@ def test_files_are_compared_uncompressed(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv(FOLDER, str(tmp_path))
     with pytest.raises(DataError, match=r"of 'mnist': its SHA-256 differs.*data get mnist"):
         verify("mnist")
-    monkeypatch.setattr(verify_module, "manifest", lambda _: small)
+    monkeypatch.setattr(verify_module, "load_manifest", lambda _: small)
     assert [each.verdict for each in verify("mnist")] == [SAME] * 4
 
 
@@ -130,7 +130,7 @@ bytes = 5
 def test_a_manifest_that_is_not_whole_is_refused(tmp_path: Path, old: str, new: str) -> None:
     path = tmp_path / "made.toml"
     path.write_text(GOOD)
-    assert read_manifest(path).files == (Listed("a.gz", 5, "", {}),)
+    assert read_manifest(path).files == (DatasetFile("a.gz", 5, "", {}),)
     assert old in GOOD
     path.write_text(GOOD.replace(old, new))
     with pytest.raises(DataError, match=r"made\.toml"):
