@@ -1,7 +1,7 @@
-"""The phases of an episode, and the contrast between them that learning uses.
+"""The phases of a training step, and their coefficients in the learning rule.
 
-The same schedule drives the solve of a rate network, the run of a spiking network, the columns
-of a trace, and the sign of the learning rule.
+The same schedule is used to solve a rate network, to run a spiking network, to index a trace and to
+compute the update.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch of `steps` at one nudging strength; rates are measured in its last `window`."""
+    """`steps` at nudging strength `beta`; firing rates are averaged over the last `window`."""
 
     name: str
     beta: float
@@ -22,33 +22,33 @@ class Phase:
 
     def __post_init__(self) -> None:
         if not isfinite(self.beta):
-            raise ValueError(f"phase {self.name!r} has a beta of {self.beta}; it must be finite")
+            raise ValueError(f"phase {self.name!r} has beta {self.beta}; it must be finite")
         if self.steps < 1:
             raise ValueError(f"phase {self.name!r} has {self.steps} steps; it needs at least one")
         if not 1 <= self.window <= self.steps:
             raise ValueError(
-                f"phase {self.name!r}: {self.window} is no window within {self.steps} steps"
+                f"phase {self.name!r}: window must be 1 to {self.steps} steps, not {self.window}"
             )
 
 
 Schedule: TypeAlias = tuple[Phase, ...]
 
 TAIL = 0.75
-"""The part of a phase over which a firing rate is averaged, unless the schedule says otherwise."""
+"""Default share of a phase over which firing rates are averaged."""
 
 
 def tail(steps: int, part: float = TAIL) -> int:
-    """The window of a phase: its last `part`, at least one step."""
+    """Steps in the last `part` of a phase, at least one."""
     return max(1, ceil(steps * part))
 
 
 def free_only(*, steps: int, window: int) -> Schedule:
-    """Inference: one phase without a nudge."""
+    """One free phase, for inference."""
     return (Phase("free", 0.0, steps, window),)
 
 
 def two_phase(*, beta: float, free: int, nudged: int, part: float = TAIL) -> Schedule:
-    """One-sided nudging: free, then pulled towards the target (or away, for a negative beta)."""
+    """One-sided nudging: a free phase, then one at beta (Scellier & Bengio 2017)."""
     return (
         Phase("free", 0.0, free, tail(free, part)),
         Phase("nudged", beta, nudged, tail(nudged, part)),
@@ -56,7 +56,7 @@ def two_phase(*, beta: float, free: int, nudged: int, part: float = TAIL) -> Sch
 
 
 def three_phase(*, beta: float, free: int, nudged: int, part: float = TAIL) -> Schedule:
-    """Centered nudging: free, then pulled away from the target, then towards it."""
+    """Centered nudging: a free phase, then -beta, then +beta (Laborieux et al. 2021)."""
     return (
         Phase("free", 0.0, free, tail(free, part)),
         Phase("negative", -beta, nudged, tail(nudged, part)),
@@ -65,18 +65,19 @@ def three_phase(*, beta: float, free: int, nudged: int, part: float = TAIL) -> S
 
 
 def contrast(schedule: Schedule) -> dict[str, float]:
-    """The weight of each phase in the learning rule.
+    """The coefficient c of each phase in the learning rule.
 
-    With gap = highest beta - lowest beta: +1/gap for the highest, -1/gap for the lowest, 0 between.
-    Phases of equal beta share their weight, so that the weights sum to zero.
+    With gap = highest beta - lowest beta, c is +1/gap for the highest, -1/gap for the lowest and 0
+    for others: a finite difference of the update by beta. Phases of equal beta share their
+    coefficient, so that the coefficients sum to zero.
     """
     names = [phase.name for phase in schedule]
     if len(set(names)) != len(names):
-        raise ValueError(f"two phases share a name in {names}")
+        raise ValueError(f"phase names are not unique: {names}")
     betas = [phase.beta for phase in schedule]
     high, low = max(betas), min(betas)
     if high == low:
-        raise ValueError("a schedule without two different betas has no contrast to learn from")
+        raise ValueError("a schedule needs phases with two different betas to have a contrast")
     up, down = (high - low) * betas.count(high), (high - low) * betas.count(low)
     return {
         phase.name: (phase.beta == high) / up - (phase.beta == low) / down for phase in schedule

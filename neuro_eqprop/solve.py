@@ -1,4 +1,4 @@
-"""Fixed points of any map: what to solve, how, when to stop, what came back."""
+"""Fixed-point solvers: the map, the solver, the stopping rule and the result."""
 
 from __future__ import annotations
 
@@ -12,60 +12,60 @@ from neuro_eqprop.arrays import Array, Bits, Ints
 
 State: TypeAlias = dict[str, Any]
 Memory: TypeAlias = list[tuple[State, State]]
-"""Past steps of one solve, for solvers that look back: f(s) and f(s) - s, newest last."""
+"""Past steps of a solve for Anderson mixing: pairs of f(s) and f(s) - s, newest last."""
 
 
 class Map(Protocol):
-    """A map on states that hold one row for each sample."""
+    """A map on states; every array of a state has one row for each sample."""
 
     def __call__(self, state: State) -> State:
-        """All parts at once."""
+        """f(s), all layers updated at once (Jacobi)."""
         ...
 
     def sweep(self, state: State, backwards: bool, damping: float) -> State:
-        """One part after another, from the first or from the last, each from the newest state.
+        """Update one layer after another from the newest state (Gauss-Seidel).
 
-        Each goes the part `damping` of its way.
+        `backwards` starts at the last layer; `damping` scales each update.
         """
         ...
 
     def change(self, new: State, old: State) -> Array:
-        """For each sample, how far apart two states are."""
+        """The largest difference of two states, for each sample."""
         ...
 
     def dots(self, a: State, b: State) -> Array:
-        """For each sample, the scalar product of two states, the first conjugated."""
+        """The scalar product of two states for each sample; the first is conjugated."""
         ...
 
     def choose(self, rows: Bits, yes: State, no: State) -> State:
-        """`yes` in the samples that `rows` marks, `no` in the others."""
+        """`yes` for the samples where `rows` is true, `no` for the others."""
         ...
 
     def mix(self, parts: Array, states: list[State]) -> State:
-        """For each sample, the sum of states, each times its part (samples, states)."""
+        """The weighted sum of states for each sample; `parts` has the shape (samples, states)."""
         ...
 
 
 class Solver(Protocol):
-    """How to take a step towards a fixed point."""
+    """One step of a fixed-point iteration."""
 
     def step(self, f: Map, state: State, memory: Memory | None = None) -> State:
-        """The next state; a solver that looks back adds to `memory`, empty at first."""
+        """The next state; a solver that uses past steps appends to `memory`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Damped:
-    """s <- s + damping (f(s) - s), all layers at once."""
+    """s <- s + damping (f(s) - s), all layers at once (synchronous)."""
 
     damping: float
 
     def __post_init__(self) -> None:
         if not 0.0 < self.damping <= 1.0:
-            raise ValueError(f"a damping of {self.damping} does not lie in (0, 1]")
+            raise ValueError(f"damping must be in (0, 1], not {self.damping}")
 
     def step(self, f: Map, state: State, memory: Memory | None = None) -> State:
-        """Part of the way to f(s)."""
+        """One damped step."""
         to = f(state)
         if self.damping == 1.0:
             return to
@@ -74,10 +74,10 @@ class Damped:
 
 @dataclass(frozen=True, slots=True)
 class GaussSeidel:
-    """Layer by layer, each set to its exact answer to the newest state of the others.
+    """Layer by layer, each set to its fixed point given the newest state of the others.
 
-    Forwards carries news from the input to all layers in one sweep, backwards from the output. With
-    a `damping` below one each goes only that part of the way, which calms loops and attention.
+    A forward sweep carries the input through all layers at once, a backward sweep the nudge of the
+    output. A `damping` below one scales each update, which stabilises loops and attention.
     """
 
     backwards: bool = False
@@ -85,7 +85,7 @@ class GaussSeidel:
 
     def __post_init__(self) -> None:
         if not 0.0 < self.damping <= 1.0:
-            raise ValueError(f"a damping of {self.damping} does not lie in (0, 1]")
+            raise ValueError(f"damping must be in (0, 1], not {self.damping}")
 
     def step(self, f: Map, state: State, memory: Memory | None = None) -> State:
         """One sweep."""
@@ -97,11 +97,11 @@ Inner: TypeAlias = Damped | GaussSeidel
 
 @dataclass(frozen=True, slots=True)
 class Anderson:
-    """The mix of the last `depth` steps that would have moved least, of each sample by itself.
+    """Anderson acceleration over the last `depth` steps, for each sample separately.
 
     With g_k = f(s_k) - s_k, the weights a (summing to one) minimise |sum a_k g_k|, and the next
-    state is sum a_k f(s_k). Pays where f contracts; elsewhere it can do harm. Of complex states the
-    weights are complex.
+    state is sum a_k f(s_k) (Anderson 1965; Walker & Ni 2011). It helps where f contracts and can
+    diverge elsewhere. Complex states have complex weights.
     """
 
     inner: Inner = GaussSeidel()
@@ -109,7 +109,7 @@ class Anderson:
     ridge: float = 1e-10
 
     def step(self, f: Map, state: State, memory: Memory | None = None) -> State:
-        """The mix of what `memory` keeps and this step."""
+        """The accelerated step."""
         kept = [] if memory is None else memory
         to = self.inner.step(f, state)
         kept.append((to, {name: to[name] - state[name] for name in state}))
@@ -121,11 +121,11 @@ class Anderson:
         scale = np.trace(gram, axis1=1, axis2=2)[:, None, None] + 1e-300
         ones = np.ones((len(gram), len(kept), 1))
         a = np.linalg.solve(gram / scale + self.ridge * np.eye(len(kept)), ones)[..., 0]
-        return f.mix(a / a.sum(axis=1, keepdims=True), [there for there, _ in kept])
+        return f.mix(a / a.sum(axis=1, keepdims=True), [image for image, _ in kept])
 
 
-class Outcome(Enum):
-    """How a solve ended."""
+class SolveStatus(Enum):
+    """How a solve ended, over all samples."""
 
     CONVERGED = "converged"
     OUT_OF_STEPS = "ran out of steps"
@@ -134,11 +134,11 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Stop after `max_steps`, or when no rate moves more than `tolerance` in a step.
+    """Stop a sample after `max_steps`, or when no rate changes by more than `tolerance` in a step.
 
-    Each sample stops by itself, also one that diverges, and then keeps its state,
-    so that its answer does not depend on its company. Without a tolerance, exactly `max_steps` are
-    taken, and the last is measured unless even that is too much (the residual is then no number).
+    Each sample stops separately and then keeps its state, so its result does not depend on the rest
+    of the batch. Without a tolerance exactly `max_steps` are taken; the last change is measured if
+    `measured`, else the residual is NaN.
     """
 
     tolerance: float | None
@@ -147,68 +147,68 @@ class Stop:
 
     def __post_init__(self) -> None:
         if self.max_steps < 1:
-            raise ValueError(f"{self.max_steps} steps are too few; take at least one")
+            raise ValueError(f"max_steps must be at least one, not {self.max_steps}")
         if self.tolerance is not None and not self.tolerance > 0:
-            raise ValueError(f"a tolerance must be above zero, not {self.tolerance}")
+            raise ValueError(f"tolerance must be above zero, not {self.tolerance}")
 
 
 @dataclass(frozen=True, slots=True)
 class Equilibrium:
-    """Where a solve ended: the state, and of each sample the steps taken and the last change."""
+    """The result of a solve: the state, and for each sample the steps and the last change."""
 
     state: State
     steps: Ints
     residual: Array
-    outcome: Outcome
+    status: SolveStatus
 
     def __str__(self) -> str:
         worst = float(np.max(self.residual))
-        return f"{self.outcome.value} after {int(self.steps.max())} steps, last change {worst:.1e}"
+        return f"{self.status.value} after {int(self.steps.max())} steps, last change {worst:.1e}"
 
 
 def solve(f: Map, start: State, solver: Solver, stop: Stop) -> Equilibrium:
-    """Iterate from `start` until `stop` says so."""
+    """Iterate `solver` on `f` from `start` until `stop`."""
     if stop.tolerance is None:
-        return march(f, start, solver, stop)
+        return solve_fixed_steps(f, start, solver, stop)
     state = start
     residual = np.full(len(next(iter(start.values()))), np.inf)
     steps = np.zeros(len(residual), dtype=np.int64)
-    moving = np.ones(len(residual), dtype=bool)
+    active = np.ones(len(residual), dtype=bool)
     memory: Memory = []
     for _ in range(stop.max_steps):
         new = solver.step(f, state, memory)
         change = f.change(new, state)
-        state = new if moving.all() else f.choose(moving, new, state)
-        residual = np.where(moving, change, residual)
-        steps += moving
-        moving = moving & np.isfinite(change) & (change > stop.tolerance)
-        if not moving.any():
+        state = new if active.all() else f.choose(active, new, state)
+        residual = np.where(active, change, residual)
+        steps += active
+        active = active & np.isfinite(change) & (change > stop.tolerance)
+        if not active.any():
             break
-    outcome = Outcome.OUT_OF_STEPS if moving.any() else Outcome.CONVERGED
+    status = SolveStatus.OUT_OF_STEPS if active.any() else SolveStatus.CONVERGED
     if not np.isfinite(residual).all():
-        outcome = Outcome.NOT_FINITE
-    return Equilibrium(state, steps, residual, outcome)
+        status = SolveStatus.NOT_FINITE
+    return Equilibrium(state, steps, residual, status)
 
 
-def march(f: Map, start: State, solver: Solver, stop: Stop) -> Equilibrium:
-    """Take exactly so many steps."""
+def solve_fixed_steps(f: Map, start: State, solver: Solver, stop: Stop) -> Equilibrium:
+    """Take exactly `stop.max_steps` steps."""
     state = old = start
     memory: Memory = []
     for _ in range(stop.max_steps):
         old, state = state, solver.step(f, state, memory)
-    return counted(f, state, old, stop)
+    return measure_last_step(f, state, old, stop)
 
 
-def counted(f: Map, state: State, old: State, stop: Stop) -> Equilibrium:
-    """Where exactly so many steps ended, the last of them from `old`."""
-    return marched(state, f.change(state, old) if stop.measured else np.empty(0), stop)
+def measure_last_step(f: Map, state: State, old: State, stop: Stop) -> Equilibrium:
+    """The result after `stop.max_steps` steps, the last of them from `old`."""
+    return fixed_steps_result(state, f.change(state, old) if stop.measured else np.empty(0), stop)
 
 
-def marched(state: State, residual: Array, stop: Stop) -> Equilibrium:
-    """Where exactly so many steps ended, with a last change of `residual` if that is measured."""
+def fixed_steps_result(state: State, residual: Array, stop: Stop) -> Equilibrium:
+    """The result after `stop.max_steps` steps; `residual` is used if `stop.measured`."""
     steps = np.full(len(next(iter(state.values()))), stop.max_steps, dtype=np.int64)
     if not stop.measured:
-        return Equilibrium(state, steps, np.full(len(steps), np.nan), Outcome.OUT_OF_STEPS)
+        return Equilibrium(state, steps, np.full(len(steps), np.nan), SolveStatus.OUT_OF_STEPS)
     finite = bool(np.isfinite(residual).all())
-    outcome = Outcome.OUT_OF_STEPS if finite else Outcome.NOT_FINITE
-    return Equilibrium(state, steps, residual, outcome)
+    status = SolveStatus.OUT_OF_STEPS if finite else SolveStatus.NOT_FINITE
+    return Equilibrium(state, steps, residual, status)

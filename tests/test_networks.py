@@ -9,14 +9,13 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID, TANH
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
+from neuro_eqprop.initialise import INITIAL_COUPLING, initialise
 from neuro_eqprop.networks import (
-    START_NORM,
     Connection,
     Layer,
     Network,
     Role,
     check_parameters,
-    initialise,
 )
 
 RATES: dict[str, Any] = {"hidden_rate": HARD_SIGMOID, "output_rate": HARD_SIGMOID}
@@ -65,7 +64,7 @@ def test_initial_parameters_fit_and_start_small(network: Network) -> None:
     for connection in network.connections:
         weight = params[connection.name]
         if connection.source != "input":
-            wanted = min(START_NORM, connection.bound or START_NORM)
+            wanted = min(INITIAL_COUPLING, connection.bound or INITIAL_COUPLING)
             assert np.linalg.norm(weight, 2) == pytest.approx(wanted)
         if connection.loops:
             assert np.array_equal(weight, weight.T)
@@ -88,18 +87,22 @@ X, H, Y = (
 @pytest.mark.parametrize(
     ("layers", "connections", "reason"),
     [
-        ((X, H, H, Y), (), "share a name"),
+        ((X, H, H, Y), (), "not unique"),
         ((H, Y), (), "exactly one input"),
         ((X, H), (), "exactly one output"),
         ((X, Y, replace(Y, name="z")), (), "exactly one output"),
         ((X, replace(H, shape=(0,)), Y), (), "'h' has no units"),
-        ((X, replace(H, stiffness=0.0), Y), (), "'h': a stiffness must be above zero"),
-        ((X, replace(H, stiffness=np.nan), Y), (), "'h': a stiffness must be above zero"),
+        ((X, replace(H, stiffness=0.0), Y), (), "'h': stiffness must be above zero"),
+        ((X, replace(H, stiffness=np.nan), Y), (), "'h': stiffness must be above zero"),
         ((X, H, Y), (Connection("x", "g"),), "no layer 'g'"),
-        ((X, H, Y), (Connection("h", "x"),), "into the input"),
-        ((X, H, Y), (Connection("h", "y"), Connection("h", "y")), "two connections"),
+        ((X, H, Y), (Connection("h", "x"),), "input layer as its target"),
+        (
+            (X, H, Y),
+            (Connection("h", "y"), Connection("h", "y")),
+            "connection names are not unique",
+        ),
         ((X, H, Y), (Connection("h", "y", bound=0.0),), "bound must be above zero"),
-        ((X, replace(H, shape=(3, 1)), Y), (Connection("x", "h"),), "leads to a vector"),
+        ((X, replace(H, shape=(3, 1)), Y), (Connection("x", "h"),), "needs a target of shape"),
     ],
 )
 def test_what_is_no_network_is_refused(

@@ -81,7 +81,7 @@ def equilibria(
         from neuro_eqprop.ops.torch import TorchOps
 
         ops = TorchOps(torch.float64)
-    exact = {name: ops.bring(value) for name, value in params.items()}
+    exact = {name: ops.from_numpy(value) for name, value in params.items()}
     return infer_in_chunks(ops, network, exact, x, damping=damping)
 
 
@@ -207,7 +207,7 @@ def rates_on(run: Run, on: str, x: Array) -> tuple[Mapping[str, Array], Array]:
         from neuro_eqprop.ops.torch import TorchOps
 
         ops = TorchOps()
-        params = {name: ops.bring(value) for name, value in run.model.params.items()}
+        params = {name: ops.from_numpy(value) for name, value in run.model.params.items()}
         found = infer_in_chunks(ops, network, params, x, damping=damping)
     return found.state, found.drive
 

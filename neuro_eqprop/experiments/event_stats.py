@@ -32,7 +32,7 @@ def dense_macs(run: Run) -> int:
         whole, shape = connection.operator, network[connection.source].shape
         operator = whole.inner if isinstance(whole, Pooled) else whole
         if isinstance(whole, Pooled):
-            shape = whole.pooled(shape)
+            shape = whole.pooled_shape(shape)
         if not connection.loops:
             weight = run.model.params[connection.name]
             total += int(np.count_nonzero(spelled_out(operator, weight, shape)))

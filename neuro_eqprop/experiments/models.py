@@ -24,7 +24,7 @@ from neuro_eqprop.architectures import (
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset
 from neuro_eqprop.networks import Cost, Network
-from neuro_eqprop.operators import Attention, Kind
+from neuro_eqprop.operators import Attention, AttentionKind
 from neuro_eqprop.training.config import Rule
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def build_transformer(study: Study, data: Dataset) -> Network:
     looks = None
     if study.attention != "none":
         looks = Attention(
-            Kind(study.attention),
+            AttentionKind(study.attention),
             study.heads,
             study.attention_scale,
             study.attention_sharpness,

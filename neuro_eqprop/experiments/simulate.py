@@ -268,7 +268,7 @@ def plan_rates(run: Run, simulation: SimulationConfig, schedule: Schedule) -> tu
 def settle(free: Field, target: Array, schedule: Schedule, record: Record) -> list[Recording]:
     """Of each sample, the rates on their way through the phases."""
     seen: dict[tuple[str, str], list[Array]] = {key: [] for key in record.signals}
-    state = free.rest()
+    state = free.zero_state()
     for phase in schedule:
         nudged = free.nudged(target, phase.beta) if phase.beta else free
         for _ in range(phase.steps):

@@ -20,10 +20,11 @@ from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.on_chip_config import was_learned_on_chip
 from neuro_eqprop.experiments.simulate import AnnounceCallback, no_announcement
 from neuro_eqprop.experiments.training_trace import probing
+from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.model import Model
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.inference import score
 from neuro_eqprop.solve import Stop
@@ -118,9 +119,12 @@ def dry_run(study: Study, network: Network, data: Dataset) -> None:
         )
     recipe = replace(study.recipe(), free_steps=1, nudged_steps=1)
     params = {
-        name: ops.bring(value) for name, value in initial_snapshot(study, network).params.items()
+        name: ops.from_numpy(value)
+        for name, value in initial_snapshot(study, network).params.items()
     }
-    lesson = Batch(ops.bring(few.x), ops.bring(one_hot(few.y, data.classes)), measured=False)
+    lesson = Batch(
+        ops.from_numpy(few.x), ops.from_numpy(one_hot(few.y, data.classes)), measured=False
+    )
     UPDATE_RULES[recipe.rule](ops, network, params, lesson, recipe)
 
 
@@ -189,7 +193,7 @@ PROBED = 16
 def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -> dict[str, Any]:
     """An epoch's line."""
     ops, snapshot = TorchOps(device=study.device), progress.snapshot
-    params = {name: ops.bring(value) for name, value in snapshot.params.items()}
+    params = {name: ops.from_numpy(value) for name, value in snapshot.params.items()}
     judged = {
         name: score(ops, network, params, split, LOOK, study.damping)
         for name, split in (("test", data.test), ("validation", data.validation))
@@ -225,7 +229,7 @@ def outcome(
 ) -> dict[str, Any]:
     """What became of the training, read from what it wrote."""
     ops, model = TorchOps(device=study.device), checkpoint.load(out / run_folder.MODEL)
-    params = {name: ops.bring(value) for name, value in model.params.items()}
+    params = {name: ops.from_numpy(value) for name, value in model.params.items()}
     last = json.loads((out / run_folder.METRICS).read_text().splitlines()[-1])
     test = score(ops, network, params, data.test, damping=study.damping)
     held = {"validation_accuracy": last["validation_accuracy"]} if data.validation else {}

@@ -16,7 +16,7 @@ import numpy as np
 from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.io.atomic import write_bytes
-from neuro_eqprop.io.operator_json import from_text, to_text
+from neuro_eqprop.io.operator_json import from_json, to_json
 from neuro_eqprop.model import TRAINED, Model
 from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role, check_parameters
 
@@ -52,7 +52,7 @@ def describe(network: Network) -> dict[str, Any]:
         {
             "source": c.source,
             "target": c.target,
-            "operator": to_text(c.operator),
+            "operator": to_json(c.operator),
             "symmetric": c.symmetric,
             "bound": c.bound,
             "label": c.label,
@@ -84,7 +84,7 @@ def rebuild(description: Mapping[str, Any]) -> Network:
         Connection(
             str(t["source"]),
             str(t["target"]),
-            from_text(t["operator"]),
+            from_json(t["operator"]),
             bool(t["symmetric"]),
             t["bound"],
             str(t.get("label", "")),

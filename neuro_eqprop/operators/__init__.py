@@ -1,6 +1,8 @@
-"""What a connection does to the rates of its source, one kind in each file."""
+"""Operators of connections, one family in each file."""
 
-from neuro_eqprop.operators.attention import Attention, Kind
+from typing import Any
+
+from neuro_eqprop.operators.attention import Attention, AttentionKind
 from neuro_eqprop.operators.base import Operator
 from neuro_eqprop.operators.convolution import Conv2d, Pooled
 from neuro_eqprop.operators.cross_attention import CrossAttention, Query
@@ -8,13 +10,11 @@ from neuro_eqprop.operators.delayed_feedback import DelayedFeedback
 from neuro_eqprop.operators.dense import Dense
 from neuro_eqprop.operators.identity import Identity
 from neuro_eqprop.operators.layer_norm import LayerNorm
-from neuro_eqprop.operators.strided_convolution import StridedConv2d
 from neuro_eqprop.operators.tokens import AtToken, Patches, PerToken
 
-KINDS: tuple[type, ...] = (
+OPERATORS: tuple[Any, ...] = (
     Dense,
     Conv2d,
-    StridedConv2d,
     Pooled,
     PerToken,
     Patches,
@@ -26,23 +26,22 @@ KINDS: tuple[type, ...] = (
     CrossAttention,
     Identity,
 )
-"""All of them, for files that name one."""
+"""All operators that a network file can name."""
 
 __all__ = [
-    "KINDS",
+    "OPERATORS",
     "AtToken",
     "Attention",
+    "AttentionKind",
     "Conv2d",
     "CrossAttention",
     "DelayedFeedback",
     "Dense",
     "Identity",
-    "Kind",
     "LayerNorm",
     "Operator",
     "Patches",
     "PerToken",
     "Pooled",
     "Query",
-    "StridedConv2d",
 ]

@@ -1,17 +1,18 @@
 """Attention between the tokens of a layer, as the gradient of an energy.
 
-With queries q_i = W_q h_i and keys k_j = W_k h_j, cut into heads of d units, c = scale / (S sqrt d)
-for S tokens and g = sharpness / sqrt d, each head adds to the layer's energy -A(h),
+The softmax form is that of Hoover et al. 2023 (Energy Transformer). With queries q_i = W_q h_i and
+keys k_j = W_k h_j, split into heads of d units, c = scale / (S sqrt d) for S tokens and
+g = sharpness / sqrt d, each head adds -A(h) to the layer's energy,
 
     linear    A = c/2 sum over i, j of (q_i . k_j)^2
     softmax   A = scale/g sum over i of log sum over j of exp(g q_i . k_j)
 
-(without i = j if only `others` are looked at), and drives it by dA/dh = W_q^T dA/dq + W_k^T dA/dk:
+(without i = j if `others`), and drives the layer by dA/dh = W_q^T dA/dq + W_k^T dA/dk:
 
     linear    dA/dq_i = c sum_j (q_i . k_j) k_j         dA/dk_j = c sum_i (q_i . k_j) q_i
     softmax   dA/dq_i = scale sum_j p_ij k_j            dA/dk_j = scale sum_i p_ij q_i
 
-with p_ij the softmax over j of g q_i . k_j. What the weights ask for is as local:
+where p_ij is the softmax over j of g q_i . k_j. The gradients of the weights are local too:
 dA/dW_q = sum_i dA/dq_i h_i^T, dA/dW_k = sum_j dA/dk_j h_j^T.
 """
 
@@ -27,8 +28,8 @@ from neuro_eqprop.arrays import Shape
 from neuro_eqprop.ops.protocol import Ops, Values
 
 
-class Kind(Enum):
-    """How a query looks at keys."""
+class AttentionKind(Enum):
+    """How queries are compared with keys."""
 
     LINEAR = "linear"
     SOFTMAX = "softmax"
@@ -36,78 +37,83 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """y = dA/dh of the module's A; W holds W_q and W_k one above the other (2, D, D)."""
+    """y = dA/dh with A as in the module docstring; W stacks W_q and W_k as (2, D, D)."""
 
-    kind: Kind
+    kind: AttentionKind
     heads: int
     scale: float
     sharpness: float = 1.0
     others: bool = False
+    """Whether a token attends to the other tokens only."""
+    stored_name: ClassVar[str] = "attention"
     linear: ClassVar[bool] = False
     matrix: ClassVar[bool] = False
 
-    def parameter(self, source: Shape, target: Shape) -> Shape:
-        """The shape of W."""
+    def weight_shape(self, source: Shape, target: Shape) -> Shape:
+        """(2, D, D) for D units a token."""
         if source != target or len(source) != 2:
-            raise ValueError(f"attention joins tokens to themselves, not {source} to {target}")
+            raise ValueError(
+                f"attention connects a layer of shape (tokens, units) to itself, not {source} to "
+                f"{target}"
+            )
         if source[1] % self.heads:
-            raise ValueError(f"{source[1]} units cannot be cut into {self.heads} heads")
+            raise ValueError(f"{source[1]} units cannot be split into {self.heads} heads")
         return (2, source[1], source[1])
 
-    def looks(self, ops: Ops, weight: Values, h: Values) -> tuple[Values, Values, Values]:
+    def scores(self, ops: Ops, weight: Values, h: Values) -> tuple[Values, Values, Values]:
         """q and k by head (n, S, heads, d), and all q_i . k_j (n, heads, i, j)."""
-        cut = (*h.shape[:2], self.heads, h.shape[2] // self.heads)
-        q, k = (h @ weight[0].T).reshape(cut), (h @ weight[1].T).reshape(cut)
+        split = (*h.shape[:2], self.heads, h.shape[2] // self.heads)
+        q, k = (h @ weight[0].T).reshape(split), (h @ weight[1].T).reshape(split)
         return q, k, ops.einsum("nihd,njhd->nhij", q, k)
 
-    def share(self, ops: Ops, match: Values, width: int) -> Values:
-        """What dA/dq_i takes of each k_j (n, heads, i, j)."""
+    def attention_weights(self, ops: Ops, match: Values, width: int) -> Values:
+        """The coefficient of k_j in dA/dq_i (n, heads, i, j)."""
         tokens = match.shape[-1]
-        away = ops.bring(np.eye(tokens)) if self.others else None
-        if self.kind is Kind.LINEAR:
-            taken = (self.scale / (tokens * width**0.5)) * match
-            return taken if away is None else taken * (1.0 - away)
-        seen = (self.sharpness / width**0.5) * match
-        return self.scale * ops.softmax(seen if away is None else seen - 1e9 * away)
+        diagonal = ops.from_numpy(np.eye(tokens)) if self.others else None
+        if self.kind is AttentionKind.LINEAR:
+            weights = (self.scale / (tokens * width**0.5)) * match
+            return weights if diagonal is None else weights * (1.0 - diagonal)
+        scaled = (self.sharpness / width**0.5) * match
+        return self.scale * ops.softmax(scaled if diagonal is None else scaled - 1e9 * diagonal)
 
-    def pulls(self, ops: Ops, weight: Values, h: Values) -> tuple[Values, Values]:
+    def query_key_gradients(self, ops: Ops, weight: Values, h: Values) -> tuple[Values, Values]:
         """dA/dq and dA/dk, each (n, S, D)."""
-        q, k, match = self.looks(ops, weight, h)
-        share = self.share(ops, match, q.shape[-1])
-        on_q = ops.einsum("nhij,njhd->nihd", share, k).reshape(h.shape)
-        on_k = ops.einsum("nhij,nihd->njhd", share, q).reshape(h.shape)
+        q, k, match = self.scores(ops, weight, h)
+        weights = self.attention_weights(ops, match, q.shape[-1])
+        on_q = ops.einsum("nhij,njhd->nihd", weights, k).reshape(h.shape)
+        on_k = ops.einsum("nhij,nihd->njhd", weights, q).reshape(h.shape)
         return on_q, on_k
 
     def forward(self, ops: Ops, weight: Values, x: Values, onto: Values) -> Values:
         """onto + dA/dh."""
-        on_q, on_k = self.pulls(ops, weight, x)
+        on_q, on_k = self.query_key_gradients(ops, weight, x)
         return onto + on_q @ weight[0] + on_k @ weight[1]
 
     def backward(
         self, ops: Ops, weight: Values, y: Values, onto: Values, *, gain: float, shape: Shape
     ) -> Values:
-        """There is none."""
+        """Undefined: attention is not linear."""
         raise ValueError("attention is not linear and has no transpose")
 
-    def slope(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
+    def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
         """dA/dW at h = post = pre, summed over the batch."""
-        on_q, on_k = self.pulls(ops, weight, pre)
-        both = ops.zeros((2, pre.shape[-1], pre.shape[-1]))
-        both[0] = ops.einsum("nid,nie->de", on_q, pre)
-        both[1] = ops.einsum("nid,nie->de", on_k, pre)
-        return both
+        on_q, on_k = self.query_key_gradients(ops, weight, pre)
+        gradient = ops.zeros((2, pre.shape[-1], pre.shape[-1]))
+        gradient[0] = ops.einsum("nid,nie->de", on_q, pre)
+        gradient[1] = ops.einsum("nid,nie->de", on_k, pre)
+        return gradient
 
-    def value(self, ops: Ops, weight: Values, h: Values) -> Values:
+    def energy(self, ops: Ops, weight: Values, h: Values) -> Values:
         """A for each sample."""
-        _, _, match = self.looks(ops, weight, h)
+        _, _, match = self.scores(ops, weight, h)
         tokens, width = match.shape[-1], h.shape[2] // self.heads
-        keep = ops.bring(1.0 - np.eye(tokens)) if self.others else ops.bring(np.ones(1))
-        if self.kind is Kind.LINEAR:
+        keep = ops.from_numpy(1.0 - np.eye(tokens)) if self.others else ops.from_numpy(np.ones(1))
+        if self.kind is AttentionKind.LINEAR:
             squares = match * match * keep
             return (0.5 * self.scale / (tokens * width**0.5)) * squares.sum((1, 2, 3))
         sharp = self.sharpness / width**0.5
         return (self.scale / sharp) * np.log((np.exp(sharp * match) * keep).sum(3)).sum((1, 2))
 
-    def norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """Of W_q and of W_k, by singular values."""
-        return [ops.norm(weight[0]), ops.norm(weight[1])]
+    def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
+        """Those of W_q and W_k."""
+        return [ops.spectral_norm(weight[0]), ops.spectral_norm(weight[1])]

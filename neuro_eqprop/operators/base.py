@@ -1,12 +1,13 @@
-"""What every operator can do.
+"""The interface of operators, and their spectral norm by power iteration.
 
-An operator makes y = A(W) x of the rates x of its source. All but `Normed` and `Attention` are
-linear in x, have a transpose, and can become synapses.
+An operator maps the rates x of a connection's source to y = A(W) x, a contribution to the drive of
+its target. Each operator states whether it is linear in x (`linear`): a linear one has a transpose,
+so it can be part of a symmetric connection and become synapses of a spiking network.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -15,7 +16,10 @@ from neuro_eqprop.ops.protocol import Ops, Values
 
 
 class Operator(Protocol):
-    """From the rates of one layer to the drive of another."""
+    """A map from the rates of one layer to the drive of another."""
+
+    stored_name: ClassVar[str]
+    """Its name in files; it stays when the class is renamed."""
 
     @property
     def linear(self) -> bool:
@@ -24,55 +28,57 @@ class Operator(Protocol):
 
     @property
     def matrix(self) -> bool:
-        """Whether its weight is a matrix, which has to be symmetric in a symmetric loop."""
+        """Whether its weight is a matrix, which a symmetric self-connection keeps symmetric."""
         ...
 
-    def parameter(self, source: Shape, target: Shape) -> Shape:
-        """The shape of W; an error if it cannot join these layers."""
+    def weight_shape(self, source: Shape, target: Shape) -> Shape:
+        """The shape of W; ValueError if it cannot connect layers of these shapes."""
         ...
 
     def forward(self, ops: Ops, weight: Values, x: Values, onto: Values) -> Values:
-        """onto + A(W) x, a fresh array."""
+        """onto + A(W) x, a new array."""
         ...
 
     def backward(
         self, ops: Ops, weight: Values, y: Values, onto: Values, *, gain: float, shape: Shape
     ) -> Values:
-        """onto + gain A(W)^T y, of the source's shape (*batch, *shape)."""
+        """onto + gain A(W)^T y, where `shape` is that of the source layer."""
         ...
 
-    def slope(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
+    def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
         """The gradient of post . A(W) pre by W, summed over the batch."""
         ...
 
-    def norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """The largest singular value of A(W); of each of its matrices where it has several."""
+    def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
+        """The largest singular value of A(W); of each of its matrices if it has several."""
         ...
 
 
-def flat(values: Values) -> Values:
-    """One row for each sample."""
+def flatten(values: Values) -> Values:
+    """The values as (samples, features)."""
     return values if values.ndim == 2 else values.reshape(len(values), -1)
 
 
-def largest_singular(
+def power_iteration_norm(
     operator: Operator, ops: Ops, weight: Values, source: Shape, tolerance: float = 1e-7
 ) -> float:
-    """The norm of a linear operator, by power iteration on A^T A until it stands still."""
-    v = ops.bring(np.random.default_rng(0).standard_normal((1, *source)))
-    size, before = 0.0, -1.0
+    """The spectral norm of a linear operator, by power iteration on A^T A to convergence."""
+    v = ops.from_numpy(np.random.default_rng(0).standard_normal((1, *source)))
+    norm, before = 0.0, -1.0
     for _ in range(2000):
-        size, v = stretch(operator, ops, weight, v)
-        if abs(size - before) <= tolerance * size:
+        norm, v = power_iteration_step(operator, ops, weight, v)
+        if abs(norm - before) <= tolerance * norm:
             break
-        before = size
-    return size
+        before = norm
+    return norm
 
 
-def stretch(operator: Operator, ops: Ops, weight: Values, v: Values) -> tuple[float, Values]:
-    """One power iteration from the unit vector nearest v: how much A stretches it, and A^T A v."""
+def power_iteration_step(
+    operator: Operator, ops: Ops, weight: Values, v: Values
+) -> tuple[float, Values]:
+    """|A v| and A^T A v for the normalised v."""
     v = v / float((v * v).sum()) ** 0.5
-    nothing = ops.zeros((1,))
-    y = operator.forward(ops, weight, v, nothing)
-    back = operator.backward(ops, weight, y, nothing, gain=1.0, shape=tuple(v.shape[1:]))
+    zero = ops.zeros((1,))
+    y = operator.forward(ops, weight, v, zero)
+    back = operator.backward(ops, weight, y, zero, gain=1.0, shape=tuple(v.shape[1:]))
     return float((y * y).sum()) ** 0.5, back

@@ -1,4 +1,4 @@
-"""Past states of a layer, fed back to it."""
+"""Feedback of past states of a layer to itself."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from neuro_eqprop.ops.protocol import Ops, Values
 
 @dataclass(frozen=True, slots=True)
 class DelayedFeedback:
-    """y[t] = W sum over k of parts[k] x[t - 1 - k], with one number W for all units.
+    """y[t] = W sum over k of parts[k] x[t - 1 - k], with one scalar W for all units.
 
-    At equilibrium the past is the present, so that y = W (sum of parts) x: the delays shape how a
-    network of spikes gets there, not where it goes.
+    At equilibrium all x[t] are equal, so y = W (sum of parts) x: the delays change the path to the
+    equilibrium, not the equilibrium.
     """
 
     parts: tuple[float, ...]
+    stored_name: ClassVar[str] = "echo"
     linear: ClassVar[bool] = True
     matrix: ClassVar[bool] = False
 
-    def parameter(self, source: Shape, target: Shape) -> Shape:
-        """One number."""
+    def weight_shape(self, source: Shape, target: Shape) -> Shape:
+        """(1,)."""
         if source != target:
-            raise ValueError(f"an echo joins a layer to one of its shape, not {source} to {target}")
+            raise ValueError(
+                f"delayed feedback connects layers of equal shape, not {source} to {target}"
+            )
         return (1,)
 
     def forward(self, ops: Ops, weight: Values, x: Values, onto: Values) -> Values:
@@ -37,10 +40,10 @@ class DelayedFeedback:
         """onto + gain W (sum of parts) y."""
         return onto + (weight * (gain * sum(self.parts))) * y
 
-    def slope(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
+    def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
         """The sum of post . pre over batch and units, times the sum of parts."""
         return sum(self.parts) * (post * pre).sum().reshape(1)
 
-    def norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
+    def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
         """|W| times the sum of parts."""
         return [abs(float(weight[0])) * sum(self.parts)]

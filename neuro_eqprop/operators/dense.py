@@ -1,4 +1,4 @@
-"""Every unit of the source to every unit of the target."""
+"""Fully connected layers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from neuro_eqprop.arrays import Shape
-from neuro_eqprop.operators.base import flat
+from neuro_eqprop.operators.base import flatten
 from neuro_eqprop.ops.protocol import Ops, Values
 
 
@@ -16,18 +16,19 @@ from neuro_eqprop.ops.protocol import Ops, Values
 class Dense:
     """y = W x, with a row of W for each target unit and a column for each source unit."""
 
+    stored_name: ClassVar[str] = "dense"
     linear: ClassVar[bool] = True
     matrix: ClassVar[bool] = True
 
-    def parameter(self, source: Shape, target: Shape) -> Shape:
-        """The shape of W."""
+    def weight_shape(self, source: Shape, target: Shape) -> Shape:
+        """(target units, source units)."""
         if len(target) != 1:
-            raise ValueError(f"a dense connection leads to a vector, not to {target}")
+            raise ValueError(f"a dense connection needs a target of shape (units,), not {target}")
         return (target[0], int(np.prod(source)))
 
     def forward(self, ops: Ops, weight: Values, x: Values, onto: Values) -> Values:
         """onto + W x."""
-        return ops.affine(onto, flat(x), weight.T)
+        return ops.affine(onto, flatten(x), weight.T)
 
     def backward(
         self, ops: Ops, weight: Values, y: Values, onto: Values, *, gain: float, shape: Shape
@@ -37,10 +38,10 @@ class Dense:
             return ops.affine(onto, y, weight, gain)
         return onto + gain * (y @ weight).reshape(len(y), *shape)
 
-    def slope(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
+    def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
         """The sum over the batch of post pre^T."""
-        return post.T @ flat(pre)
+        return post.T @ flatten(pre)
 
-    def norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """By singular values."""
-        return [ops.norm(weight)]
+    def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
+        """That of the matrix W."""
+        return [ops.spectral_norm(weight)]

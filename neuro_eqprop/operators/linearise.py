@@ -1,4 +1,4 @@
-"""What an operator is in the neighbourhood of a state."""
+"""The linearisation of a nonlinear operator at a state."""
 
 from __future__ import annotations
 
@@ -11,40 +11,41 @@ from neuro_eqprop.ops.protocol import Ops, Values
 
 @runtime_checkable
 class NonlinearOperator(Protocol):
-    """An operator that is not linear, but whose slope is known."""
+    """A nonlinear operator with a known Jacobian."""
 
-    def pull(self, ops: Ops, weight: Values, x: Values, y: Values) -> Values:
-        """The transposed slope at x, times y."""
+    def vjp(self, ops: Ops, weight: Values, x: Values, y: Values) -> Values:
+        """The transposed Jacobian at x, times y."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tangent:
-    """The linear map J = dA/dx at x = `at`, of which only the transpose is asked for."""
+    """The Jacobian J = dA/dx at x = `at`; only its transpose is implemented."""
 
-    bent: NonlinearOperator
+    operator: NonlinearOperator
     at: Any
+    stored_name: ClassVar[str] = "tangent"
     linear: ClassVar[bool] = True
     matrix: ClassVar[bool] = False
 
-    def parameter(self, source: Shape, target: Shape) -> Shape:
-        """That of the operator which it touches."""
-        raise NotImplementedError("a tangent has no weight of its own")
+    def weight_shape(self, source: Shape, target: Shape) -> Shape:
+        """Not implemented: use that of the operator."""
+        raise NotImplementedError("a linearised operator has no weight")
 
     def forward(self, ops: Ops, weight: Values, x: Values, onto: Values) -> Values:
-        """Not asked for."""
-        raise NotImplementedError("a tangent is taken backwards only")
+        """Not implemented."""
+        raise NotImplementedError("a linearised operator only acts backwards")
 
     def backward(
         self, ops: Ops, weight: Values, y: Values, onto: Values, *, gain: float, shape: Shape
     ) -> Values:
         """onto + gain J^T y."""
-        return onto + gain * self.bent.pull(ops, weight, self.at, y)
+        return onto + gain * self.operator.vjp(ops, weight, self.at, y)
 
-    def slope(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
-        """Not asked for."""
-        raise NotImplementedError("a tangent has no weight of its own")
+    def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
+        """Not implemented."""
+        raise NotImplementedError("a linearised operator has no weight")
 
-    def norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """Not asked for."""
-        raise NotImplementedError("a tangent has no weight of its own")
+    def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
+        """Not implemented."""
+        raise NotImplementedError("a linearised operator has no weight")

@@ -1,4 +1,4 @@
-"""The few operations that the array libraries spell differently."""
+"""The array operations of rate networks, implemented by NumPy and by torch."""
 
 from __future__ import annotations
 
@@ -8,96 +8,104 @@ from neuro_eqprop.activations import Activation
 from neuro_eqprop.arrays import Array, Bits, Shape
 
 Values: TypeAlias = Any
-"""A NumPy array or a torch tensor, of shape (batch, *layer) for states; its `Ops` knows which."""
+"""A NumPy array or a torch tensor; states have the shape (batch, *layer shape)."""
 
 
 class Ops(Protocol):
-    """A spelling: `+`, `-`, `*`, `/`, `.T`, `.reshape` are shared by all, the rest is here."""
+    """Array operations of one library at one precision.
 
-    def bring(self, array: Array) -> Values:
-        """The array in this library, at its precision."""
+    `+`, `-`, `*`, `/`, `@`, `.T`, `.sum` and `.reshape` are common to NumPy and torch; the
+    operations below differ between them.
+    """
+
+    def from_numpy(self, array: Array) -> Values:
+        """A NumPy array in this library, at its precision."""
         ...
 
-    def numpy(self, values: Values) -> Array:
+    def to_numpy(self, values: Values) -> Array:
         """The values as a float64 NumPy array."""
         ...
 
-    def shared(self, values: Values) -> Array | None:
-        """The values as a NumPy array in the same memory; None where that cannot be had."""
+    def numpy_view(self, values: Values) -> Array | None:
+        """A NumPy array that shares the memory of the values; None if there is no such view."""
         ...
 
-    def room(self, shape: Shape) -> Values:
-        """Values of that shape, to be written before they are read."""
+    def empty(self, shape: Shape) -> Values:
+        """An uninitialised array."""
         ...
 
     def zeros(self, shape: Shape) -> Values:
-        """Zeros of that shape."""
+        """An array of zeros."""
         ...
 
     def affine(self, onto: Values, x: Values, matrix: Values, gain: float = 1.0) -> Values:
-        """onto + gain x matrix, for rows x; a fresh array."""
+        """onto + gain x matrix, for rows x; a new array."""
         ...
 
-    def add_product(self, onto: Values, a: Values, b: Values, gain: float, into: Values) -> Values:
-        """onto + gain a b for matrices; in the array `into`, or a fresh one if that is None."""
+    def addmm(self, onto: Values, a: Values, b: Values, gain: float, into: Values) -> Values:
+        """onto + gain a b for matrices, written to `into`, or to a new array if that is None."""
         ...
 
     def einsum(self, spec: str, *values: Values) -> Values:
-        """Products summed by index, as in `numpy.einsum`."""
+        """Sum of products by index, as in `numpy.einsum`."""
         ...
 
-    def convolve(self, x: Values, kernel: Values) -> Values:
-        """y[o, i, j] = sum of kernel[o, c, a, b] x[c, i + a, j + b], where it fits whole."""
+    def conv(self, x: Values, kernel: Values) -> Values:
+        """Valid cross-correlation: y[o, i, j] = sum kernel[o, c, a, b] x[c, i + a, j + b]."""
         ...
 
-    def convolve_back(self, y: Values, kernel: Values) -> Values:
-        """The transpose of `convolve`."""
+    def conv_transpose(self, y: Values, kernel: Values) -> Values:
+        """The transpose of `conv`."""
         ...
 
-    def convolve_slope(self, y: Values, x: Values) -> Values:
-        """The gradient of y . convolve(x, kernel) by kernel, summed over the batch."""
+    def conv_weight_gradient(self, y: Values, x: Values) -> Values:
+        """The gradient of y . conv(x, kernel) by the kernel, summed over the batch."""
         ...
 
     def pool(self, x: Values, size: int) -> Values:
-        """The means of squares of `size` by `size`."""
+        """Average pooling over squares of `size` by `size`."""
         ...
 
-    def spread(self, y: Values, size: int) -> Values:
+    def unpool(self, y: Values, size: int) -> Values:
         """The transpose of `pool`."""
         ...
 
     def activate(self, activation: Activation, u: Values) -> Values:
-        """The rate at drive u; u may be overwritten."""
+        """The rate at drive u; may overwrite u."""
         ...
 
     def softmax(self, u: Values) -> Values:
-        """exp(u) over its sum along the last axis."""
+        """The softmax along the last axis."""
         ...
 
-    def normalise(self, x: Values) -> Values:
-        """x less its mean, over its deviation, along the last axis."""
+    def layer_norm(self, x: Values) -> Values:
+        """(x - mean) / standard deviation along the last axis."""
         ...
 
-    def positive(self, u: Values) -> Values:
-        """exp(u) below zero, 1 + u above: elu(u) + 1."""
+    def elu_plus_one(self, u: Values) -> Values:
+        """elu(u) + 1: exp(u) below zero, 1 + u above."""
         ...
 
-    def total(self, values: Values) -> Values:
+    def sum_batch(self, values: Values) -> Values:
         """The sum over the batch."""
         ...
 
-    def largest(self, values: Values) -> Array:
-        """For each sample, the largest size of its values."""
+    def max_abs(self, values: Values) -> Array:
+        """The largest absolute value of each sample."""
         ...
 
     def dots(self, a: Values, b: Values) -> Array:
-        """For each sample, the scalar product of its values (of conjugated a, where complex)."""
+        """The scalar product of each sample's values; a is conjugated if complex."""
         ...
 
-    def choose(self, rows: Bits, yes: Values, no: Values) -> Values:
-        """`yes` in the samples that `rows` marks, `no` in the others."""
+    def where(self, rows: Bits, yes: Values, no: Values) -> Values:
+        """`yes` for the samples where `rows` is true, `no` for the others."""
         ...
 
-    def norm(self, matrix: Values) -> float:
+    def is_finite(self, values: Values) -> bool:
+        """Whether no value is NaN or infinite."""
+        ...
+
+    def spectral_norm(self, matrix: Values) -> float:
         """The largest singular value of a matrix."""
         ...

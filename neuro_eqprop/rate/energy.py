@@ -1,12 +1,12 @@
-"""The scalar whose minima are the equilibria, where all connections are symmetric.
+"""The energy whose minima are the equilibria of a network with symmetric connections.
 
     E(s) = sum over layers of k_l (G(s_l) - b_l . s_l)
            - sum over connections of k_target s_target . W s_source     (half of it for a loop)
 
-with k the stiffness of a layer. The nudge adds beta k_output times the cost.
-G is the integral of the inverse activation: 1/2 s^2 inside the range of a straight one,
-s artanh(s) + 1/2 log(1 - s^2) for tanh. Attention adds -k A(s) in the place of a product. An
-output that only reads (cross-entropy) has no part in E.
+with k the layer stiffness (Hopfield 1984; Scellier & Bengio 2017). The nudge adds beta k_output
+times the cost. G is the integral of the inverse activation: 1/2 s^2 within the range of a piecewise
+linear one, s artanh(s) + 1/2 log(1 - s^2) for tanh. Attention adds -k A(s) instead of a product. A
+readout (cross-entropy cost) does not contribute to E.
 """
 
 from __future__ import annotations
@@ -20,44 +20,46 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.operators import Attention
 from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.rate.field import shaped
+from neuro_eqprop.rate.field import shape_input
 
 
-def storage(activation: Activation, s: Array) -> Array:
-    """G(s): what it costs a unit to hold the rate s; infinite outside of its range."""
+def unit_energy(activation: Activation, s: Array) -> Array:
+    """G(s); infinite outside the range of the activation."""
     if activation.curve is ActivationKind.TANH:
         inside = np.clip(s, -1 + 1e-15, 1 - 1e-15)
-        held = s * np.arctanh(inside) + 0.5 * np.log1p(-(inside**2))
+        value = s * np.arctanh(inside) + 0.5 * np.log1p(-(inside**2))
     else:
-        held = 0.5 * s**2
+        value = 0.5 * s**2
     allowed = (s >= activation.low) & (s <= activation.high)
-    return np.where(allowed, held, np.inf)
+    return np.where(allowed, value, np.inf)
 
 
 def energy(
     network: Network, params: Mapping[str, Array], x: Array, state: Mapping[str, Array]
 ) -> Array:
     """E for each sample (batch,)."""
-    ops, rates = NumpyOps(), {network.input.name: shaped(network, x), **state}
-    silent = network.output.name if network.cost is Cost.CROSS_ENTROPY else None
+    ops, rates = NumpyOps(), {network.input.name: shape_input(network, x), **state}
+    readout = network.output.name if network.cost is Cost.CROSS_ENTROPY else None
     total = np.zeros(len(x))
     for layer in network.moving:
-        if layer.name == silent:
+        if layer.name == readout:
             continue
         s = rates[layer.name]
-        cost = layer.stiffness * (storage(layer.activation, s) - params[layer.name] * s)
+        cost = layer.stiffness * (unit_energy(layer.activation, s) - params[layer.name] * s)
         total += cost.reshape(len(x), -1).sum(axis=1)
     for connection in network.connections:
         if not connection.symmetric:
-            raise ValueError(f"{connection.name!r} is not symmetric, so there is no energy")
-        if connection.target == silent:
+            raise ValueError(
+                f"connection {connection.name!r} is not symmetric, so the network has no energy"
+            )
+        if connection.target == readout:
             continue
         stiffness = network[connection.target].stiffness
         weight, source = params[connection.name], rates[connection.source]
         if isinstance(connection.operator, Attention):
-            total -= stiffness * connection.operator.value(ops, weight, source)
+            total -= stiffness * connection.operator.energy(ops, weight, source)
             continue
-        brought = connection.operator.forward(ops, weight, source, np.zeros(1))
-        product = (rates[connection.target] * brought).reshape(len(x), -1).sum(axis=1)
+        drive = connection.operator.forward(ops, weight, source, np.zeros(1))
+        product = (rates[connection.target] * drive).reshape(len(x), -1).sum(axis=1)
         total -= (0.5 if connection.loops else 1.0) * stiffness * product
     return total

@@ -1,16 +1,16 @@
-"""The map whose fixed points are a network's equilibria, the nudge included.
+"""The map whose fixed points are the equilibria of a network, nudge included.
 
-With rates s, target y, and drive d_l = b_l + sum of W s over what arrives at layer l (backwards
-(k_target / k_source) W^T s, k being the stiffness of a layer):
+With rates s, target y, and drive d_l = b_l + sum of W s over the edges into layer l (backwards
+(k_target / k_source) W^T s, with k the stiffness of a layer):
 
     s_l = rho_l(d_l)                        a hidden layer
-    s_o = rho_o(d_o + beta (y - s_o))       the output, pulled by the cost 1/2 |s_o - y|^2
-    s_o = beta (y - softmax(d_o))           the output that only reads, with the cross-entropy
+    s_o = rho_o(d_o + beta (y - s_o))       the output, nudged by the cost 1/2 |s_o - y|^2
+    s_o = beta (y - softmax(d_o))           a readout with cross-entropy cost
 
-Where rho_o is straight (any but tanh), the second line is solved at once:
+Where rho_o is piecewise linear (all but tanh), the second line is solved in closed form:
 s_o = rho_o((d_o + beta y) / (1 + beta)). The cost is summed, not averaged, over the batch, so
-beta is that of each sample. For symmetric connections these are the conditions of a minimum of
-`neuro_eqprop.rate.energy` plus beta times the cost.
+beta applies to each sample. For symmetric connections these are the stationarity conditions of the
+energy of `neuro_eqprop.rate.energy` plus beta times the cost (Scellier & Bengio 2017).
 """
 
 from __future__ import annotations
@@ -27,57 +27,57 @@ from neuro_eqprop.networks import Cost, DirectedEdge, Network, Role
 from neuro_eqprop.ops.protocol import Ops, Values
 
 State: TypeAlias = dict[str, Values]
-"""Rates (batch, *layer) of the layers that move."""
+"""Rates (batch, *layer shape) of all layers but the input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A network at work on a batch; make one with `field`, nudge it with `nudged`."""
+    """The fixed-point map of a network on a batch, created by `field` and nudged by `nudged`."""
 
     ops: Ops
     network: Network
     params: Mapping[str, Values]
     batch: int
-    ways: Mapping[str, tuple[DirectedEdge, ...]]
-    fed: Mapping[str, Values]
-    """Bias plus what the input brings: constant while the network settles, so computed once."""
+    incoming: Mapping[str, tuple[DirectedEdge, ...]]
+    input_drive: Mapping[str, Values]
+    """Bias plus drive from the input; constant while the network settles, so computed once."""
     target: Values = None
     beta: complex = 0.0
 
     def nudged(self, target: Values, beta: complex) -> Field:
-        """The same field with the output pulled towards `target` by `beta`."""
+        """The same map with the output nudged towards `target` with strength `beta`."""
         self.check_beta(beta)
         return replace(self, target=target, beta=beta)
 
     def check_beta(self, beta: complex) -> None:
-        """Refuse a nudge at which nothing would settle."""
+        """Raise ValueError for a beta at which the nudged energy has no minimum."""
         if self.network.cost is Cost.SQUARED and beta.real <= -1.0:
             raise ValueError(f"beta {beta} makes the nudged energy unbounded; keep it above -1")
 
-    def rest(self) -> State:
-        """The state before settling: all rates zero."""
+    def zero_state(self) -> State:
+        """The state in which all rates are zero."""
         zeros = self.ops.zeros
         return {layer.name: zeros((self.batch, *layer.shape)) for layer in self.network.moving}
 
     def drive(self, name: str, state: State) -> Values:
-        """What the units of a layer receive, before nudge and activation; a fresh array."""
-        ways = self.ways[name]
-        if not ways:
-            return self.fed[name] + self.ops.zeros((self.batch, *self.network[name].shape))
-        total = self.fed[name]
-        for way in ways:
-            operator, weight = way.connection.operator, self.params[way.connection.name]
-            s = state[way.source]
-            if way.back is None:
+        """The input to the activation of a layer, without the nudge; a new array."""
+        edges = self.incoming[name]
+        if not edges:
+            return self.input_drive[name] + self.ops.zeros((self.batch, *self.network[name].shape))
+        total = self.input_drive[name]
+        for edge in edges:
+            operator, weight = edge.connection.operator, self.params[edge.connection.name]
+            s = state[edge.source]
+            if edge.back is None:
                 total = operator.forward(self.ops, weight, s, total)
             else:
                 total = operator.backward(
-                    self.ops, weight, s, total, gain=way.back, shape=way.shape
+                    self.ops, weight, s, total, gain=edge.back, shape=edge.shape
                 )
         return total
 
-    def answer(self, name: str, state: State) -> Values:
-        """The rates of a layer that follow from the state of the others."""
+    def update_layer(self, name: str, state: State) -> Values:
+        """The new rates of a layer, given the state of the others."""
         layer = self.network[name]
         if layer.role is not Role.OUTPUT:
             return self.ops.activate(layer.activation, self.drive(name, state))
@@ -94,34 +94,34 @@ class Field:
         return self.ops.activate(layer.activation, u)
 
     def __call__(self, state: State) -> State:
-        """All layers at once, each from the old state of the others."""
-        return {name: self.answer(name, state) for name in state}
+        """Update all layers at once from the old state (Jacobi)."""
+        return {name: self.update_layer(name, state) for name in state}
 
     def sweep(self, state: State, backwards: bool, damping: float = 1.0) -> State:
-        """One layer after another, each from the newest state of the others (Gauss-Seidel)."""
+        """Update one layer after another from the newest state (Gauss-Seidel)."""
         newest = dict(state)
         for name in reversed(state) if backwards else state:
-            to = self.answer(name, newest)
+            to = self.update_layer(name, newest)
             newest[name] = to if damping == 1.0 else newest[name] + damping * (to - newest[name])
         return newest
 
     def change(self, new: State, old: State) -> Array:
-        """For each sample, the largest change of any rate."""
-        changes = [self.ops.largest(new[name] - old[name]) for name in new]
+        """The largest change of any rate, for each sample."""
+        changes = [self.ops.max_abs(new[name] - old[name]) for name in new]
         return np.asarray(np.max(changes, axis=0))
 
     def dots(self, a: State, b: State) -> Array:
-        """For each sample, the scalar product of two states, the first conjugated."""
+        """The scalar product of two states for each sample; the first is conjugated."""
         return np.asarray(np.sum([self.ops.dots(a[name], b[name]) for name in a], axis=0))
 
     def choose(self, rows: Bits, yes: State, no: State) -> State:
-        """The state `yes` in the samples that `rows` marks, `no` in the others."""
-        return {name: self.ops.choose(rows, yes[name], no[name]) for name in yes}
+        """`yes` for the samples where `rows` is true, `no` for the others."""
+        return {name: self.ops.where(rows, yes[name], no[name]) for name in yes}
 
     def mix(self, parts: Array, states: list[State]) -> State:
-        """For each sample, the sum of states, each times its part (samples, states)."""
-        bring = self.ops.bring
-        weights = [bring(parts[:, k]) for k in range(len(states))]
+        """The weighted sum of states for each sample; `parts` has the shape (samples, states)."""
+        from_numpy = self.ops.from_numpy
+        weights = [from_numpy(parts[:, k]) for k in range(len(states))]
         return {
             name: sum(
                 w.reshape(-1, *[1] * (s[name].ndim - 1)) * s[name]
@@ -132,17 +132,17 @@ class Field:
 
 
 def field(ops: Ops, network: Network, params: Mapping[str, Values], x: Values) -> Field:
-    """The free field of a network on the batch x (samples, features)."""
-    fed: dict[str, Values] = {layer.name: params[layer.name] for layer in network.moving}
-    x = shaped(network, x)
+    """The free (not nudged) map of a network on the batch x (samples, features)."""
+    input_drive: dict[str, Values] = {layer.name: params[layer.name] for layer in network.moving}
+    x = shape_input(network, x)
     for connection in network.connections:
         if network[connection.source].role is Role.INPUT:
-            weight, before = params[connection.name], fed[connection.target]
-            fed[connection.target] = connection.operator.forward(ops, weight, x, before)
-    return Field(ops, network, params, len(x), network.wires, fed)
+            weight, before = params[connection.name], input_drive[connection.target]
+            input_drive[connection.target] = connection.operator.forward(ops, weight, x, before)
+    return Field(ops, network, params, len(x), network.incoming, input_drive)
 
 
-def shaped(network: Network, x: Values) -> Values:
-    """Samples (samples, features) in the shape of the input layer."""
+def shape_input(network: Network, x: Values) -> Values:
+    """Samples (samples, features) as (samples, *input shape)."""
     shape = network.input.shape
     return x if tuple(x.shape[1:]) == shape else x.reshape(len(x), *shape)

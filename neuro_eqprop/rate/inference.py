@@ -1,4 +1,4 @@
-"""What a rate network answers: its free equilibrium, read from the output's drive."""
+"""Inference with a rate network: its free equilibrium and the drive of the output there."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from neuro_eqprop.data import Split
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.ops.protocol import Ops, Values
 from neuro_eqprop.rate.field import State, field
-from neuro_eqprop.solve import GaussSeidel, Outcome, Stop, solve
+from neuro_eqprop.solve import GaussSeidel, SolveStatus, Stop, solve
 
 SETTLED = Stop(1e-6, 1000)
-"""When an answer counts as settled."""
+"""Default stopping rule of inference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """Of each sample: the rates, the drive of the output (the pre-activation), and how it settled.
+    """For each sample: rates, drive of the output (pre-activation), steps and residual.
 
-    The class is read from the drive, not from the clipped rate: many clipped rates tie at zero.
+    The class is read from the drive, not from the rate: several clipped rates can tie at zero.
     """
 
     state: State
     drive: Array
     steps: Ints
     residual: Array
-    outcome: Outcome
+    status: SolveStatus
 
     @property
     def classes(self) -> Ints:
@@ -45,14 +45,14 @@ def infer(
     stop: Stop = SETTLED,
     damping: float = 1.0,
 ) -> Inference:
-    """Settle on the samples x (samples, features), freely."""
-    free = field(ops, network, params, ops.bring(x))
-    settled = solve(free, free.rest(), GaussSeidel(damping=damping), stop)
-    drive = ops.numpy(free.drive(network.output.name, settled.state))
-    state = {name: ops.numpy(rates) for name, rates in settled.state.items()}
+    """Settle the samples x (samples, features) without a nudge."""
+    free = field(ops, network, params, ops.from_numpy(x))
+    settled = solve(free, free.zero_state(), GaussSeidel(damping=damping), stop)
+    drive = ops.to_numpy(free.drive(network.output.name, settled.state))
+    state = {name: ops.to_numpy(rates) for name, rates in settled.state.items()}
     if network.cost is Cost.CROSS_ENTROPY:
-        state[network.output.name] = drive  # it only reads: its answer, not the error it sends
-    return Inference(state, drive, settled.steps, settled.residual, settled.outcome)
+        state[network.output.name] = drive  # a readout: its prediction, not the error it feeds back
+    return Inference(state, drive, settled.steps, settled.residual, settled.status)
 
 
 def infer_in_chunks(
@@ -65,18 +65,20 @@ def infer_in_chunks(
     *,
     at_once: int = 1000,
 ) -> Inference:
-    """As `infer`, so many samples at a time: images of a large set do not fit in memory."""
+    """As `infer`, in chunks of `at_once` samples, to limit the memory."""
     if not len(x):
-        raise ValueError("there is no sample to answer")
+        raise ValueError("x has no samples")
     parts = [
         infer(ops, network, params, x[start : start + at_once], stop, damping)
         for start in range(0, len(x), at_once)
     ]
     if len(parts) == 1:
         return parts[0]
-    outcomes = {part.outcome for part in parts}
+    statuses = {part.status for part in parts}
     worst = next(
-        o for o in (Outcome.NOT_FINITE, Outcome.OUT_OF_STEPS, Outcome.CONVERGED) if o in outcomes
+        o
+        for o in (SolveStatus.NOT_FINITE, SolveStatus.OUT_OF_STEPS, SolveStatus.CONVERGED)
+        if o in statuses
     )
     return Inference(
         {name: np.concatenate([part.state[name] for part in parts]) for name in parts[0].state},
@@ -89,15 +91,15 @@ def infer_in_chunks(
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The answers to a split: samples of each class (row) answered as each class (column)."""
+    """The confusion matrix of a split: true classes in rows, predicted ones in columns."""
 
     confusion: Ints
     settled: float
-    """The share of samples that came to rest."""
+    """The share of samples that converged."""
 
     @property
     def accuracy(self) -> float:
-        """The share of samples answered right."""
+        """The share of correct predictions."""
         return float(np.trace(self.confusion) / self.confusion.sum())
 
 
@@ -109,19 +111,19 @@ def score(
     stop: Stop = SETTLED,
     damping: float = 1.0,
 ) -> Score:
-    """Answer all samples of a split, a thousand at a time."""
+    """Evaluate all samples of a split, a thousand at a time."""
     counts = np.zeros((network.output.size, network.output.size), dtype=np.int64)
-    resting = 0
+    converged = 0
     for start in range(0, len(split), 1000):
         part = split.take(slice(start, start + 1000))
         found = infer(ops, network, params, part.x, stop, damping)
         np.add.at(counts, (part.y, found.classes), 1)
-        resting += int((found.residual <= (stop.tolerance or np.inf)).sum())
-    return Score(counts, resting / len(split))
+        converged += int((found.residual <= (stop.tolerance or np.inf)).sum())
+    return Score(counts, converged / len(split))
 
 
 def accuracy(
     ops: Ops, network: Network, params: Mapping[str, Values], split: Split, stop: Stop = SETTLED
 ) -> float:
-    """The share of samples whose class is answered right."""
+    """The share of correct predictions."""
     return score(ops, network, params, split, stop).accuracy

@@ -20,7 +20,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Network, check_parameters
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import Field, State, field
-from neuro_eqprop.solve import GaussSeidel, Outcome, Stop, solve
+from neuro_eqprop.solve import GaussSeidel, SolveStatus, Stop, solve
 
 SETTLED = Stop(1e-6, 1000)
 """Default stop of both solves; the tolerance of the adjoint is relative to the gradient."""
@@ -105,9 +105,9 @@ class EquilibriumLayer(nn.Module):
         at = field(ops, self.network, params, x)
         with torch.no_grad():
             free = field(ops, self.network, {k: p.detach() for k, p in params.items()}, x.detach())
-            found = solve(free, free.rest(), GaussSeidel(damping=self.damping), self.stop)
-        if found.outcome is Outcome.NOT_FINITE or (
-            self.stop.tolerance is not None and found.outcome is not Outcome.CONVERGED
+            found = solve(free, free.zero_state(), GaussSeidel(damping=self.damping), self.stop)
+        if found.status is SolveStatus.NOT_FINITE or (
+            self.stop.tolerance is not None and found.status is not SolveStatus.CONVERGED
         ):
             raise NotSettledError(
                 f"the network has not settled ({found}); give `stop` more steps, use `damping` "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Shape
-from neuro_eqprop.operators import Conv2d, StridedConv2d
+from neuro_eqprop.operators import Conv2d
 
 KNOWN = (
     "Linear, Conv2d, AvgPool2d, AdaptiveAvgPool2d, BatchNorm1d, BatchNorm2d, Flatten, ReLU, ReLU6, "
@@ -59,7 +59,7 @@ def convolution(
     name: str,
     part: Any,  # noqa: ANN401
     shape: Shape,
-) -> tuple[Conv2d | StridedConv2d, Array, Shape]:
+) -> tuple[Conv2d, Array, Shape]:
     """The operator of a Conv2d, its kernels, and the shape it makes of images.
 
     Kernels with gaps (dilation) or for some channels only (groups) are kernels with zeros.
@@ -77,9 +77,7 @@ def convolution(
     if min(sides) < 1:
         told = f"its kernels of {kernel} leave nothing of images {shape[1:]}"
         raise refused(name, "Conv2d", told)
-    inner = Conv2d(kernel)
-    operator = inner if (margin, step) == (0, 1) else StridedConv2d(margin, step, inner)
-    return operator, weight, (len(weight), *sides)
+    return Conv2d(kernel, margin, step), weight, (len(weight), *sides)
 
 
 def margin_of(name: str, part: Any) -> int:  # noqa: ANN401

@@ -95,13 +95,13 @@ def gathered(operator: Operator, spelled: Array, shapes: tuple[Shape, Shape]) ->
     if isinstance(operator, Dense):
         return spelled
     source, target = shapes
-    ones = np.ones(operator.parameter(source, target))
+    ones = np.ones(operator.weight_shape(source, target))
     found, unit = np.zeros_like(ones), np.zeros_like(ones)
     for part, x in alone(source):
         own = operator.forward(NumpyOps(), ones, x, np.zeros(1))
         given = spelled[:, part].T.reshape(own.shape)
-        found += operator.slope(NumpyOps(), ones, given, x)
-        unit += operator.slope(NumpyOps(), ones, own, x)
+        found += operator.weight_gradient(NumpyOps(), ones, given, x)
+        unit += operator.weight_gradient(NumpyOps(), ones, own, x)
     return np.asarray(found / unit)
 
 

@@ -18,7 +18,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
-from neuro_eqprop.solve import Outcome, Stop, solve
+from neuro_eqprop.solve import SolveStatus, Stop, solve
 from neuro_eqprop.training.config import Batch, Rule, TrainingConfig
 from neuro_eqprop.training.gradients.implicit import AdjointError, implicit_gradient
 from neuro_eqprop.training.rules.contrastive import settle_phases, settling
@@ -69,8 +69,8 @@ def diagnose(
 ) -> Diagnostics:
     """Look at a few samples, in float64; without `truth` at the drift alone, which is soon had."""
     ops = TorchOps(torch.float64)
-    brought = {name: ops.bring(value) for name, value in params.items()}
-    lesson = Batch(ops.bring(x), ops.bring(target), measured=True)
+    brought = {name: ops.from_numpy(value) for name, value in params.items()}
+    lesson = Batch(ops.from_numpy(x), ops.from_numpy(target), measured=True)
     drift = drift_of(ops, network, brought, lesson, recipe)
     found = cosines(ops, network, brought, lesson, recipe) if truth else None
     return Diagnostics(None if drift == inf else drift, found, stuck=drift == inf)
@@ -116,8 +116,8 @@ def cosines(
     """Of what the rule asks for with minus the gradient at the settled equilibrium."""
     free = field(ops, network, params, lesson.x)
     way = settling(replace(recipe, anderson=0), measured=True).free
-    rest = solve(free, free.rest(), way, SETTLED)
-    if rest.outcome is not Outcome.CONVERGED:
+    rest = solve(free, free.zero_state(), way, SETTLED)
+    if rest.status is not SolveStatus.CONVERGED:
         return None
     try:
         slopes = implicit_gradient(

@@ -62,7 +62,7 @@ def relax(
                 return quick
         return relax_chain(free, target, schedule, measured=settling.measured)
     settled: dict[str, Equilibrium] = {}
-    start = free.rest()
+    start = free.zero_state()
     pulled = free
     for phase in schedule:
         stop = Stop(settling.tolerance, phase.steps, settling.measured)

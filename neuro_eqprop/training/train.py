@@ -67,7 +67,7 @@ class TrainState:
     def snapshot(self, epoch: int) -> Snapshot:
         """All that is needed to go on from here."""
         memory = optimizer_state(self.stepper, self.params)
-        memory |= {f"{n}/{SINGULAR}": self.ops.numpy(v) for n, v in self.vectors.items()}
+        memory |= {f"{n}/{SINGULAR}": self.ops.to_numpy(v) for n, v in self.vectors.items()}
         params = {name: p.detach().cpu().numpy().copy() for name, p in self.params.items()}
         return Snapshot(epoch, params, memory)
 
@@ -76,7 +76,7 @@ def start_state(
     network: Network, recipe: TrainingConfig, start: Snapshot, ops: TorchOps
 ) -> TrainState:
     """A network at the start of its training, or where it was left."""
-    params = {name: ops.bring(value) for name, value in start.params.items()}
+    params = {name: ops.from_numpy(value) for name, value in start.params.items()}
     stepper = make_optimizer(
         recipe.optimiser,
         recipe.learning_rate,
@@ -85,10 +85,10 @@ def start_state(
         decay=recipe.weight_decay,
     )
     restore_state(stepper, params, start.memory, SINGULAR)
-    vectors = spectral.first_vectors(network, ops)
+    vectors = spectral.initial_vectors(network, ops)
     for name in vectors:
         if f"{name}/{SINGULAR}" in start.memory:
-            vectors[name] = ops.bring(start.memory[f"{name}/{SINGULAR}"])
+            vectors[name] = ops.from_numpy(start.memory[f"{name}/{SINGULAR}"])
     return TrainState(ops, network, params, stepper, vectors)
 
 
@@ -112,7 +112,7 @@ def train(
     """Train from `start` to the last epoch of the recipe, one `Progress` for each epoch."""
     ops = ops or TorchOps()
     at = start_state(network, recipe, start, ops)
-    x, y = ops.bring(data.x), ops.bring(one_hot(data.y, network.output.size))
+    x, y = ops.from_numpy(data.x), ops.from_numpy(one_hot(data.y, network.output.size))
     per_epoch = -(-len(data) // recipe.batch)
     pace = learning_rates(
         recipe.fall, recipe.learning_rate, TrainingLength(recipe.epochs, per_epoch)
@@ -134,7 +134,7 @@ def train(
             tally.add(train_batch(at, lesson, recipe), len(rows))
             beat(len(rows), tally.right / tally.seen)
         check_finite(at.params)
-        for name, kept in spectral.keep_bounds(ops, network, at.params).items():
+        for name, kept in spectral.project_exactly(ops, network, at.params).items():
             at.params[name].copy_(kept)
         norms = spectral.norms(ops, network, at.params)
         if not np.isfinite(list(norms.values())).all():
@@ -197,6 +197,6 @@ def train_batch(at: TrainState, lesson: Batch, recipe: TrainingConfig) -> BatchU
     for name, tensor in at.params.items():
         tensor.grad = taught.slopes[name]
     at.stepper.step()
-    for name, kept in spectral.follow_bounds(at.ops, at.network, at.params, at.vectors).items():
+    for name, kept in spectral.project(at.ops, at.network, at.params, at.vectors).items():
         at.params[name].copy_(kept)
     return taught

@@ -17,7 +17,7 @@ from neuro_eqprop.activations import LINEAR, RELU
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.claims.experiments.autograd_eqprop import graph_step
 from neuro_eqprop.claims.experiments.kernel import apart, interleaved, step
-from neuro_eqprop.networks import initialise
+from neuro_eqprop.initialise import initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.schedules import three_phase

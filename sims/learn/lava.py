@@ -23,8 +23,9 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import load
 from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, load_learner, nobody
 from neuro_eqprop.data import Split, load_digits, one_hot
+from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.atomic import write_text
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.make_plastic import (

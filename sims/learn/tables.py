@@ -29,8 +29,9 @@ from neuro_eqprop.data import Split, load, one_hot
 from neuro_eqprop.experiments.learn_on_chip import run_learning
 from neuro_eqprop.experiments.rate_baseline import Direction, directions
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY
+from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.atomic import write_text
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.make_plastic import (

@@ -77,8 +77,8 @@ def update(
     """What the rule asks for, and how far from rest the free phase ended."""
     ops = TorchOps(torch.float64)
     network = study.network(load_digits())
-    brought = {name: ops.bring(value) for name, value in params.items()}
-    lesson = Batch(ops.bring(x), ops.bring(y), measured=True)
+    brought = {name: ops.from_numpy(value) for name, value in params.items()}
+    lesson = Batch(ops.from_numpy(x), ops.from_numpy(y), measured=True)
     taught = UPDATE_RULES[recipe.rule](ops, network, brought, lesson, recipe)
-    asked = {name: -len(x) * ops.numpy(slope) for name, slope in taught.slopes.items()}
+    asked = {name: -len(x) * ops.to_numpy(slope) for name, slope in taught.slopes.items()}
     return asked, taught.residual

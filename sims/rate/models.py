@@ -65,8 +65,8 @@ def answered(
     way = settling(recipe, measured=False).free
     for start in range(0, len(split), PART):
         part = split.take(slice(start, start + PART))
-        free = field(ops, network, params, ops.bring(part.x))
-        state = solve(free, free.rest(), way, Stop(None, steps, measured=False)).state
+        free = field(ops, network, params, ops.from_numpy(part.x))
+        state = solve(free, free.zero_state(), way, Stop(None, steps, measured=False)).state
         drive = free.drive(network.output.name, state)
         right += int((drive.argmax(1).numpy() == part.y).sum())
     return 100.0 * right / len(split)
@@ -82,8 +82,8 @@ def settled(
     norm = 0.0
     for start in range(0, len(split), PART):
         part = split.take(slice(start, start + PART))
-        free = field(ops, network, params, ops.bring(part.x))
-        rest = solve(free, free.rest(), way, Stop(1e-4, 200))
+        free = field(ops, network, params, ops.from_numpy(part.x))
+        rest = solve(free, free.zero_state(), way, Stop(1e-4, 200))
         found.append(rest.steps)
         if "hidden->hidden" in params:
             norm = max(norm, steepest(network, params, rest.state))
@@ -140,7 +140,7 @@ def trained(wanted: Study, data: Dataset, begun: Path) -> tuple[dict[str, Any], 
             write_text(clock, str(spent))
     if last is None:
         raise ValueError("a row needs at least one epoch")
-    params = {name: TorchOps().bring(value) for name, value in last.snapshot.params.items()}
+    params = {name: TorchOps().from_numpy(value) for name, value in last.snapshot.params.items()}
     told = {
         "cpu": spent,
         "train": 100.0 * last.train_accuracy,

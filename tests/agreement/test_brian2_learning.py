@@ -18,7 +18,8 @@ from neuro_eqprop.backends.brian2.learning_equations import time_constant
 from neuro_eqprop.backends.learning import Learned, Synapses, able, load_learner, nobody
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import load_digits, one_hot
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.ir import Gain
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus

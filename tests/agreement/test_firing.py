@@ -13,7 +13,8 @@ from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Result
 from neuro_eqprop.backends.reference.simulator import Reference
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.schedules import Schedule, three_phase

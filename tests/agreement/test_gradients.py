@@ -12,11 +12,12 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, TANH, Activation, ActivationKind
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
-from neuro_eqprop.solve import Outcome
+from neuro_eqprop.solve import SolveStatus
 from neuro_eqprop.training.gradients.exact import cosine, equilibrium, finite_difference, implicit
 from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
@@ -95,7 +96,7 @@ def local(case: Case, schedule: Schedule) -> dict[str, Array]:
     network, params, x, y = problem(case)
     ops = NumpyOps()
     settled = relax(field(ops, network, params, x), y, schedule, TIGHT)
-    assert {each.outcome for each in settled.values()} == {Outcome.CONVERGED}
+    assert {each.status for each in settled.values()} == {SolveStatus.CONVERGED}
     states = {name: each.state for name, each in settled.items()}
     return hebbian(ops, network, x, states=states, schedule=schedule)
 

@@ -13,7 +13,8 @@ from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.backends.lava.learning.job import LearningJob, LearningPopulation
 from neuro_eqprop.backends.learning import Learned, Synapses, load_learner, nobody
 from neuro_eqprop.data import load_digits, one_hot
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus

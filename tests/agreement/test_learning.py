@@ -12,7 +12,8 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.learning import Learned, Synapses, load_learner, nobody
 from neuro_eqprop.backends.reference.loihi_engine import ENDS, rounded
 from neuro_eqprop.data import load_digits, one_hot
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase

@@ -25,8 +25,9 @@ from neuro_eqprop.architectures import (
     transformer,
 )
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Connection, Cost, Network, initialise
-from neuro_eqprop.operators import Attention, Kind
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Connection, Cost, Network
+from neuro_eqprop.operators import Attention, AttentionKind
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
 from neuro_eqprop.ops.torch import TorchOps
@@ -43,7 +44,7 @@ NUMPY = NumpyOps()
 IMAGE = (2, 6, 6)
 
 
-def attentive(kind: Kind, others: bool) -> Network:
+def attentive(kind: AttentionKind, others: bool) -> Network:
     block = Block(6, 5, Attention(kind, 2, 0.5, others=others), 0.7, 1.0)
     return transformer((4, 3), block, 3, patch=1, query=-1 if others else None)
 
@@ -60,9 +61,9 @@ NETWORKS: dict[str, Network] = {
         (1, 10, 10), (2, 3), 3, kernel=3, hidden_rate=TANH, output_rate=LINEAR, bound=0.7
     ),
     "multiscale": multiscale(5, 8, 3, hidden_rate=TANH, output_rate=LINEAR, bound=0.9),
-    "linear attention": attentive(Kind.LINEAR, others=False),
-    "softmax attention": attentive(Kind.SOFTMAX, others=False),
-    "softmax attention of others": attentive(Kind.SOFTMAX, others=True),
+    "linear attention": attentive(AttentionKind.LINEAR, others=False),
+    "softmax attention": attentive(AttentionKind.SOFTMAX, others=False),
+    "softmax attention of others": attentive(AttentionKind.SOFTMAX, others=True),
     "looped cross-entropy": replace(
         looped(5, 6, 3, hidden_rate=TANH, output_rate=LINEAR, bound=0.9), cost=Cost.CROSS_ENTROPY
     ),
@@ -90,7 +91,7 @@ def problem(network: Network, size: float = 0.6) -> Problem:
         if c.bound is not None and not c.operator.linear:
             params[c.name] = params[c.name] * 2.0
         elif c.bound is not None:
-            norm = c.operator.norms(NUMPY, params[c.name], network[c.source].shape)[0]
+            norm = c.operator.spectral_norms(NUMPY, params[c.name], network[c.source].shape)[0]
             params[c.name] = params[c.name] * (size * c.bound / norm)
     params |= {layer.name: rng.normal(0, 0.2, layer.bias) for layer in network.moving}
     x = rng.normal(0, 1, (6, network.input.size))
@@ -99,12 +100,12 @@ def problem(network: Network, size: float = 0.6) -> Problem:
 
 def asked(network: Network, given: Problem, recipe: TrainingConfig) -> dict[str, Array]:
     ops = TorchOps(torch.float64)
-    params = {name: ops.bring(v) for name, v in given[0].items()}
-    lesson = Batch(ops.bring(given[1]), ops.bring(given[2]), measured=True)
+    params = {name: ops.from_numpy(v) for name, v in given[0].items()}
+    lesson = Batch(ops.from_numpy(given[1]), ops.from_numpy(given[2]), measured=True)
     with torch.no_grad():
         taught = UPDATE_RULES[recipe.rule](ops, network, params, lesson, recipe)
     assert taught.residual < 1e-12
-    return {name: -len(given[1]) * ops.numpy(slope) for name, slope in taught.slopes.items()}
+    return {name: -len(given[1]) * ops.to_numpy(slope) for name, slope in taught.slopes.items()}
 
 
 @cache
@@ -162,12 +163,12 @@ def test_baselines_are_the_gradient(kind: str, rule: Rule) -> None:
     recipe = replace(PRECISE, rule=rule, free_steps=300)
     ops = TorchOps(torch.float64)
     params, x, y = problem(network)
-    lesson = Batch(ops.bring(x), ops.bring(y), measured=False)
-    brought = {name: ops.bring(v) for name, v in params.items()}
+    lesson = Batch(ops.from_numpy(x), ops.from_numpy(y), measured=False)
+    brought = {name: ops.from_numpy(v) for name, v in params.items()}
     with torch.no_grad():
         taught = UPDATE_RULES[rule](ops, network, brought, lesson, recipe)
     for name, slope in truth(kind).items():
-        np.testing.assert_allclose(len(x) * ops.numpy(taught.slopes[name]), slope, 1e-6, 1e-9)
+        np.testing.assert_allclose(len(x) * ops.to_numpy(taught.slopes[name]), slope, 1e-6, 1e-9)
 
 
 @pytest.mark.parametrize("points", [3, 6])
@@ -230,7 +231,7 @@ NOTES: dict[str, Network] = {
         f"{kind.value} block": looped_block(
             (4, 3), Block(6, 5, Attention(kind, 2, 1.0), 0.6, 1.0), 3, patch=1
         )
-        for kind in Kind
+        for kind in AttentionKind
     },
 }
 
@@ -263,14 +264,14 @@ def test_a_circle_of_nudges_is_exact_by_three_rules(kind: str, rule: Rule) -> No
 def test_a_circle_follows_the_beta_of_its_lesson() -> None:
     network, ops = NETWORKS["looped"], TorchOps(torch.float64)
     params, x, y = problem(network)
-    brought = {name: ops.bring(v) for name, v in params.items()}
+    brought = {name: ops.from_numpy(v) for name, v in params.items()}
     recipe = replace(PRECISE, nudging=Nudging.HOLOMORPHIC, points=3)
     with torch.no_grad():
         one, other = (
             UPDATE_RULES[Rule.HEBBIAN](ops, network, brought, lesson, each).slopes["hidden->hidden"]
             for lesson, each in (
-                (Batch(ops.bring(x), ops.bring(y), False, beta=0.4), recipe),
-                (Batch(ops.bring(x), ops.bring(y), False), replace(recipe, beta=0.4)),
+                (Batch(ops.from_numpy(x), ops.from_numpy(y), False, beta=0.4), recipe),
+                (Batch(ops.from_numpy(x), ops.from_numpy(y), False), replace(recipe, beta=0.4)),
             )
         )
     assert torch.equal(one, other)
@@ -295,8 +296,11 @@ def test_other_ways_to_settle_end_at_the_same_changes(change: dict[str, Any]) ->
 def test_a_tolerance_is_told_in_steps() -> None:
     network, ops = NETWORKS["looped"], TorchOps(torch.float64)
     params, x, y = problem(network)
-    brought = {name: ops.bring(v) for name, v in params.items()}
-    lesson, recipe = Batch(ops.bring(x), ops.bring(y), False), replace(PRECISE, tolerance=1e-3)
+    brought = {name: ops.from_numpy(v) for name, v in params.items()}
+    lesson, recipe = (
+        Batch(ops.from_numpy(x), ops.from_numpy(y), False),
+        replace(PRECISE, tolerance=1e-3),
+    )
     with torch.no_grad():
         steps = UPDATE_RULES[Rule.HEBBIAN](ops, network, brought, lesson, recipe).steps
     assert steps is not None
@@ -309,14 +313,14 @@ def episode(ops: Ops, kind: str) -> tuple[dict[str, Array], dict[str, Array]]:
     params, x, y = problem(network)
     schedule = replace(PRECISE, free_steps=30, nudged_steps=15).schedule()
     ask = hebbian if kind in NETWORKS else vector_field
-    brought = {name: ops.bring(v) for name, v in params.items()}
-    given = ops.bring(x)
+    brought = {name: ops.from_numpy(v) for name, v in params.items()}
+    given = ops.from_numpy(x)
     with torch.no_grad():
-        phases = relax(field(ops, network, brought, given), ops.bring(y), schedule, SWEEPS)
+        phases = relax(field(ops, network, brought, given), ops.from_numpy(y), schedule, SWEEPS)
         states = {name: each.state for name, each in phases.items()}
         told = ask(ops, network, given, states=states, schedule=schedule, params=brought)
-    rates = {f"{p}/{n}": ops.numpy(s) for p, each in states.items() for n, s in each.items()}
-    return rates, {name: ops.numpy(v) for name, v in told.items() if params[name].size}
+    rates = {f"{p}/{n}": ops.to_numpy(s) for p, each in states.items() for n, s in each.items()}
+    return rates, {name: ops.to_numpy(v) for name, v in told.items() if params[name].size}
 
 
 @pytest.mark.parametrize("kind", [*NETWORKS, *NOTES])

@@ -24,8 +24,9 @@ from neuro_eqprop.backends.emulator.simulator import Emulator
 from neuro_eqprop.backends.nir.read import from_nir
 from neuro_eqprop.backends.nir.write import to_nir
 from neuro_eqprop.backends.reference.simulator import Reference
-from neuro_eqprop.networks import Network, initialise
-from neuro_eqprop.operators import Attention, Kind
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
+from neuro_eqprop.operators import Attention, AttentionKind
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.inference import infer
 from neuro_eqprop.schedules import free_only, tail
@@ -142,7 +143,9 @@ def test_an_echo_is_three_projections_with_their_delays() -> None:
     ("network", "name", "kind"),
     [
         (
-            transformer((4, 3), Block(4, 4, Attention(Kind.LINEAR, 1, 0.1), 0.7, 1.0), 3, patch=1),
+            transformer(
+                (4, 3), Block(4, 4, Attention(AttentionKind.LINEAR, 1, 0.1), 0.7, 1.0), 3, patch=1
+            ),
             "tokens->tokens",
             "attention",
         ),

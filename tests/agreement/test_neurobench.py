@@ -12,7 +12,7 @@ from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import load, tally
-from neuro_eqprop.networks import initialise
+from neuro_eqprop.initialise import initialise
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.input_coding import InputCoding, encode_input, with_input

@@ -31,9 +31,10 @@ from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.config import write as as_toml
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY, open_run
 from neuro_eqprop.experiments.translate import document_of, open_nir
+from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.checkpoint import save
 from neuro_eqprop.model import Model
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.ir import (
     Gain,

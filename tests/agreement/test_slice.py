@@ -19,7 +19,7 @@ from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.rate.inference import SETTLED, infer
 from neuro_eqprop.schedules import three_phase
-from neuro_eqprop.solve import Outcome, Stop
+from neuro_eqprop.solve import SolveStatus, Stop
 from neuro_eqprop.spiking.codes import Code, LoweringError
 from neuro_eqprop.training.gradients.exact import cosine, implicit
 from neuro_eqprop.training.relax import SWEEPS, relax
@@ -86,7 +86,7 @@ def test_answers_are_those_of_a_true_equilibrium(trained: Trained) -> None:
     params = {name: value.astype(np.float64) for name, value in run.model.params.items()}
     ops, network, x = NumpyOps(), run.model.network, run.data.test.x
     settled = infer(ops, network, params, x)
-    assert settled.outcome is Outcome.CONVERGED
+    assert settled.status is SolveStatus.CONVERGED
     further = infer(ops, network, params, x, Stop(1e-12, 4 * SETTLED.max_steps))
     assert np.array_equal(settled.classes, further.classes)
 

@@ -9,7 +9,8 @@ import torch
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
 from neuro_eqprop.ops.torch import TorchOps
@@ -56,10 +57,10 @@ def problem(network: Network) -> tuple[dict[str, Array], Array, Array]:
 
 def settle(ops: Ops, network: Network, solver: Solver, beta: float) -> dict[str, Array]:
     params, x, y = problem(network)
-    brought = {name: ops.bring(value) for name, value in params.items()}
-    at = field(ops, network, brought, ops.bring(x)).nudged(ops.bring(y), beta)
-    found = solve(at, at.rest(), solver, Stop(None, 50))
-    return {name: ops.numpy(rates) for name, rates in found.state.items()}
+    brought = {name: ops.from_numpy(value) for name, value in params.items()}
+    at = field(ops, network, brought, ops.from_numpy(x)).nudged(ops.from_numpy(y), beta)
+    found = solve(at, at.zero_state(), solver, Stop(None, 50))
+    return {name: ops.to_numpy(rates) for name, rates in found.state.items()}
 
 
 @CASES
@@ -89,12 +90,12 @@ def test_the_rule_asks_for_the_same_changes(
     schedule = three_phase(beta=0.25, free=40, nudged=20)
     asked = []
     for ops in (NumpyOps(), TorchOps(torch.float64)):
-        brought = {name: ops.bring(value) for name, value in params.items()}
-        free = field(ops, network, brought, ops.bring(x))
-        phases = relax(free, ops.bring(y), schedule, SWEEPS)
+        brought = {name: ops.from_numpy(value) for name, value in params.items()}
+        free = field(ops, network, brought, ops.from_numpy(x))
+        phases = relax(free, ops.from_numpy(y), schedule, SWEEPS)
         states = {name: each.state for name, each in phases.items()}
-        changes = hebbian(ops, network, ops.bring(x), states=states, schedule=schedule)
-        asked.append({name: ops.numpy(change) for name, change in changes.items()})
+        changes = hebbian(ops, network, ops.from_numpy(x), states=states, schedule=schedule)
+        asked.append({name: ops.to_numpy(change) for name, change in changes.items()})
     for name, change in asked[0].items():
         assert np.abs(change).max() > 0
         assert np.abs(change - asked[1][name]).max() < 1e-11
@@ -106,20 +107,20 @@ def test_a_solve_leaves_parameters_inputs_and_start_alone(kind: str) -> None:
     network = network_of(kind, HARD_SIGMOID, HARD_SIGMOID)
     params, x, y = problem(network)
     for ops in (NumpyOps(), TorchOps(torch.float64)):
-        brought = {name: ops.bring(value) for name, value in params.items()}
-        inputs, targets = ops.bring(x), ops.bring(y)
+        brought = {name: ops.from_numpy(value) for name, value in params.items()}
+        inputs, targets = ops.from_numpy(x), ops.from_numpy(y)
         free = field(ops, network, brought, inputs)
-        fed = {name: ops.numpy(value).copy() for name, value in free.fed.items()}
-        start = free.rest()
+        fed = {name: ops.to_numpy(value).copy() for name, value in free.input_drive.items()}
+        start = free.zero_state()
         first = solve(free.nudged(targets, 0.3), start, GaussSeidel(), Stop(1e-9, 99)).state
-        kept = {name: ops.numpy(rates).copy() for name, rates in first.items()}
+        kept = {name: ops.to_numpy(rates).copy() for name, rates in first.items()}
         solve(free, first, Damped(0.5), Stop(None, 9))
-        assert all(np.array_equal(ops.numpy(brought[name]), params[name]) for name in params)
-        assert np.array_equal(ops.numpy(inputs), x)
-        assert np.array_equal(ops.numpy(targets), y)
-        assert all(np.array_equal(ops.numpy(free.fed[name]), fed[name]) for name in fed)
-        assert not any(ops.numpy(rates).any() for rates in start.values())
-        assert all(np.array_equal(ops.numpy(first[name]), kept[name]) for name in kept)
+        assert all(np.array_equal(ops.to_numpy(brought[name]), params[name]) for name in params)
+        assert np.array_equal(ops.to_numpy(inputs), x)
+        assert np.array_equal(ops.to_numpy(targets), y)
+        assert all(np.array_equal(ops.to_numpy(free.input_drive[name]), fed[name]) for name in fed)
+        assert not any(ops.to_numpy(rates).any() for rates in start.values())
+        assert all(np.array_equal(ops.to_numpy(first[name]), kept[name]) for name in kept)
 
 
 @CASES
@@ -128,7 +129,7 @@ def test_answers_are_the_same(kind: str) -> None:
     params, x, _ = problem(network)
     found = []
     for ops in (NumpyOps(), TorchOps(torch.float64)):
-        brought = {name: ops.bring(value) for name, value in params.items()}
+        brought = {name: ops.from_numpy(value) for name, value in params.items()}
         found.append(infer(ops, network, brought, x))
     assert np.array_equal(found[0].classes, found[1].classes)
     assert np.array_equal(found[0].steps, found[1].steps)
@@ -140,12 +141,12 @@ def test_anderson_mixes_tensors_that_numpy_cannot_read_by_itself() -> None:
     network = network_of("looped", TANH, LINEAR)
     params, x, _ = problem(network)
     ops, stop = TorchOps(torch.float64), Stop(None, 12)
-    watched = {name: ops.bring(value).requires_grad_() for name, value in params.items()}
+    watched = {name: ops.from_numpy(value).requires_grad_() for name, value in params.items()}
     tensors, arrays = (
-        field(ops, network, watched, ops.bring(x)),
+        field(ops, network, watched, ops.from_numpy(x)),
         field(NumpyOps(), network, params, x),
     )
-    mixed = solve(tensors, tensors.rest(), Anderson(), stop).state
-    plain = solve(arrays, arrays.rest(), Anderson(), stop).state
+    mixed = solve(tensors, tensors.zero_state(), Anderson(), stop).state
+    plain = solve(arrays, arrays.zero_state(), Anderson(), stop).state
     for name in plain:
-        np.testing.assert_allclose(ops.numpy(mixed[name]), plain[name], rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(ops.to_numpy(mixed[name]), plain[name], rtol=1e-7, atol=1e-9)

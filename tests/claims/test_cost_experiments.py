@@ -14,7 +14,7 @@ from neuro_eqprop.claims.experiments.memory import growth, peaks, saved, saved_b
 from neuro_eqprop.data import load_digits
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.models import MODELS
-from neuro_eqprop.networks import initialise
+from neuro_eqprop.initialise import initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.schedules import three_phase

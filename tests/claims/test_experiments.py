@@ -122,8 +122,8 @@ def test_once_around_other_loops_is_that_of_small_steps(changes: dict[str, Any])
     def around(h: Array) -> Array:
         state = {**rest, "hidden": h}
         if "memory" in state:
-            state["memory"] = free.answer("memory", state)
-        return np.asarray(free.answer("hidden", state))
+            state["memory"] = free.update_layer("memory", state)
+        return np.asarray(free.update_layer("hidden", state))
 
     step = np.zeros_like(rest["hidden"])
     step[:, 3] = small

@@ -18,11 +18,11 @@ from neuro_eqprop.cli import main
 from neuro_eqprop.cli.energy.tables import show
 from neuro_eqprop.energy.pareto import SLACK
 from neuro_eqprop.experiments.config import Study, write
+from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.checkpoint import save
 from neuro_eqprop.io.profile.load import load_profile, profile_folder
 from neuro_eqprop.io.workload_file import CountsError, read_workload, to_json
 from neuro_eqprop.model import Model
-from neuro_eqprop.networks import initialise
 
 TWO, TWENTY = ("--samples", "2"), ("--samples", "20")
 

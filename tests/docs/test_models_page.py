@@ -17,7 +17,8 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.cli.train import SETTINGS
 from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.experiments.models import MODELS
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.solve import GaussSeidel, Stop, solve
@@ -54,7 +55,7 @@ def at_rest(network: Network, x: Array) -> tuple[dict[str, Array], dict[str, Arr
     params = initialise(network, rng)
     params |= {layer.name: rng.uniform(0.1, 0.4, layer.bias) for layer in network.moving}
     free = field(NumpyOps(), network, params, x)
-    return params, dict(solve(free, free.rest(), GaussSeidel(), Stop(1e-14, 2000)).state)
+    return params, dict(solve(free, free.zero_state(), GaussSeidel(), Stop(1e-14, 2000)).state)
 
 
 def test_the_equations_of_multiscale_hold_at_rest() -> None:

@@ -17,9 +17,9 @@ from neuro_eqprop.experiments.config import Study, write
 from neuro_eqprop.experiments.evaluate import agreement, count_events, evaluate, samples_of
 from neuro_eqprop.experiments.run_folder import Run, RunError, append, open_run
 from neuro_eqprop.experiments.train import run_training
+from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.checkpoint import save
 from neuro_eqprop.model import Model
-from neuro_eqprop.networks import initialise
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.codes import CODES, Code, Coding, LoweringError
 from neuro_eqprop.spiking.lower import lower, stimulate

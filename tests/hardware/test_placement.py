@@ -19,8 +19,8 @@ from neuro_eqprop.hardware.placement import Verdict, place
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.synapse_memory import Format
 from neuro_eqprop.hardware.workload import Group, Link, Shapes, describe, full
+from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.profile.load import load_profile, load_profiles
-from neuro_eqprop.networks import initialise
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.input_coding import InputCoding, outer, with_input
 from neuro_eqprop.spiking.ir import (

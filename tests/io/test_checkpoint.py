@@ -14,10 +14,11 @@ from safetensors.numpy import save as to_bytes
 
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
 from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.checkpoint import SCHEMA, CheckpointError, describe, load, load_training, save
 from neuro_eqprop.model import Model
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.networks import Network
 
 NETWORK = looped(4, 5, 3, hidden_rate=HARD_SIGMOID, output_rate=LINEAR, bound=0.9)
 

@@ -7,24 +7,23 @@ import pytest
 import torch
 
 from neuro_eqprop.arrays import Array, Shape
-from neuro_eqprop.io.operator_json import from_text, to_text
+from neuro_eqprop.io.operator_json import from_json, to_json
 from neuro_eqprop.operators import (
-    KINDS,
+    OPERATORS,
     Attention,
+    AttentionKind,
     AtToken,
     Conv2d,
     CrossAttention,
     DelayedFeedback,
     Dense,
     Identity,
-    Kind,
     LayerNorm,
     Operator,
     Patches,
     PerToken,
     Pooled,
     Query,
-    StridedConv2d,
 )
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
@@ -34,10 +33,10 @@ CASES: list[Case] = [
     (Dense(), (5,), (4,)),
     (Dense(), (2, 3, 3), (4,)),
     (Conv2d(3), (2, 6, 7), (3, 4, 5)),
-    (StridedConv2d(1, 1, Conv2d(3)), (2, 4, 5), (3, 4, 5)),
-    (StridedConv2d(0, 2, Conv2d(2)), (2, 5, 6), (3, 2, 3)),
-    (StridedConv2d(2, 3, Conv2d(4)), (1, 5, 7), (2, 2, 3)),
-    (Pooled(2, StridedConv2d(1, 2, Conv2d(3))), (2, 6, 8), (3, 2, 2)),
+    (Conv2d(3, padding=1), (2, 4, 5), (3, 4, 5)),
+    (Conv2d(2, stride=2), (2, 5, 6), (3, 2, 3)),
+    (Conv2d(4, padding=2, stride=3), (1, 5, 7), (2, 2, 3)),
+    (Pooled(2, Conv2d(3, padding=1, stride=2)), (2, 6, 8), (3, 2, 2)),
     (Pooled(2, Conv2d(2)), (2, 6, 8), (3, 2, 3)),
     (Pooled(2, Dense()), (2, 4, 4), (5,)),
     (PerToken(), (4, 3), (4, 5)),
@@ -47,14 +46,14 @@ CASES: list[Case] = [
     (LayerNorm(), (6,), (4,)),
     (LayerNorm(), (4, 6), (4, 5)),
     (Query(), (4, 6), (4, 18)),
-    (CrossAttention(Kind.LINEAR, 2), (4, 18), (4, 6)),
-    (CrossAttention(Kind.SOFTMAX, 3), (4, 18), (4, 6)),
+    (CrossAttention(AttentionKind.LINEAR, 2), (4, 18), (4, 6)),
+    (CrossAttention(AttentionKind.SOFTMAX, 3), (4, 18), (4, 6)),
     (Identity(), (4, 6), (4, 6)),
     (Identity(normed=True), (4, 6), (4, 6)),
-    (Attention(Kind.LINEAR, 2, 0.7), (4, 6), (4, 6)),
-    (Attention(Kind.LINEAR, 1, 0.7, others=True), (4, 6), (4, 6)),
-    (Attention(Kind.SOFTMAX, 3, 0.7, sharpness=2.0), (4, 6), (4, 6)),
-    (Attention(Kind.SOFTMAX, 1, 0.7, others=True), (4, 6), (4, 6)),
+    (Attention(AttentionKind.LINEAR, 2, 0.7), (4, 6), (4, 6)),
+    (Attention(AttentionKind.LINEAR, 1, 0.7, others=True), (4, 6), (4, 6)),
+    (Attention(AttentionKind.SOFTMAX, 3, 0.7, sharpness=2.0), (4, 6), (4, 6)),
+    (Attention(AttentionKind.SOFTMAX, 1, 0.7, others=True), (4, 6), (4, 6)),
 ]
 NAMES = [f"{type(o).__name__}-{k}" for k, (o, _, _) in enumerate(CASES)]
 EVERY = pytest.mark.parametrize("case", CASES, ids=NAMES)
@@ -70,12 +69,12 @@ NOTHING = np.zeros(1)
 def draw(case: Case) -> tuple[Array, Array, Array]:
     operator, source, target = case
     rng = np.random.default_rng(3)
-    weight = rng.normal(0, 1, operator.parameter(source, target))
+    weight = rng.normal(0, 1, operator.weight_shape(source, target))
     return weight, rng.normal(0, 1, (3, *source)), rng.normal(0, 1, (3, *target))
 
 
 def test_every_kind_is_among_the_cases() -> None:
-    assert {type(operator) for operator, _, _ in CASES} == set(KINDS)
+    assert {type(operator) for operator, _, _ in CASES} == set(OPERATORS)
 
 
 @LINEAR
@@ -109,7 +108,7 @@ def numeric_slope(operator: Operator, weight: Array, post: Array, pre: Array) ->
 
     def scalar(w: Array) -> float:
         if isinstance(operator, Attention):
-            return float(operator.value(OPS, w, pre).sum())
+            return float(operator.energy(OPS, w, pre).sum())
         return float(np.sum(post * operator.forward(OPS, w, pre, NOTHING)))
 
     slope = np.zeros_like(weight)
@@ -124,7 +123,7 @@ def numeric_slope(operator: Operator, weight: Array, post: Array, pre: Array) ->
 def test_the_slope_is_the_gradient_by_the_weight(case: Case) -> None:
     operator, _, _ = case
     weight, x, y = draw(case)
-    slope = operator.slope(OPS, weight, y, x)
+    slope = operator.weight_gradient(OPS, weight, y, x)
     wanted = numeric_slope(operator, weight, y, x)
     assert isinstance(operator, Identity) or np.abs(wanted).max() > 0.01
     assert slope.shape == weight.shape
@@ -140,7 +139,7 @@ def test_attention_drives_by_the_gradient_of_its_value(case: Case) -> None:
     for place in ((0, 0, 0), (1, 2, 3), (2, 3, 5)):
         step = np.zeros_like(x)
         step[place] = 1e-5
-        up, down = (operator.value(OPS, weight, x + s).sum() for s in (step, -step))
+        up, down = (operator.energy(OPS, weight, x + s).sum() for s in (step, -step))
         assert drive[place] == pytest.approx((up - down) / 2e-5, rel=1e-6, abs=1e-7)
 
 
@@ -153,7 +152,7 @@ def test_the_norm_is_that_of_the_whole_matrix(case: Case) -> None:
         OPS, weight, np.eye(size).reshape(size, *source), np.zeros((size, *target))
     )
     wanted = np.linalg.norm(rows.reshape(size, -1), 2)
-    assert operator.norms(OPS, weight, source)[0] == pytest.approx(wanted, rel=1e-5)
+    assert operator.spectral_norms(OPS, weight, source)[0] == pytest.approx(wanted, rel=1e-5)
 
 
 @EVERY
@@ -161,11 +160,14 @@ def test_torch_gives_the_same_numbers(case: Case) -> None:
     operator, source, _ = case
     weight, x, y = draw(case)
     ops = TorchOps(torch.float64)
-    w, xs, ys = ops.bring(weight), ops.bring(x), ops.bring(y)
+    w, xs, ys = ops.from_numpy(weight), ops.from_numpy(x), ops.from_numpy(y)
     pairs = [
         (operator.forward(OPS, weight, x, NOTHING), operator.forward(ops, w, xs, ops.zeros((1,)))),
-        (operator.slope(OPS, weight, y, x), operator.slope(ops, w, ys, xs)),
-        (np.array(operator.norms(OPS, weight, source)), np.array(operator.norms(ops, w, source))),
+        (operator.weight_gradient(OPS, weight, y, x), operator.weight_gradient(ops, w, ys, xs)),
+        (
+            np.array(operator.spectral_norms(OPS, weight, source)),
+            np.array(operator.spectral_norms(ops, w, source)),
+        ),
     ]
     if operator.linear:
         back = operator.backward(OPS, weight, y, NOTHING, gain=2.0, shape=source)
@@ -177,7 +179,7 @@ def test_torch_gives_the_same_numbers(case: Case) -> None:
 
 @EVERY
 def test_an_operator_comes_back_from_its_text(case: Case) -> None:
-    assert from_text(to_text(case[0])) == case[0]
+    assert from_json(to_json(case[0])) == case[0]
 
 
 @pytest.mark.parametrize(
@@ -190,30 +192,30 @@ def test_an_operator_comes_back_from_its_text(case: Case) -> None:
 )
 def test_what_is_no_operator_is_refused(told: object, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        from_text(told)
+        from_json(told)
 
 
 @pytest.mark.parametrize(
     ("operator", "source", "target", "reason"),
     [
-        (Dense(), (3,), (2, 2), "leads to a vector"),
-        (Conv2d(3), (1, 5, 5), (2, 4, 4), "kernel of 3"),
-        (Conv2d(3), (5,), (2, 4, 4), "joins images"),
-        (StridedConv2d(1, 1, Conv2d(3)), (1, 5, 5), (2, 4, 4), "margin of 1"),
-        (StridedConv2d(1, 1, Conv2d(3)), (5,), (2, 4, 4), "joins images"),
+        (Dense(), (3,), (2, 2), "target of shape"),
+        (Conv2d(3), (1, 5, 5), (2, 4, 4), "kernel 3"),
+        (Conv2d(3), (5,), (2, 4, 4), "channels, height, width"),
+        (Conv2d(3, padding=1), (1, 5, 5), (2, 4, 4), "padding 1"),
+        (Conv2d(3, padding=1), (5,), (2, 4, 4), "channels, height, width"),
         (Pooled(2, Dense()), (1, 5, 4), (3,), "squares of 2"),
         (Patches(3), (1, 4, 4), (1, 2), "patches of 3"),
-        (Patches(2), (1, 4, 4), (3, 2), "as many tokens"),
-        (PerToken(), (3, 2), (4, 2), "as many tokens"),
+        (Patches(2), (1, 4, 4), (3, 2), "4 tokens"),
+        (PerToken(), (3, 2), (4, 2), "equal tokens"),
         (AtToken(4), (3, 2), (4,), "token 4"),
-        (DelayedFeedback((1.0,)), (3,), (4,), "of its shape"),
-        (LayerNorm(), (3, 1), (4,), "joins vectors"),
-        (Attention(Kind.LINEAR, 2, 1.0), (3, 5), (3, 5), "2 heads"),
-        (Attention(Kind.LINEAR, 1, 1.0), (3, 5), (3, 4), "to themselves"),
+        (DelayedFeedback((1.0,)), (3,), (4,), "equal shape"),
+        (LayerNorm(), (3, 1), (4,), "equal tokens"),
+        (Attention(AttentionKind.LINEAR, 2, 1.0), (3, 5), (3, 5), "2 heads"),
+        (Attention(AttentionKind.LINEAR, 1, 1.0), (3, 5), (3, 4), "to itself"),
     ],
 )
 def test_layers_that_do_not_fit_are_refused(
     operator: Operator, source: Shape, target: Shape, reason: str
 ) -> None:
     with pytest.raises(ValueError, match=reason):
-        operator.parameter(source, target)
+        operator.weight_shape(source, target)

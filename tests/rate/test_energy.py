@@ -6,9 +6,10 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, activate
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Connection, Layer, Network, Role, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Connection, Layer, Network, Role
 from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.rate.energy import energy, storage
+from neuro_eqprop.rate.energy import energy, unit_energy
 from neuro_eqprop.rate.field import Field, field
 from neuro_eqprop.solve import GaussSeidel, Stop, solve
 
@@ -48,7 +49,7 @@ def test_an_equilibrium_is_a_minimum(
 ) -> None:
     free, x, y = settled(kind, hidden, output)
     at = free.nudged(y, beta)
-    state = solve(at, at.rest(), GaussSeidel(), Stop(1e-14, 5000)).state
+    state = solve(at, at.zero_state(), GaussSeidel(), Stop(1e-14, 5000)).state
     low = total(at, x, y, state)
     rng = np.random.default_rng(2)
     for size in (1e-3, 1e-1):
@@ -72,7 +73,7 @@ def test_energy_never_rises_under_sweeps_of_a_layered_network(
 ) -> None:
     free, x, y = settled(kind, hidden, output)
     at = free.nudged(y, beta)
-    state, energies = at.rest(), []
+    state, energies = at.zero_state(), []
     for _ in range(25):
         energies.append(total(at, x, y, state))
         state = GaussSeidel().step(at, state)
@@ -85,17 +86,17 @@ def test_energy_never_rises_under_sweeps_of_a_layered_network(
 def test_storage_is_the_integral_of_the_inverse_activation(activation: Activation) -> None:
     u = np.linspace(0.01, 0.95, 9)
     s = activate(activation, u)
-    slope = (storage(activation, s + 1e-6) - storage(activation, s - 1e-6)) / 2e-6
+    slope = (unit_energy(activation, s + 1e-6) - unit_energy(activation, s - 1e-6)) / 2e-6
     assert np.abs(slope - u).max() < 1e-6
-    assert storage(activation, np.zeros(1))[0] == 0.0
+    assert unit_energy(activation, np.zeros(1))[0] == 0.0
 
 
 def test_rates_out_of_range_cost_infinitely_much() -> None:
     outside = np.array([-1.5, 1.5])
-    assert np.isinf(storage(HARD_SIGMOID, outside)).all()
-    assert np.isinf(storage(TANH, outside)).all()
-    assert np.isinf(storage(RELU, outside)).tolist() == [True, False]
-    assert storage(TANH, np.array([1.0]))[0] == pytest.approx(np.log(2.0))
+    assert np.isinf(unit_energy(HARD_SIGMOID, outside)).all()
+    assert np.isinf(unit_energy(TANH, outside)).all()
+    assert np.isinf(unit_energy(RELU, outside)).tolist() == [True, False]
+    assert unit_energy(TANH, np.array([1.0]))[0] == pytest.approx(np.log(2.0))
 
 
 def test_a_one_way_network_has_no_energy() -> None:

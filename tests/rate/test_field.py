@@ -6,10 +6,11 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Connection, Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Connection, Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import Field, field
-from neuro_eqprop.solve import Damped, GaussSeidel, Outcome, Solver, Stop, solve
+from neuro_eqprop.solve import Damped, GaussSeidel, Solver, SolveStatus, Stop, solve
 
 SAMPLES, INPUTS, OUTPUTS = 5, 6, 4
 TIGHT = Stop(1e-14, 5000)
@@ -54,8 +55,8 @@ def test_every_solver_reaches_the_same_equilibrium(
     free, y = free_field(network_of(kind, hidden, output))
     for at in (free, free.nudged(y, 0.3), free.nudged(y, -0.3)):
         solvers: list[Solver] = [GaussSeidel(), GaussSeidel(True), Damped(0.5), Damped(0.9)]
-        ends = [solve(at, at.rest(), solver, TIGHT) for solver in solvers]
-        assert all(end.outcome is Outcome.CONVERGED for end in ends)
+        ends = [solve(at, at.zero_state(), solver, TIGHT) for solver in solvers]
+        assert all(end.status is SolveStatus.CONVERGED for end in ends)
         for end in ends[1:]:
             assert at.change(end.state, ends[0].state).max() < 1e-12
 
@@ -67,7 +68,7 @@ def test_a_nudged_equilibrium_satisfies_its_definition(
     kind: str, hidden: Activation, output: Activation, beta: float
 ) -> None:
     free, y = free_field(network_of(kind, hidden, output), seed=2)
-    state = solve(free.nudged(y, beta), free.rest(), GaussSeidel(), TIGHT).state
+    state = solve(free.nudged(y, beta), free.zero_state(), GaussSeidel(), TIGHT).state
     ops = NumpyOps()
     for layer in free.network.moving:
         u = free.drive(layer.name, state)
@@ -80,12 +81,14 @@ def test_a_straight_output_answers_a_nudge_in_one_go() -> None:
     free, y = free_field(network_of("one", HARD_SIGMOID, HARD_SIGMOID))
     rng = np.random.default_rng(3)
     for beta in (0.9, 0.01, -0.5):
-        state = {name: rng.random(rates.shape) for name, rates in free.rest().items()}
+        state = {name: rng.random(rates.shape) for name, rates in free.zero_state().items()}
         # Drives spread to both sides, so that some units are clipped.
         nudged = free.nudged(y, beta)
-        fed = dict(nudged.fed) | {"output": nudged.fed["output"] + rng.normal(0, 1, y.shape)}
-        at = Field(free.ops, free.network, free.params, SAMPLES, free.ways, fed, y, beta)
-        s = at.answer("output", state)
+        fed = dict(nudged.input_drive) | {
+            "output": nudged.input_drive["output"] + rng.normal(0, 1, y.shape)
+        }
+        at = Field(free.ops, free.network, free.params, SAMPLES, free.incoming, fed, y, beta)
+        s = at.update_layer("output", state)
         again = np.clip(at.drive("output", state) + beta * (y - s), 0.0, 1.0)
         assert np.abs(s - again).max() < 1e-12
         assert ((s == 0) | (s == 1)).any()
@@ -97,7 +100,7 @@ def test_the_nudge_pulls_towards_the_target_and_pushes_away() -> None:
     errors = []
     for beta in (-0.5, 0.0, 0.5):
         at = free.nudged(y, beta) if beta else free
-        state = solve(at, at.rest(), GaussSeidel(), TIGHT).state
+        state = solve(at, at.zero_state(), GaussSeidel(), TIGHT).state
         errors.append(float(np.sum((state["output"] - y) ** 2)))
     assert errors[0] > errors[1] > errors[2]
 
@@ -132,7 +135,7 @@ def test_feedback_scales_what_comes_back_and_only_that() -> None:
     params, x, _ = setting(soft)
     at = field(NumpyOps(), soft, params, x)
     rng = np.random.default_rng(1)
-    state = {name: rng.random(rates.shape) for name, rates in at.rest().items()}
+    state = {name: rng.random(rates.shape) for name, rates in at.zero_state().items()}
     up = state["hidden1"] @ params["hidden1->hidden2"].T
     down = state["output"] @ params["hidden2->output"]
     wanted = params["hidden2"] + up + 0.25 * down
@@ -156,10 +159,10 @@ def test_a_sample_settles_alike_alone_and_in_company(kind: str) -> None:
     params, x, _ = setting(network)
     stop = Stop(1e-7, 400)
     together_at = field(NumpyOps(), network, params, x)
-    together = solve(together_at, together_at.rest(), GaussSeidel(), stop)
+    together = solve(together_at, together_at.zero_state(), GaussSeidel(), stop)
     for k in range(SAMPLES):
         at = field(NumpyOps(), network, params, x[k : k + 1])
-        alone = solve(at, at.rest(), GaussSeidel(), stop)
+        alone = solve(at, at.zero_state(), GaussSeidel(), stop)
         assert alone.steps[0] == together.steps[k]
         for name, rates in alone.state.items():
             # Products of matrices may round a row differently in other company, no more.

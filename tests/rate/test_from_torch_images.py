@@ -16,7 +16,7 @@ from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments.convert import keep, loss
 from neuro_eqprop.experiments.event_stats import dense_macs
 from neuro_eqprop.experiments.run_folder import open_run
-from neuro_eqprop.operators import Conv2d, Dense, Pooled, StridedConv2d
+from neuro_eqprop.operators import Conv2d, Dense, Pooled
 from neuro_eqprop.rate.from_torch import forward, from_torch, normalised
 from neuro_eqprop.rate.torch_layers import ForeignError
 from neuro_eqprop.spiking.codes import Code
@@ -123,7 +123,7 @@ def test_names_operators_and_shapes() -> None:
     assert operators == [Conv2d(3), Pooled(2, Conv2d(2)), Dense(), Dense()]
     assert network["conv1"].activation == RELU
     framed = from_torch(seeded(*BODIES["steps in a margin"]), SHAPE).network
-    assert framed.connections[0].operator == StridedConv2d(2, 3, Conv2d(4))
+    assert framed.connections[0].operator == Conv2d(4, padding=2, stride=3)
 
 
 REFUSED: list[tuple[tuple[nn.Module, ...], str]] = [

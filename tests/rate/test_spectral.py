@@ -7,11 +7,12 @@ import torch
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
 from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.spectral import keep_bounds, norms
+from neuro_eqprop.rate.spectral import norms, project_exactly
 
 LOOPED = looped(5, 8, 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID, bound=0.7)
 LAYERED = layered(5, (8, 6), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID, bound=0.7)
@@ -31,7 +32,7 @@ def grown(network: Network, factor: float) -> dict[str, Array]:
 @pytest.mark.parametrize("network", [LOOPED, LAYERED], ids=["looped", "layered"])
 def test_norms_are_the_largest_singular_values(ops: Ops, network: Network) -> None:
     params = grown(network, 3.0)
-    found = norms(ops, network, {name: ops.bring(value) for name, value in params.items()})
+    found = norms(ops, network, {name: ops.from_numpy(value) for name, value in params.items()})
     for connection in network.connections:
         wanted = np.linalg.svd(params[connection.name], compute_uv=False)[0]
         assert found[connection.name] == pytest.approx(wanted, rel=1e-5)
@@ -39,21 +40,21 @@ def test_norms_are_the_largest_singular_values(ops: Ops, network: Network) -> No
 
 @SPELLINGS
 def test_a_weight_beyond_its_bound_is_scaled_back_onto_it(ops: Ops) -> None:
-    params = {name: ops.bring(value) for name, value in grown(LOOPED, 5.0).items()}
-    kept = keep_bounds(ops, LOOPED, params)
+    params = {name: ops.from_numpy(value) for name, value in grown(LOOPED, 5.0).items()}
+    kept = project_exactly(ops, LOOPED, params)
     assert set(kept) == {"hidden->hidden"}
-    weight = ops.numpy(kept["hidden->hidden"])
+    weight = ops.to_numpy(kept["hidden->hidden"])
     largest = np.linalg.svd(weight, compute_uv=False)[0]
     assert 0.7 * (1 - 1e-5) < largest <= 0.7
-    before = ops.numpy(params["hidden->hidden"])
+    before = ops.to_numpy(params["hidden->hidden"])
     assert np.allclose(weight / np.linalg.norm(weight), before / np.linalg.norm(before), atol=1e-6)
     assert np.array_equal(weight, weight.T)
 
 
 def test_every_bounded_connection_is_kept_and_the_input_left_alone() -> None:
     ops, params = NumpyOps(), grown(LAYERED, 5.0)
-    assert set(keep_bounds(ops, LAYERED, params)) == {"hidden1->hidden2", "hidden2->output"}
+    assert set(project_exactly(ops, LAYERED, params)) == {"hidden1->hidden2", "hidden2->output"}
 
 
 def test_a_weight_within_its_bound_is_left_alone() -> None:
-    assert keep_bounds(NumpyOps(), LOOPED, grown(LOOPED, 1.2)) == {}
+    assert project_exactly(NumpyOps(), LOOPED, grown(LOOPED, 1.2)) == {}

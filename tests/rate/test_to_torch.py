@@ -11,7 +11,8 @@ import torch
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH
 from neuro_eqprop.architectures import convolutional, layered, looped
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.inference import infer
 from neuro_eqprop.rate.to_torch import EquilibriumLayer, NotSettledError

@@ -20,15 +20,15 @@ def drawn(*shape: int) -> torch.Tensor:
 def test_pooling_and_spreading_need_no_graph(size: int) -> None:
     x, y = drawn(2, 3, 6, 12), drawn(2, 3, 2, 4)
     with torch.no_grad():
-        pooled, spread = OPS.pool(x, size), OPS.spread(y, size)
+        pooled, spread = OPS.pool(x, size), OPS.unpool(y, size)
     torch.testing.assert_close(pooled, functional.avg_pool2d(x, size))
     torch.testing.assert_close(spread, functional.interpolate(y / size**2, scale_factor=size))
     torch.testing.assert_close(pooled, OPS.pool(x, size))
-    torch.testing.assert_close(spread, OPS.spread(y, size))
+    torch.testing.assert_close(spread, OPS.unpool(y, size))
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_the_slope_of_a_kernel_is_torchs_own(channels: int) -> None:
     x, y = drawn(3, channels, 7, 8), drawn(3, 2, 5, 4)
     wanted = conv2d_weight(x, (2, channels, 3, 5), y)  # type: ignore[no-untyped-call]
-    torch.testing.assert_close(OPS.convolve_slope(y, x), wanted)
+    torch.testing.assert_close(OPS.conv_weight_gradient(y, x), wanted)

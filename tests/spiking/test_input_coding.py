@@ -17,9 +17,10 @@ from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments.config import Study, write
 from neuro_eqprop.experiments.evaluate import evaluate, samples_of
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY, Run, open_run
+from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.checkpoint import save
 from neuro_eqprop.model import Model
-from neuro_eqprop.networks import Connection, Layer, Network, Role, initialise
+from neuro_eqprop.networks import Connection, Layer, Network, Role
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
 from neuro_eqprop.spiking.input_coding import (

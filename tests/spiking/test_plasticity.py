@@ -8,7 +8,8 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID, RELU
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.schedules import Phase
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.counter_rng import chances, uniform

@@ -15,7 +15,8 @@ from neuro_eqprop.data import Split, load_digits
 from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.experiments.run_folder import METRICS, RunError
 from neuro_eqprop.experiments.train import run_training
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.inference import accuracy, infer, score
 from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig

@@ -9,13 +9,14 @@ import torch
 
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
 from neuro_eqprop.architectures import convolutional, feed_forward, layered, looped
-from neuro_eqprop.networks import Cost, Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import Field, field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
-from neuro_eqprop.solve import Damped, Equilibrium, Outcome, Stop, solve
+from neuro_eqprop.solve import Damped, Equilibrium, SolveStatus, Stop, solve
 from neuro_eqprop.training.config import Batch, Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.fast.layered import is_chain, relax_chain
 from neuro_eqprop.training.fast.one_hidden import (
@@ -61,9 +62,9 @@ def given(network: Network, ops: Ops) -> tuple[dict[str, Any], Batch]:
     rng = np.random.default_rng(3)
     params = initialise(network, rng)
     params |= {layer.name: rng.uniform(0, 0.3, layer.bias) for layer in network.moving}
-    brought = {name: ops.bring(value) for name, value in params.items()}
-    target = ops.bring(np.eye(CLASSES)[rng.integers(0, CLASSES, 11)])
-    x = ops.bring(rng.random((11, network.input.size)))
+    brought = {name: ops.from_numpy(value) for name, value in params.items()}
+    target = ops.from_numpy(np.eye(CLASSES)[rng.integers(0, CLASSES, 11)])
+    x = ops.from_numpy(rng.random((11, network.input.size)))
     return brought, Batch(x, target, measured=True)
 
 
@@ -75,7 +76,7 @@ def problem(network: Network, ops: Ops) -> tuple[Field, object]:
 def plainly(free: Field, target: object, schedule: Schedule) -> dict[str, Equilibrium]:
     """Sweep by sweep through `Field.sweep`."""
     found: dict[str, Equilibrium] = {}
-    start = free.rest()
+    start = free.zero_state()
     for phase in schedule:
         at = free.nudged(target, phase.beta) if phase.beta else free
         solver = SWEEPS.nudged if phase.beta else SWEEPS.free
@@ -135,9 +136,9 @@ def test_compiled_lessons_ask_for_what_the_rule_asks_for(
     wanted = hebbian(ops, network, lesson.x, states=states, schedule=schedule, scale=-1 / 11)
     assert taught.slopes.keys() == wanted.keys()
     for name, slope in wanted.items():
-        assert np.abs(ops.numpy(slope)).max() > 1e-4
-        assert np.abs(ops.numpy(taught.slopes[name] - slope)).max() < 1e-12
-    answers = ops.numpy(states["free"]["output"]).argmax(1) == ops.numpy(lesson.y).argmax(1)
+        assert np.abs(ops.to_numpy(slope)).max() > 1e-4
+        assert np.abs(ops.to_numpy(taught.slopes[name] - slope)).max() < 1e-12
+    answers = ops.to_numpy(states["free"]["output"]).argmax(1) == ops.to_numpy(lesson.y).argmax(1)
     assert taught.right == answers.sum()
     assert 0 < answers.sum() < 11
     assert taught.residual == pytest.approx(phases["free"].residual.max(), abs=1e-12)
@@ -177,22 +178,22 @@ def agree(ops: Ops, found: dict[str, Equilibrium] | None, wanted: dict[str, Equi
         assert np.allclose(settled.residual, wanted[phase].residual, rtol=0, atol=1e-12)
         assert np.array_equal(settled.steps, wanted[phase].steps)
         for name, rates in settled.state.items():
-            before = ops.numpy(wanted[phase].state[name])
+            before = ops.to_numpy(wanted[phase].state[name])
             assert before.any()
-            assert np.abs(ops.numpy(rates) - before).max() < 1e-12
+            assert np.abs(ops.to_numpy(rates) - before).max() < 1e-12
 
 
 @torch.no_grad()
 def test_a_chain_overwrites_nothing_that_it_was_given() -> None:
     for ops in (NumpyOps(), TorchOps(torch.float64)):
         free, target = problem(chain_of((12, 9)), ops)
-        given = [*free.params.values(), *free.fed.values(), target]
-        before = [ops.numpy(value).copy() for value in given]
+        given = [*free.params.values(), *free.input_drive.values(), target]
+        before = [ops.to_numpy(value).copy() for value in given]
         first = relax_chain(free, target, SCHEDULES[0], measured=False)["free"]
-        kept = {name: ops.numpy(rates).copy() for name, rates in first.state.items()}
+        kept = {name: ops.to_numpy(rates).copy() for name, rates in first.state.items()}
         relax_chain(free, target, SCHEDULES[0], measured=False)
-        assert all(np.array_equal(ops.numpy(v), b) for v, b in zip(given, before, strict=True))
-        assert all(np.array_equal(ops.numpy(first.state[name]), kept[name]) for name in kept)
+        assert all(np.array_equal(ops.to_numpy(v), b) for v, b in zip(given, before, strict=True))
+        assert all(np.array_equal(ops.to_numpy(first.state[name]), kept[name]) for name in kept)
         assert np.isnan(first.residual).all()
 
 
@@ -231,7 +232,7 @@ def test_compiled_sweeps_tell_which_layer_left_the_finite_numbers() -> None:
     free.params["hidden->output"][:] *= 1e200
     found = relax_one_hidden(free, target, SCHEDULES[0], measured=True)
     assert found is not None
-    assert all(settled.outcome is Outcome.NOT_FINITE for settled in found.values())
+    assert all(settled.status is SolveStatus.NOT_FINITE for settled in found.values())
     assert not np.isfinite(found["free"].state["hidden"]).all()
     lesson = Batch(np.ones((11, 9)), target, measured=True)
     assert update_one_hidden(free, lesson, SCHEDULES[0]) is None
@@ -244,4 +245,4 @@ def test_compiled_sweeps_leave_graphs_and_other_devices_alone() -> None:
     assert relax_one_hidden(free, target, SCHEDULES[0], measured=True) is None
     lesson = Batch(torch.ones(11, 9), target, measured=True)
     assert update_one_hidden(free, lesson, SCHEDULES[0]) is None
-    assert ops.shared(torch.zeros(2, device="meta")) is None
+    assert ops.numpy_view(torch.zeros(2, device="meta")) is None

@@ -18,8 +18,8 @@ from neuro_eqprop.data import load
 from neuro_eqprop.experiments.config import Study, read, write
 from neuro_eqprop.experiments.run_folder import RunError, open_run
 from neuro_eqprop.experiments.train import run_training
+from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.checkpoint import load_training
-from neuro_eqprop.networks import initialise
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.inference import accuracy
 from neuro_eqprop.training.rules.contrastive import TrainingError
@@ -112,7 +112,7 @@ def test_training_learns(nudging: str, model: str) -> None:
     )
     done, network, ops = epochs(study), study.network(DATA), TorchOps()
     before, after = (
-        accuracy(ops, network, {n: ops.bring(v) for n, v in s.params.items()}, DATA.test)
+        accuracy(ops, network, {n: ops.from_numpy(v) for n, v in s.params.items()}, DATA.test)
         for s in (begin(study), done[-1].snapshot)
     )
     assert before < 0.35
@@ -144,7 +144,7 @@ def test_a_run_leaves_what_is_promised(tmp_path: Path) -> None:
     assert told["parameters"] == 64 * 9 + 9 + 9 * 10 + 10
     assert told["test_accuracy"] == lines[-1]["test_accuracy"]
     ops, run = TorchOps(), open_run(tmp_path / "run")
-    params = {name: ops.bring(value) for name, value in run.model.params.items()}
+    params = {name: ops.from_numpy(value) for name, value in run.model.params.items()}
     assert told["train_accuracy"] == accuracy(ops, run.model.network, params, run.data.train)
 
 

@@ -26,13 +26,13 @@ from neuro_eqprop.training.rules.contrastive import contrastive
 def learn(study: Study, network: Network, data: Dataset) -> dict[str, torch.Tensor]:
     """Train with the samples as their own targets."""
     ops, recipe = TorchOps(), study.recipe()
-    params = {name: ops.bring(v) for name, v in begin(study, network).params.items()}
+    params = {name: ops.from_numpy(v) for name, v in begin(study, network).params.items()}
     stepper, x = torch.optim.Adam(list(params.values()), lr=recipe.learning_rate), data.train.x
     for epoch in range(recipe.epochs):
         for group in stepper.param_groups:
             group["lr"] = recipe.learning_rate * LRSchedule(recipe.fall).part(epoch / recipe.epochs)
         for rows in batches(data.train, recipe.batch, np.random.default_rng([study.seed, epoch])):
-            seen = ops.bring(x[rows])
+            seen = ops.from_numpy(x[rows])
             taught = contrastive(ops, network, params, Batch(seen, seen, measured=False), recipe)
             for name, value in params.items():
                 value.grad = taught.slopes[name]
@@ -53,7 +53,7 @@ def reconstruction(arguments: Mapping[str, Any], seed: int) -> Json:
     network = layered(
         data.features, study.hidden, data.features, hidden_rate=TANH, output_rate=LINEAR
     )
-    before = {name: TorchOps().bring(v) for name, v in begin(study, network).params.items()}
+    before = {name: TorchOps().from_numpy(v) for name, v in begin(study, network).params.items()}
     return {
         "before": error(network, before, data),
         "error": error(network, learn(study, network, data), data),

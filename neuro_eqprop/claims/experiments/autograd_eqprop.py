@@ -66,8 +66,10 @@ def graph_step(
     if not is_chain(network) or any(layer.stiffness != 1.0 for layer in network.layers):
         raise ValueError("this form is written for chains of dense layers with full feedback")
     ops = TorchOps()
-    ready: Tensors = {name: ops.bring(value).requires_grad_() for name, value in params.items()}
-    given, target = ops.bring(x), ops.bring(y)
+    ready: Tensors = {
+        name: ops.from_numpy(value).requires_grad_() for name, value in params.items()
+    }
+    given, target = ops.from_numpy(x), ops.from_numpy(y)
     part = contrast(plan)
 
     def run() -> Tensors:

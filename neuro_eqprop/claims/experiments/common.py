@@ -14,7 +14,8 @@ from neuro_eqprop.claims.claim import UndecidedError
 from neuro_eqprop.data import DataError, Dataset, Split
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments.config import Study, adapt
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.inference import accuracy
 from neuro_eqprop.solve import Stop
@@ -65,7 +66,7 @@ class Trained:
     def accuracy(self, split: Split | None = None, stop: Stop = TESTED) -> float:
         """The share of the test samples, or of others, that is answered right."""
         ops = TorchOps()
-        params = {name: ops.bring(value) for name, value in self.params.items()}
+        params = {name: ops.from_numpy(value) for name, value in self.params.items()}
         return accuracy(ops, self.network, params, split or self.data.test, stop)
 
     @property

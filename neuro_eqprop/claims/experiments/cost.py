@@ -28,7 +28,7 @@ Grads: TypeAlias = Callable[[Network, Any, Any, Any, int], None]
 def settle(network: Network, leaves: Any, x: Any, solver: Solver, steps: int) -> State:  # noqa: ANN401
     """The free state after so many steps, with a graph if autograd is on."""
     free = field(TorchOps(), network, leaves, x)
-    return solve(free, free.rest(), solver, Stop(None, steps, measured=False)).state
+    return solve(free, free.zero_state(), solver, Stop(None, steps, measured=False)).state
 
 
 def bptt(network: Network, leaves: Any, x: Any, y: Any, steps: int) -> None:  # noqa: ANN401
@@ -69,8 +69,8 @@ def ready(
 ) -> Callable[[], dict[str, torch.Tensor]]:
     """One way of autograd, ready to be run: it returns the gradient of each parameter."""
     ops = TorchOps()
-    leaves = {name: ops.bring(value).requires_grad_() for name, value in params.items()}
-    given, target = ops.bring(x), ops.bring(y)
+    leaves = {name: ops.from_numpy(value).requires_grad_() for name, value in params.items()}
+    given, target = ops.from_numpy(x), ops.from_numpy(y)
 
     def run() -> dict[str, torch.Tensor]:
         for leaf in leaves.values():
@@ -86,10 +86,10 @@ def loop(study: Study, data: Dataset, grads: Grads) -> Callable[[], None]:
     """One epoch with the same optimiser and bounds, with gradients from elsewhere."""
     network, ops = study.network(data), TorchOps()
     leaves = {
-        name: ops.bring(value).requires_grad_()
+        name: ops.from_numpy(value).requires_grad_()
         for name, value in begin(study, network).params.items()
     }
-    x, y = ops.bring(data.train.x), ops.bring(one_hot(data.train.y, data.classes))
+    x, y = ops.from_numpy(data.train.x), ops.from_numpy(one_hot(data.train.y, data.classes))
     stepper = torch.optim.Adam(list(leaves.values()), lr=study.learning_rate)
 
     def run() -> None:
@@ -99,7 +99,7 @@ def loop(study: Study, data: Dataset, grads: Grads) -> Callable[[], None]:
             grads(network, leaves, x[chosen], y[chosen], study.free_steps)
             stepper.step()
             with torch.no_grad():
-                for name, kept in spectral.keep_bounds(ops, network, leaves).items():
+                for name, kept in spectral.project_exactly(ops, network, leaves).items():
                     leaves[name].copy_(kept)
 
     return run

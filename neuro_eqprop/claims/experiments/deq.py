@@ -54,7 +54,7 @@ def side_by_side(arguments: Mapping[str, Any], seed: int) -> Json:
     for name, way in ways.items():
         slopes = cost.ready(network, params, x, y, study.free_steps, way)
         runs[name] = slopes
-        found = {part: -TorchOps().numpy(slope) for part, slope in slopes().items()}
+        found = {part: -TorchOps().to_numpy(slope) for part, slope in slopes().items()}
         made[name] = flat(symmetrise(network, found))
     seconds = interleaved(runs, rounds=arguments["rounds"], times=3)
     return {

@@ -15,7 +15,7 @@ from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.claims.experiments.common import data_of
 from neuro_eqprop.data import Dataset, one_hot
 from neuro_eqprop.networks import Connection, Network
-from neuro_eqprop.operators import Attention, Kind, PerToken
+from neuro_eqprop.operators import Attention, AttentionKind, PerToken
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
@@ -40,7 +40,7 @@ def network_of(model: str, hidden: int, data: Dataset) -> Network:
     kind = model.removeprefix("nonsymmetric ")
     if kind in ("linear", "softmax"):
         width = hidden // 4
-        block = Block(width, width, Attention(Kind(kind), 2, 0.5), 0.7, 1.0)
+        block = Block(width, width, Attention(AttentionKind(kind), 2, 0.5), 0.7, 1.0)
         tied = transformer(data.shape, block, data.classes, patch=4)
         return tied if kind == model else untied(tied)
     sizes = (data.features, hidden, data.classes)
@@ -68,7 +68,7 @@ def parameters(network: Network, coupling: float, seed: int) -> dict[str, Array]
     """
     rng, params = np.random.default_rng(seed), dict[str, Array]()
     for connection in network.connections:
-        shape = network.parameter(connection)
+        shape = network.weight_shape(connection)
         places = int(np.prod(shape[2:])) if len(shape) == 4 else 1
         limit = np.sqrt(6.0 / (places * (shape[1] + (shape[0] if len(shape) != 3 else shape[2]))))
         weight = rng.uniform(-limit, limit, shape)

@@ -29,11 +29,11 @@ from neuro_eqprop.training.rules.hebbian import hebbian
 def damped(study: Study, data: Dataset, damping: float) -> Trained:
     """Train with damped synchronous steps."""
     network, ops = study.network(data), TorchOps()
-    params = {n: ops.bring(v) for n, v in begin(study, network).params.items()}
+    params = {n: ops.from_numpy(v) for n, v in begin(study, network).params.items()}
     stepper = torch.optim.Adam(list(params.values()), lr=study.learning_rate)
     settling = Settling(Damped(damping), Damped(damping), measured=False)
     schedule = study.recipe().schedule()
-    x, y = ops.bring(data.train.x), ops.bring(one_hot(data.train.y, data.classes))
+    x, y = ops.from_numpy(data.train.x), ops.from_numpy(one_hot(data.train.y, data.classes))
     for epoch in range(study.epochs):
         for rows in batches(data.train, study.batch, np.random.default_rng([study.seed, epoch])):
             chosen = torch.from_numpy(rows)
@@ -43,7 +43,7 @@ def damped(study: Study, data: Dataset, damping: float) -> Trained:
             for name, value in params.items():
                 value.grad = asked[name] * (-1.0 / len(rows))
             stepper.step()
-            for name, kept in spectral.keep_bounds(ops, network, params).items():
+            for name, kept in spectral.project_exactly(ops, network, params).items():
                 params[name].copy_(kept)
     return Trained(network, {name: value.numpy() for name, value in params.items()}, data)
 

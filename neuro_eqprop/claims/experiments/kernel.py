@@ -16,7 +16,8 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.claims.experiments.common import data_of, study_of
 from neuro_eqprop.data import one_hot
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
 from neuro_eqprop.ops.torch import TorchOps
@@ -30,8 +31,8 @@ def step(
     ops: Ops, network: Network, params: Mapping[str, Array], x: Array, y: Array, plan: Schedule
 ) -> Callable[[], dict[str, Any]]:
     """One episode, ready to be run: settle through all phases and ask for the changes."""
-    ready = {name: ops.bring(value) for name, value in params.items()}
-    given, target = ops.bring(x), ops.bring(y)
+    ready = {name: ops.from_numpy(value) for name, value in params.items()}
+    given, target = ops.from_numpy(x), ops.from_numpy(y)
 
     def run() -> dict[str, Any]:
         phases = relax(field(ops, network, ready, given), target, plan, SWEEPS)

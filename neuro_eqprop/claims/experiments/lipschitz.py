@@ -27,19 +27,19 @@ HIDDEN, MEMORY = "hidden", "memory"
 def jacobians(found: Trained, x: Array) -> Array:
     """d(h once around) / dh of each sample at its equilibrium: (samples, units, units)."""
     ops = TorchOps(torch.float64)
-    params = {name: ops.bring(value) for name, value in found.exact.items()}
+    params = {name: ops.from_numpy(value) for name, value in found.exact.items()}
     rest = infer(NumpyOps(), found.network, found.exact, x, TESTED).state
-    free = field(ops, found.network, params, ops.bring(x))
-    h = ops.bring(rest[HIDDEN]).requires_grad_()
-    state = {name: ops.bring(rates) for name, rates in rest.items()} | {HIDDEN: h}
+    free = field(ops, found.network, params, ops.from_numpy(x))
+    h = ops.from_numpy(rest[HIDDEN]).requires_grad_()
+    state = {name: ops.from_numpy(rates) for name, rates in rest.items()} | {HIDDEN: h}
     state[found.network.output.name] = state[found.network.output.name].detach()
     if MEMORY in state:
-        state[MEMORY] = free.answer(MEMORY, state)
-    around = free.answer(HIDDEN, state)
+        state[MEMORY] = free.update_layer(MEMORY, state)
+    around = free.update_layer(HIDDEN, state)
     # Samples do not mix, so the slope of a sum over them holds each one's own.
     sums = around.sum(dim=0)
     rows = [torch.autograd.grad(unit, h, retain_graph=True)[0] for unit in sums]
-    return np.stack([ops.numpy(row) for row in rows], axis=1)
+    return np.stack([ops.to_numpy(row) for row in rows], axis=1)
 
 
 def stretch(found: Trained, x: Array) -> float:

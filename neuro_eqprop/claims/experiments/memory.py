@@ -25,7 +25,8 @@ from neuro_eqprop.claims.experiments.common import begin
 from neuro_eqprop.data import Dataset, load_digits, one_hot
 from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.experiments.models import MODELS
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import three_phase
@@ -106,7 +107,7 @@ def bptt(network: Network, params: dict[str, torch.Tensor], x: Any, y: Any, step
     with counting() as live:
         free = field(ops, network, leaves, x)
         stop = Stop(None, steps, measured=False)
-        settled = solve(free, free.rest(), GaussSeidel(), stop)
+        settled = solve(free, free.zero_state(), GaussSeidel(), stop)
         (0.5 * (settled.state[network.output.name] - y) ** 2).sum().backward()
     return live.peak
 
@@ -126,10 +127,10 @@ def given(
 ) -> tuple[dict[str, torch.Tensor], torch.Tensor, torch.Tensor]:
     """Parameters, samples and targets."""
     ops, rng = TorchOps(), np.random.default_rng(seed)
-    params = {name: ops.bring(value) for name, value in initialise(network, rng).items()}
-    x = ops.bring(rng.random((batch, network.input.size)))
+    params = {name: ops.from_numpy(value) for name, value in initialise(network, rng).items()}
+    x = ops.from_numpy(rng.random((batch, network.input.size)))
     classes = network.output.size
-    return params, x, ops.bring(np.eye(classes)[rng.integers(0, classes, batch)])
+    return params, x, ops.from_numpy(np.eye(classes)[rng.integers(0, classes, batch)])
 
 
 def growth(arguments: Mapping[str, Any], steps: Sequence[int]) -> dict[int, int]:
@@ -143,7 +144,7 @@ def saved(study: Study, data: Dataset) -> int:
     """Bytes that a batch of training saves for a backward pass."""
     network, recipe = study.network(data), study.recipe()
     at = start_state(network, recipe, begin(study, network), TorchOps())
-    x, y = at.ops.bring(data.train.x), at.ops.bring(one_hot(data.train.y, data.classes))
+    x, y = at.ops.from_numpy(data.train.x), at.ops.from_numpy(one_hot(data.train.y, data.classes))
     total = 0
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:

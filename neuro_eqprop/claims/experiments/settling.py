@@ -30,9 +30,9 @@ def watch(found: Trained, *, steps: int, tolerance: float) -> tuple[Ints, Ints, 
     A sample that never rests counts one step more than there were.
     """
     ops, x = NumpyOps(np.float32), found.data.test.x
-    params = {name: ops.bring(value) for name, value in found.params.items()}
-    free, solver = field(ops, found.network, params, ops.bring(x)), Damped(1.0)
-    state, name = free.rest(), found.network.output.name
+    params = {name: ops.from_numpy(value) for name, value in found.params.items()}
+    free, solver = field(ops, found.network, params, ops.from_numpy(x)), Damped(1.0)
+    state, name = free.zero_state(), found.network.output.name
     taken = np.full(len(x), steps + 1, dtype=np.int64)
     answers = []
     for step in range(1, steps + 1):
@@ -40,8 +40,8 @@ def watch(found: Trained, *, steps: int, tolerance: float) -> tuple[Ints, Ints, 
         rests = (free.change(new, state) <= tolerance) & (taken > steps)
         taken[rests] = step
         state = new
-        answers.append(ops.numpy(free.drive(name, state)).argmax(axis=1))
-    ranked = np.sort(ops.numpy(free.drive(name, state)), axis=1)
+        answers.append(ops.to_numpy(free.drive(name, state)).argmax(axis=1))
+    ranked = np.sort(ops.to_numpy(free.drive(name, state)), axis=1)
     return taken, np.array(answers), np.asarray(ranked[:, -1] - ranked[:, -2])
 
 

@@ -11,7 +11,8 @@ from neuro_eqprop.data import Dataset, Split, batches, one_hot
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.on_chip_config import DEFAULTS, RATES, OnChipConfig
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.spiking.make_plastic import make_plastic, training_stimulus
 from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
 

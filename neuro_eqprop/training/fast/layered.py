@@ -22,7 +22,7 @@ from neuro_eqprop.networks import DENSE, Connection, Cost, Network
 from neuro_eqprop.ops.protocol import Ops, Values
 from neuro_eqprop.rate.field import Field, State
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.solve import Equilibrium, Stop, counted
+from neuro_eqprop.solve import Equilibrium, Stop, measure_last_step
 
 
 def is_chain(network: Network) -> bool:
@@ -94,7 +94,10 @@ def chain(free: Field) -> Chain:
     """
     network = free.network
     moving, joined = network.moving, network.connections[1:]
-    rates, fed = tuple(layer.activation for layer in moving), [free.fed[k.name] for k in moving]
+    rates, fed = (
+        tuple(layer.activation for layer in moving),
+        [free.input_drive[k.name] for k in moving],
+    )
     if is_dense(network):
         columns = free.ops.zeros((1, free.batch))
         fed = [fed[0].T, *(bias[:, None] + columns for bias in fed[1:])]
@@ -111,8 +114,8 @@ def matrix_ways(free: Field, connection: Connection) -> tuple[Way, Way]:
     ops, weight = free.ops, free.params[connection.name]
     back, gain = weight.T, free.network.feedback(connection)
     return (
-        lambda onto, s, into: ops.add_product(onto, weight, s, 1.0, into),
-        lambda onto, s, into: ops.add_product(onto, back, s, gain, into),
+        lambda onto, s, into: ops.addmm(onto, weight, s, 1.0, into),
+        lambda onto, s, into: ops.addmm(onto, back, s, gain, into),
     )
 
 
@@ -151,8 +154,8 @@ def relax_chain(
                 own = now = [at.hear(k, s, own[k]) for k in range(len(s))]
             at.backwards(s, now, pull, phase.beta)
         rest = rest if settled else s
-        old = free.rest() if before[0] is None and measured else named(free, before, dense)
-        settled[phase.name] = counted(free, named(free, s, dense), old, stop)
+        old = free.zero_state() if before[0] is None and measured else named(free, before, dense)
+        settled[phase.name] = measure_last_step(free, named(free, s, dense), old, stop)
     return settled
 
 

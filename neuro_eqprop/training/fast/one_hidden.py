@@ -14,9 +14,9 @@ from neuro_eqprop.activations import ActivationKind
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.protocol import Values
-from neuro_eqprop.rate.field import Field, shaped
+from neuro_eqprop.rate.field import Field, shape_input
 from neuro_eqprop.schedules import Schedule, contrast
-from neuro_eqprop.solve import Equilibrium, Stop, marched
+from neuro_eqprop.solve import Equilibrium, Stop, fixed_steps_result
 from neuro_eqprop.training.config import Batch, BatchUpdate
 from neuro_eqprop.training.fast.layered import is_dense
 
@@ -65,7 +65,7 @@ def has_one_hidden_layer(chain: Network) -> bool:
 def is_worth_compiling(free: Field) -> bool:
     """Whether to compile for a batch: in double precision only few samples are ever looked at."""
     return has_one_hidden_layer(free.network) and bool(
-        free.fed[free.network.output.name].dtype.itemsize == 4
+        free.input_drive[free.network.output.name].dtype.itemsize == 4
     )
 
 
@@ -74,8 +74,8 @@ def relax_one_hidden(
 ) -> dict[str, Equilibrium] | None:
     """As `relax_chain`; None where the values are not in the memory that compiled code reaches."""
     hidden, output = free.network.moving
-    s = free.ops.room((len(schedule), free.batch, hidden.size))
-    o = free.ops.room((len(schedule), free.batch, output.size))
+    s = free.ops.empty((len(schedule), free.batch, hidden.size))
+    o = free.ops.empty((len(schedule), free.batch, output.size))
     batch, written = pack_batch(free, target, schedule), as_numpy_views(free, s, o)
     if batch is None or written is None:
         return None
@@ -86,7 +86,7 @@ def relax_one_hidden(
     found: dict[str, Equilibrium] = {}
     for k, phase in enumerate(schedule):
         state, last = {hidden.name: s[k], output.name: o[k]}, change[:, k] if measured else change
-        found[phase.name] = marched(state, last, Stop(None, phase.steps, measured))
+        found[phase.name] = fixed_steps_result(state, last, Stop(None, phase.steps, measured))
     return found
 
 
@@ -98,9 +98,9 @@ def update_one_hidden(free: Field, lesson: Batch, schedule: Schedule) -> BatchUp
     """
     ops, network = free.ops, free.network
     (hidden, output), (entering, between) = network.moving, network.connections
-    moved = ops.room((free.batch, hidden.size))
-    slope = ops.room((output.size, hidden.size))
-    slope_s, slope_o = ops.room((hidden.size,)), ops.room((output.size,))
+    moved = ops.empty((free.batch, hidden.size))
+    slope = ops.empty((output.size, hidden.size))
+    slope_s, slope_o = ops.empty((hidden.size,)), ops.empty((output.size,))
     batch = pack_batch(free, lesson.y, schedule)
     written = as_numpy_views(free, moved, slope, slope_s, slope_o)
     if batch is None or written is None:
@@ -115,7 +115,9 @@ def update_one_hidden(free: Field, lesson: Batch, schedule: Schedule) -> BatchUp
     if not np.isfinite(written[-1].sum()):
         return None
     asked = {
-        entering.name: entering.operator.slope(ops, None, moved, shaped(network, lesson.x)),
+        entering.name: entering.operator.weight_gradient(
+            ops, None, moved, shape_input(network, lesson.x)
+        ),
         between.name: slope,
         hidden.name: slope_s,
         output.name: slope_o,
@@ -131,7 +133,11 @@ def pack_batch(free: Field, target: Values, schedule: Schedule) -> PackedBatch |
     for phase in schedule:
         free.check_beta(phase.beta)
     held = as_numpy_views(
-        free, free.fed[hidden.name], free.params[between.name], free.fed[output.name], target
+        free,
+        free.input_drive[hidden.name],
+        free.params[between.name],
+        free.input_drive[output.name],
+        target,
     )
     if held is None:
         return None
@@ -152,6 +158,6 @@ def pack_batch(free: Field, target: Values, schedule: Schedule) -> PackedBatch |
 
 def as_numpy_views(free: Field, *values: Values) -> list[Array] | None:
     """The values as arrays in the same memory; None if any is not in such memory."""
-    arrays = [free.ops.shared(value) for value in values]
+    arrays = [free.ops.numpy_view(value) for value in values]
     reached = [array for array in arrays if array is not None]
     return reached if len(reached) == len(arrays) else None

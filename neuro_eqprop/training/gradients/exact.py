@@ -15,7 +15,7 @@ from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
-from neuro_eqprop.solve import GaussSeidel, Outcome, Stop, solve
+from neuro_eqprop.solve import GaussSeidel, SolveStatus, Stop, solve
 from neuro_eqprop.training.gradients.implicit import implicit_gradient, symmetrise
 
 TIGHT = Stop(1e-13, 20_000)
@@ -24,8 +24,8 @@ TIGHT = Stop(1e-13, 20_000)
 def equilibrium(network: Network, params: Mapping[str, Array], x: Array) -> State:
     """The free equilibrium in float64, to the last digits."""
     free = field(NumpyOps(), network, params, x)
-    settled = solve(free, free.rest(), GaussSeidel(), TIGHT)
-    if settled.outcome is not Outcome.CONVERGED:
+    settled = solve(free, free.zero_state(), GaussSeidel(), TIGHT)
+    if settled.status is not SolveStatus.CONVERGED:
         raise ValueError(f"there is no gradient at a state that has not settled: {settled}")
     return settled.state
 
@@ -44,17 +44,17 @@ def implicit(
 ) -> dict[str, Array]:
     """dC/dtheta by the implicit function theorem, in float64 to the last digits."""
     ops = TorchOps(torch.float64)
-    state = {name: ops.bring(s) for name, s in equilibrium(network, params, x).items()}
+    state = {name: ops.from_numpy(s) for name, s in equilibrium(network, params, x).items()}
     found = implicit_gradient(
         ops,
         network,
-        {name: ops.bring(value) for name, value in params.items()},
-        x=ops.bring(x),
-        target=ops.bring(target),
+        {name: ops.from_numpy(value) for name, value in params.items()},
+        x=ops.from_numpy(x),
+        target=ops.from_numpy(target),
         state=state,
         stop=Stop(1e-14, TIGHT.max_steps),
     )
-    return {name: ops.numpy(g) for name, g in found.items()}
+    return {name: ops.to_numpy(g) for name, g in found.items()}
 
 
 def finite_difference(

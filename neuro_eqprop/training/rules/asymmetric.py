@@ -22,7 +22,7 @@ from neuro_eqprop.networks import Connection, DirectedEdge, Network, Role
 from neuro_eqprop.operators import Attention
 from neuro_eqprop.operators.linearise import NonlinearOperator, Tangent
 from neuro_eqprop.ops.protocol import Ops, Values
-from neuro_eqprop.rate.field import Field, State, shaped
+from neuro_eqprop.rate.field import Field, State, shape_input
 from neuro_eqprop.schedules import Schedule, contrast
 from neuro_eqprop.training.rules.hebbian import gathered, shifts
 
@@ -39,8 +39,8 @@ def one_way(network: Network) -> list[Connection]:
 def adjoint(free: Field, s0: State) -> Field:
     """The field of nudged phases in which shifts travel by the transposed Jacobian."""
     network, ops = free.network, free.ops
-    fed = dict(free.fed)
-    ways = {name: list(arriving) for name, arriving in free.ways.items()}
+    fed = dict(free.input_drive)
+    ways = {name: list(arriving) for name, arriving in free.incoming.items()}
     for c in one_way(network):
         weight, gain = free.params[c.name], network.feedback(c)
         ways[c.target].remove(DirectedEdge(c.source, c, None, network[c.target].shape))
@@ -50,7 +50,7 @@ def adjoint(free: Field, s0: State) -> Field:
         ways[c.source].append(DirectedEdge(c.target, turned, gain, shape))
         back = turned.operator.backward
         fed[c.source] = back(ops, weight, s0[c.target], fed[c.source], gain=-gain, shape=shape)
-    return replace(free, fed=fed, ways={name: tuple(w) for name, w in ways.items()})
+    return replace(free, input_drive=fed, incoming={name: tuple(w) for name, w in ways.items()})
 
 
 def tangent(connection: Connection, s0: State) -> Tangent:
@@ -92,7 +92,7 @@ def along(
 ) -> dict[str, Values]:
     """As `vector_field`, for phases that count by any `part`, from where the free one ended."""
     shift = shifts(network, states, part)
-    rest = {**rest, network.input.name: shaped(network, x)}
+    rest = {**rest, network.input.name: shape_input(network, x)}
     asked = {layer.name: gathered(ops, layer, shift[layer.name]) for layer in network.moving}
     for c in network.connections:
         operator, weight = c.operator, params[c.name]
@@ -100,11 +100,13 @@ def along(
             raise ValueError(
                 f"connection {c.name!r} is attention, an energy of its own: use rule 'hebbian'"
             )
-        change = operator.slope(ops, weight, shift[c.target], rest[c.source])
+        change = operator.weight_gradient(ops, weight, shift[c.target], rest[c.source])
         if network.feeds_back(c):
             # The shift of the source is scaled by its own stiffness, this way by the target's.
             factor = network.feedback(c)
-            change = change + factor * operator.slope(ops, weight, rest[c.target], shift[c.source])
+            change = change + factor * operator.weight_gradient(
+                ops, weight, rest[c.target], shift[c.source]
+            )
         if c.loops and c.symmetric and operator.matrix:
             change = 0.5 * (change + change.T)
         asked[c.name] = change

@@ -32,7 +32,7 @@ def bptt(
     with torch.enable_grad():
         leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
         free = field(ops, network, leaves, lesson.x)
-        state = before = free.rest()
+        state = before = free.zero_state()
         solver, steps = settling(recipe, measured=False).free, 1 if once else recipe.free_steps
         for _ in range(steps):
             before, state = state, solver.step(free, state)
@@ -66,7 +66,7 @@ def implicit(
     free = field(ops, network, params, lesson.x)
     way = settling(recipe, measured=lesson.measured)
     stop = Stop(recipe.tolerance, recipe.free_steps, lesson.measured)
-    rest = solve(free, free.rest(), way.free, stop)
+    rest = solve(free, free.zero_state(), way.free, stop)
     summed = implicit_gradient(
         ops,
         network,

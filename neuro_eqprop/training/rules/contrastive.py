@@ -11,7 +11,7 @@ import torch
 
 from neuro_eqprop.activations import ActivationKind
 from neuro_eqprop.networks import Cost, Network
-from neuro_eqprop.operators import CrossAttention, Kind
+from neuro_eqprop.operators import AttentionKind, CrossAttention
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import Field, State
@@ -161,7 +161,7 @@ def refuse_kinks(network: Network) -> None:
     for connection in network.connections:
         if (
             isinstance(connection.operator, CrossAttention)
-            and connection.operator.kind is Kind.LINEAR
+            and connection.operator.kind is AttentionKind.LINEAR
         ):
             raise TrainingError(
                 f"connection {connection.name!r} matches tokens by elu, which is made of two "
@@ -195,7 +195,9 @@ def holomorphic(
     beta = recipe.beta if lesson.beta is None else lesson.beta
     free = field_of(ops, network, params, lesson.x)
     way = settling(recipe, measured=lesson.measured)
-    rest = solve(free, free.rest(), way.free, Stop(way.tolerance, recipe.free_steps, way.measured))
+    rest = solve(
+        free, free.zero_state(), way.free, Stop(way.tolerance, recipe.free_steps, way.measured)
+    )
     wide = replace(ops, dtype=torch.complex128 if ops.dtype == torch.float64 else torch.complex64)
     brought = {name: p.to(wide.dtype) for name, p in params.items()}
     x, y = lesson.x.to(wide.dtype), lesson.y.to(wide.dtype)

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 from neuro_eqprop.networks import Connection, Layer, Network, Role
 from neuro_eqprop.ops.protocol import Ops, Values
-from neuro_eqprop.rate.field import State, shaped
+from neuro_eqprop.rate.field import State, shape_input
 from neuro_eqprop.schedules import Schedule, contrast
 
 
@@ -55,8 +55,8 @@ def contrasted(
         weight = params[connection.name] if params else None
         if network[connection.source].role is Role.INPUT:
             # The input is the same in all phases: one product with the shift is enough.
-            moved, given = shift[connection.target], shaped(network, x)
-            asked[connection.name] = connection.operator.slope(ops, weight, moved, given)
+            moved, given = shift[connection.target], shape_input(network, x)
+            asked[connection.name] = connection.operator.weight_gradient(ops, weight, moved, given)
         else:
             factor = network[connection.target].stiffness / network.output.stiffness
             products = {p: product(ops, connection, weight, states[p]) for p in part}
@@ -78,7 +78,7 @@ def shifts(
 
 def gathered(ops: Ops, layer: Layer, moved: Values) -> Values:
     """What the bias asks for: the shifts, summed over the batch and over units that share it."""
-    total = ops.total(moved)
+    total = ops.sum_batch(moved)
     if layer.bias == layer.shape:
         return total
     shared = tuple(k for k, n in enumerate(layer.bias) if n == 1)
@@ -99,7 +99,7 @@ def weighted(values: Mapping[str, Values], part: Mapping[str, complex]) -> Value
 def product(ops: Ops, connection: Connection, weight: Values, state: State) -> Values:
     """What the two ends of a connection did together: minus the energy's gradient by its weight."""
     operator = connection.operator
-    both = operator.slope(ops, weight, state[connection.target], state[connection.source])
+    both = operator.weight_gradient(ops, weight, state[connection.target], state[connection.source])
     if not (connection.loops and connection.symmetric and operator.linear):
         return both
     # The mean with its transpose, so that rounding cannot make the weight unsymmetric.

@@ -72,9 +72,9 @@ def hybrid(
     with torch.enable_grad():
         leaves = {n: p.detach().requires_grad_(n in own) for n, p in params.items()}
         free = field(ops, network, leaves, lesson.x)
-        state = free.rest()
+        state = free.zero_state()
         for name in stem:
-            state[name] = free.answer(name, state)
+            state[name] = free.update_layer(name, state)
         nothing = ops.zeros((1,))
         told = [
             c.operator.forward(ops, params[c.name], state[c.source], nothing) * shift[c.target]

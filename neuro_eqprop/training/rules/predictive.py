@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from neuro_eqprop.networks import Network, Role
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import Field, State, field, shaped
+from neuro_eqprop.rate.field import Field, State, field, shape_input
 from neuro_eqprop.training.config import Batch, BatchUpdate, TrainingConfig
 from neuro_eqprop.training.rules.contrastive import check, count_correct, refuse_circle
 from neuro_eqprop.training.rules.hebbian import gathered
@@ -42,7 +42,7 @@ def single_phase(
                 f"nothing does: use model 'predictive'"
             )
     free = field(ops, network, params, lesson.x)
-    predicted = free.sweep(free.rest(), backwards=False)
+    predicted = free.sweep(free.zero_state(), backwards=False)
     betas = [phase.beta for phase in recipe.schedule(lesson.beta)[1:]]
     passes = [
         (sent_back(free.nudged(lesson.y, b), predicted), -b * len(betas) * len(lesson.x))
@@ -50,9 +50,11 @@ def single_phase(
     ]
     errors = {name: sum(e[name] / b for e, b in passes) for name in predicted}
     slopes = {layer.name: gathered(ops, layer, errors[layer.name]) for layer in network.moving}
-    known: State = {**predicted, network.input.name: shaped(network, lesson.x)}
+    known: State = {**predicted, network.input.name: shape_input(network, lesson.x)}
     for c in network.connections:
-        slopes[c.name] = c.operator.slope(ops, params[c.name], errors[c.target], known[c.source])
+        slopes[c.name] = c.operator.weight_gradient(
+            ops, params[c.name], errors[c.target], known[c.source]
+        )
     check(network, {"predicted": predicted}, slopes)
     return BatchUpdate(
         slopes, count_correct(free, predicted, lesson), steps={"free": 1.0, "nudged": 1.0}
@@ -65,7 +67,7 @@ def sent_back(nudged: Field, predicted: State) -> State:
     errors: State = {}
     for layer in reversed(network.moving):
         if layer.role is Role.OUTPUT:
-            errors[layer.name] = nudged.answer(layer.name, predicted) - predicted[layer.name]
+            errors[layer.name] = nudged.update_layer(layer.name, predicted) - predicted[layer.name]
             continue
         u = nudged.drive(layer.name, predicted)
         for c in network.connections:

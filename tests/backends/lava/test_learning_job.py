@@ -24,7 +24,8 @@ from neuro_eqprop.backends.lava.learning.job import (
 )
 from neuro_eqprop.backends.lava.learning.learner import LavaLearner, Progress
 from neuro_eqprop.backends.learning import NO_SYNAPSES, able, nobody
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.ir import Gain
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus

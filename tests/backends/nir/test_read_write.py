@@ -20,7 +20,7 @@ from neuro_eqprop.backends.nir.assume import Assumptions
 from neuro_eqprop.backends.nir.document import Document, Feed, NirError
 from neuro_eqprop.backends.nir.read import from_nir, read
 from neuro_eqprop.backends.nir.write import KEY, beyond, to_nir, write
-from neuro_eqprop.networks import initialise
+from neuro_eqprop.initialise import initialise
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.ir import (
     Gain,

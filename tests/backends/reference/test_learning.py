@@ -18,7 +18,7 @@ from neuro_eqprop.backends.learning import (
     load_learner,
     nobody,
 )
-from neuro_eqprop.networks import initialise
+from neuro_eqprop.initialise import initialise
 from neuro_eqprop.schedules import Phase
 from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.make_plastic import (

@@ -15,7 +15,8 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.backends.snntorch.native import SpikingModule, from_snntorch
 from neuro_eqprop.data import load_digits
-from neuro_eqprop.networks import Network, initialise
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Network
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
 from neuro_eqprop.spiking.lower import lower, stimulate

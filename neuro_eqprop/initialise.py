@@ -1,0 +1,80 @@
+"""Initial parameters of a network."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Shape
+from neuro_eqprop.networks import Connection, Network, Role
+from neuro_eqprop.operators import Attention, Operator, Patches, PerToken
+from neuro_eqprop.ops.numpy import NumpyOps
+
+INITIAL_COUPLING = 0.5
+"""Largest initial coupling (spectral norm times the root of the feedback) of a recurrent weight.
+
+Well inside the range where settling contracts: near one or above, a network has several equilibria
+and clipped outputs saturate early.
+"""
+INITIAL_ATTENTION_NORM = 0.8
+"""Initial spectral norm of the query and key weights of attention."""
+EMBEDDING_GAIN = 4.0
+"""Factor on the initial token embedding, since few of a token's features are non-zero."""
+
+
+def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
+    """Uniform weights and zero biases, by parameter name.
+
+    Weights have the variance 2 / (fan in + fan out) (Glorot & Bengio 2010). Recurrent weights are
+    scaled down to `INITIAL_COUPLING` and to their spectral bound, and are symmetric if a layer is
+    connected to itself. Attention starts with queries equal to keys (an orthogonal matrix), so that
+    tokens attend to similar tokens.
+    """
+    params: dict[str, Array] = {}
+    for connection in network.connections:
+        shape = network.weight_shape(connection)
+        from_input = network[connection.source].role is Role.INPUT
+        if isinstance(connection.operator, Attention):
+            norm = min(INITIAL_ATTENTION_NORM, connection.bound or np.inf)
+            params[connection.name] = equal_orthogonal(shape, norm, rng)
+            continue
+        if not np.prod(shape):
+            params[connection.name] = np.zeros(shape)
+            continue
+        limit = np.sqrt(6.0 / fan_sum(connection.operator, shape))
+        weight = rng.uniform(-limit, limit, shape)
+        if connection.loops and connection.symmetric and connection.operator.matrix:
+            weight = (weight + weight.T) / 2
+        if from_input and isinstance(connection.operator, PerToken):
+            weight = weight * EMBEDDING_GAIN
+        if not from_input:
+            weight = weight * coupling_factor(network, connection, weight)
+        params[connection.name] = weight
+    for layer in network.moving:
+        params[layer.name] = np.zeros(layer.bias)
+    return params
+
+
+def equal_orthogonal(shape: Shape, norm: float, rng: np.random.Generator) -> Array:
+    """`shape[0]` copies of one random orthogonal matrix, times `norm`."""
+    orthogonal, _ = np.linalg.qr(rng.standard_normal(shape[1:]))
+    return np.asarray(norm * np.stack([orthogonal] * shape[0]))
+
+
+def fan_sum(operator: Operator, shape: Shape) -> int:
+    """Fan in plus fan out of a weight."""
+    if len(shape) < 4:
+        return shape[0] + shape[-1]
+    positions = int(np.prod(shape[2:]))
+    # Patches do not overlap, so an input pixel drives the units of one patch only.
+    reuse = 1 if isinstance(operator, Patches) else positions
+    return positions * shape[1] + reuse * shape[0]
+
+
+def coupling_factor(network: Network, connection: Connection, weight: Array) -> Array:
+    """The factor (at most one) that keeps a recurrent weight within its largest initial norm."""
+    source = network[connection.source].shape
+    norms = np.asarray(connection.operator.spectral_norms(NumpyOps(), weight, source))
+    largest = INITIAL_COUPLING / np.sqrt(network.feedback(connection))
+    ratio = np.minimum(largest, connection.bound or np.inf) / norms
+    factors = np.asarray(np.minimum(1.0, ratio))
+    return factors.reshape(-1, *[1] * (weight.ndim - 1)) if len(factors) > 1 else factors
