@@ -215,7 +215,7 @@ class SpikingModule(nn.Module):
         """Sum of weight times message over the connections into a layer."""
         layer = self.network[name]
         total = ops.zeros((len(state[name].message), *layer.shape))
-        for way in self.network.wires[name]:
+        for way in self.network.incoming[name]:
             if not sends_back(self.network, way):
                 continue
             operator, weight = way.connection.operator, weights[way.connection.name]
