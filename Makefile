@@ -60,8 +60,11 @@ browser:
 	  apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
 	echo "no browser found: install chromium to run the tests of the report page"
 
+# Two workers; `make test WORKERS=0` runs one test after the other. tests/conftest.py has the order.
+WORKERS ?= 2
+
 test: check browser
-	NEURO_EQPROP_DATA="$(DATA)" $(BIN)/python -m pytest
+	NEURO_EQPROP_DATA="$(DATA)" $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 bench: dev
 	@for script in sims/bench/*.py; do echo "== $$script"; \

@@ -1,4 +1,4 @@
-"""Which tests may be skipped; and a small network settled twice, with a run folder made of it."""
+"""The order of the tests, which of them may be skipped, and fixtures that several files share."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ from pathlib import Path
 # Two threads on a busy machine of two cores wait for each other: some tests took twenty times as
 # long. Read by NumPy and torch when they are first imported, hence before them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Two workers of pytest-xdist must not write the same file of compiled code at once: each has its
+# own folder, kept for the next time.
+os.environ["NUMBA_CACHE_DIR"] = (
+    str(Path(__file__).parents[1] / ".pytest_cache" / "numba" / os.environ["PYTEST_XDIST_WORKER"])
+    if "PYTEST_XDIST_WORKER" in os.environ
+    else os.environ.get("NUMBA_CACHE_DIR", "")
+)
 
 import numpy as np
 import pytest
@@ -47,6 +55,8 @@ from neuro_eqprop.traces import (
     gather,
 )
 
+WORKER = os.environ.get("PYTEST_XDIST_WORKER")
+
 NEEDS = {"lava": "lava", "brian2": "brian2", "snntorch": "snntorch", "browser": "playwright"}
 """Markers of tests that need a package.
 
@@ -54,17 +64,80 @@ In CI on Python 3.10, where all of these can be had, such a test has failed if i
 """
 
 
-def pytest_configure() -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
     # A shell starts what it runs in the background with interrupts ignored, and children inherit
     # that; tests that interrupt need them.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.addinivalue_line("markers", "xdist_group: tests that one worker runs, in order")
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and not WORKER:
+        config.pluginmanager.register(ShowFailures(terminal))
 
 
+ORDER = (
+    "tests",
+    "operators",
+    "architectures",
+    "analysis",
+    "hardware",
+    "energy",
+    "rate",
+    "spiking",
+    "data",
+    "io",
+    "training",
+    "report",
+    "lava",
+    "backends",
+    "experiments",
+    "cli",
+    "agreement",
+    "claims",
+    "docs",
+    "browser",
+)
+"""Folders of tests, quick ones first, so that most failures show within two minutes.
+
+`lava` stands for the tests with that marker. Lava starts several processes for each run: with two
+workers its tests run one after the other, beside all that follows here; with one they come last.
+"""
+
+
+def group(item: pytest.Item) -> str:
+    """Tests that one worker runs, in order: those of a file, and all tests that run Lava."""
+    return "lava" if item.get_closest_marker("lava") else item.nodeid.partition("::")[0]
+
+
+def place(item: pytest.Item) -> int:
+    """Position of a test's folder in ORDER; unknown folders come last."""
+    parts = Path(group(item)).parts
+    folder = parts[0] if len(parts) < 3 else parts[1]
+    last = folder not in ORDER or (folder == "lava" and not WORKER)
+    return len(ORDER) if last else ORDER.index(folder)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        item.add_marker(pytest.mark.xdist_group(group(item)))
         for mark, package in NEEDS.items():
             if item.get_closest_marker(mark) and find_spec(package) is None:
                 item.add_marker(pytest.mark.skip(reason=f"{package} is not installed"))
+    items.sort(key=place)
+
+
+class ShowFailures:
+    """Prints each failure when it happens, not only at the end."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self.terminal = terminal
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.terminal.ensure_newline()
+            self.terminal.write_line(f"FAILED {report.nodeid} ({report.when})", red=True)
+            self.terminal.write_line(report.longreprtext)
 
 
 @pytest.hookimpl(wrapper=True)
