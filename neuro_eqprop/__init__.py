@@ -17,6 +17,7 @@ HOMES = {
     "load_backend": "neuro_eqprop.backends.base:load",
     "load_data": "neuro_eqprop.data:load",
     "open_run": "neuro_eqprop.experiments.run_folder",
+    "Trace": "neuro_eqprop.io.trace.trace",
     "open_trace": "neuro_eqprop.io.trace.lazy",
 }
 """Where the names that users need most are at home, with the name they have there if another."""

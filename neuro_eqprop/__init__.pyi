@@ -3,11 +3,13 @@ from neuro_eqprop.data import load as load_data
 from neuro_eqprop.estimator import EqPropClassifier as EqPropClassifier
 from neuro_eqprop.experiments.run_folder import open_run as open_run
 from neuro_eqprop.io.trace.lazy import open_trace as open_trace
+from neuro_eqprop.io.trace.trace import Trace as Trace
 from neuro_eqprop.rate.from_torch import from_torch as from_torch
 from neuro_eqprop.testing import check_backend as check_backend
 
 __all__ = [
     "EqPropClassifier",
+    "Trace",
     "check_backend",
     "from_torch",
     "load_backend",

@@ -1,13 +1,14 @@
-"""Synapses that are watched while they learn, and weights before and after.
+"""Histories of single synapses, and weights before and after a run.
 
-The story of a synapse, step by step, r being the activity traces of the units at its two ends:
+With r the activity traces of the presynaptic and postsynaptic unit, at every step:
 
     product  p = r_post r_pre
     tag      m = m + contrast[phase] / M p       inside the window, the last M steps of a phase
     weight   w = w + rate m                      at the commit that ends an episode, then m = 0
 
-Each value is that at the end of its step. A commit belongs to the last step of its episode: there
-the weight is the new one, and the tag is shown as the commit found it.
+Values are those at the end of a step. The commit belongs to the last step of its episode, which
+shows the new weight and the tag before its reset. The three-phase contrast is that of Laborieux et
+al. 2021, the local rule that of Scellier & Bengio 2017.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ import numpy as np
 from neuro_eqprop.arrays import Array, UnknownNameError
 
 Synapse: TypeAlias = tuple[int, int]
-"""Unit of the target and unit of the source: row and column of the weight."""
+"""Target unit and source unit: row and column of the weight."""
 
 HEBBIAN = "hebbian"
-"""What is recorded of a connection; of its synapses `COLUMNS`."""
+"""Variable to record of a connection; it stands for the `COLUMNS` of its synapses."""
 COLUMNS = ("pre", "post", "product", "tag", "weight")
 DEFAULT_COUNT = 8
-"""Synapses of a connection that are watched unless they are named."""
+"""Number of synapses of a connection to record when none are named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Of a connection before a run and, if the run changes them, after it."""
+    """Weights of a connection before a run and, if the run learns, after it."""
 
     before: Array
     after: Array | None = None
@@ -41,7 +42,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class SynapseLog:
-    """What became of chosen synapses of a connection: arrays (steps, synapses)."""
+    """Histories of chosen synapses of a connection: arrays (steps, synapses)."""
 
     synapses: tuple[Synapse, ...]
     pre: Array
@@ -51,36 +52,37 @@ class SynapseLog:
     weight: Array
 
     def part(self, rows: slice) -> SynapseLog:
-        """Some of the steps."""
+        """The log restricted to some steps."""
         return SynapseLog(self.synapses, *(getattr(self, name)[rows] for name in COLUMNS))
 
 
-def concatenate(stories: Sequence[SynapseLog]) -> SynapseLog:
-    """Stories of the same synapses, one after the other."""
-    whole = (np.concatenate([getattr(each, name) for each in stories]) for name in COLUMNS)
-    return SynapseLog(stories[0].synapses, *whole)
+def concatenate(logs: Sequence[SynapseLog]) -> SynapseLog:
+    """Logs of the same synapses joined along the steps."""
+    joined = (np.concatenate([getattr(each, name) for each in logs]) for name in COLUMNS)
+    return SynapseLog(logs[0].synapses, *joined)
 
 
 def strongest_synapses(weight: Array, most: int = DEFAULT_COUNT) -> tuple[Synapse, ...]:
-    """A few synapses that are worth watching: the strongest one of targets evenly apart."""
+    """The strongest synapse of each of at most `most` evenly spaced target units."""
     targets = np.unique(np.linspace(0, len(weight) - 1, min(most, len(weight))).astype(int))
     return tuple((int(k), int(np.argmax(np.abs(weight[k])))) for k in targets)
 
 
-def parse_synapses(word: str, weights: Mapping[str, Array]) -> tuple[str, tuple[Synapse, ...]]:
-    """The connection and the synapses that a word names: all of `a->b`, or of `a->b[row,column]`.
+def parse_synapses(request: str, weights: Mapping[str, Array]) -> tuple[str, tuple[Synapse, ...]]:
+    """Connection and synapses named by `source->target` or `source->target[row,column]`.
 
-    Several synapses stand in one pair of brackets, `a->b[3,17;4,2]`, or in several words.
+    Several synapses share the brackets: `a->b[3,17;4,2]`. Without brackets they are
+    `strongest_synapses`.
     """
-    found = re.fullmatch(r"([^\[\]]*)(?:\[([0-9,; ]*)\])?", word)
-    name = found[1] if found else word
+    found = re.fullmatch(r"([^\[\]]*)(?:\[([0-9,; ]*)\])?", request)
+    name = found[1] if found else request
     if found is None or name not in weights:
         raise UnknownNameError("connection to record (source->target:hebbian)", name, weights)
     weight = weights[name]
     if weight.ndim != 2:
         raise ValueError(
             f"the weights of {name!r} are shared by many synapses (shape {weight.shape}): "
-            "the story of one is told for dense connections only"
+            "single synapses are recorded for dense connections only"
         )
     if found[2] is None:
         return name, strongest_synapses(weight)
@@ -90,14 +92,16 @@ def parse_synapses(word: str, weights: Mapping[str, Array]) -> tuple[str, tuple[
 def _synapse(name: str, pair: str, weight: Array) -> Synapse:
     numbers = [part.strip() for part in pair.split(",")]
     if len(numbers) != 2 or not all(part.isdecimal() for part in numbers):
-        raise ValueError(f"{name}[{pair}] names no synapse; write {name}[TARGET,SOURCE]")
+        raise ValueError(
+            f"{name}[{pair}] names no synapse; write {name}[target,source] with unit numbers"
+        )
     target, source = int(numbers[0]), int(numbers[1])
     check_synapse(name, (target, source), weight)
     return target, source
 
 
 def check_synapse(name: str, synapse: Synapse, weight: Array) -> None:
-    """Refuse a synapse that the connection does not have."""
+    """Raise ValueError if the connection has no such synapse."""
     if weight.ndim != 2 or not all(0 <= k < n for k, n in zip(synapse, weight.shape, strict=True)):
         sizes = " to ".join(str(n) for n in weight.shape[::-1])
-        raise ValueError(f"{name!r} leads from {sizes} units: it has no synapse {list(synapse)}")
+        raise ValueError(f"{name!r} connects {sizes} units: it has no synapse {list(synapse)}")

@@ -1,4 +1,8 @@
-"""What was recorded, of rates and of spikes alike."""
+"""Recording of rates and spikes: what to record, what a run hands over, and the recorded trace.
+
+A backend fills a `Recording` per sample and passes it to a `Sink`; a `Plan` fixes before the first
+step what the run records; `TraceData` holds the result.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -22,34 +26,37 @@ from neuro_eqprop.synapse_recording import (
     parse_synapses,
 )
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 class ActivityKind(Enum):
-    """How a population's rate is read from what was recorded of it."""
+    """How the rate of a population is computed from its recorded activity."""
 
     RATE = "rate"
-    """The signal `rate` itself; at the end of a phase it is the equilibrium."""
+    """The signal `rate`; its value at the end of a phase is the equilibrium."""
     SPIKES = "spikes"
-    """Binary spikes: their mean over the window."""
+    """Binary spikes; the rate is their mean over the window."""
     GRADED = "graded"
-    """Messages of changes: the mean over the window of their running sum."""
+    """Graded spikes that carry changes; the rate is the mean of their running sum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Events of a population in a phase, over all samples of a run."""
+    """Event counts of a population in a phase, summed over the samples of a run."""
 
     steps: int = 0
     """Steps run, summed over samples."""
     spikes: int = 0
-    """Spikes or graded messages sent."""
+    """Binary or graded spikes sent."""
     synops: int = 0
-    """Synapses (nonzero weights) these arrived at."""
+    """Synaptic operations: spikes times the nonzero weights they reach."""
     updates_active: int = 0
-    """Neuron updates that ended in a spike or message."""
+    """Neuron updates that sent a spike."""
     updates_idle: int = 0
-    """Neuron updates that did not."""
+    """Neuron updates that sent none."""
     host_macs: int = 0
-    """Multiplications done outside of the network to feed it."""
+    """Multiply-accumulates on the host to compute the input currents."""
     weight_updates: int = 0
     """Weights into the population that learning changed."""
     tag_updates: int = 0
@@ -64,10 +71,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What to record: populations whose spikes, and (population, variable) pairs whose values.
+    """What to record: spikes by population, signals by (population, variable), synapses.
 
     Variables: `drive` of any population, `voltage` of a spiking one, `state` of a graded one,
-    `rate` of a layer of rates. Of connections, the synapses whose story is told.
+    `rate` of a layer of rates. `hebbian` lists, by connection, the synapses whose history is kept.
     """
 
     spikes: frozenset[str] = frozenset()
@@ -82,24 +89,24 @@ VARIABLES: Mapping[ActivityKind, tuple[str, ...]] = {
     ActivityKind.SPIKES: ("spikes", "voltage", "drive"),
     ActivityKind.GRADED: ("spikes", "state", "drive"),
 }
-"""What can be recorded of a population; the first is what its rate is read from."""
+"""Variables that can be recorded; the rate is computed from the first one."""
 ALIASES = {"current": "drive"}
-"""Other names of variables: the drive is all the current that reaches a unit."""
+"""Other names of variables: the drive is the total current into a unit."""
 
 
 def parse_record(
-    words: Iterable[str],
+    requests: Iterable[str],
     kinds: Mapping[str, ActivityKind],
     weights: Mapping[str, Array] | None = None,
 ) -> Record:
-    """What its rate is read from of every population, and what words add to it.
+    """The record that `requests` add to what the rates of all populations need.
 
-    Words: `population:variable`, and `connection:hebbian` for those whose `weights` are given.
+    A request is `population:variable`, or `connection:hebbian` for a connection in `weights`.
     """
     chosen = {(name, VARIABLES[kind][0]) for name, kind in kinds.items()}
     synapses: dict[str, dict[Synapse, None]] = {}
-    for word in words:
-        name, _, variable = word.rpartition(":")
+    for request in requests:
+        name, _, variable = request.rpartition(":")
         variable = ALIASES.get(variable, variable)
         if "->" in name:
             if variable != HEBBIAN:
@@ -108,7 +115,7 @@ def parse_record(
             synapses.setdefault(connection, {}).update(dict.fromkeys(pairs))
             continue
         if name not in kinds:
-            raise UnknownNameError("population to record (population:variable)", word, kinds)
+            raise UnknownNameError("population to record (population:variable)", request, kinds)
         if variable not in VARIABLES[kinds[name]]:
             raise UnknownNameError(f"variable of {name!r}", variable, VARIABLES[kinds[name]])
         chosen.add((name, variable))
@@ -119,19 +126,19 @@ def parse_record(
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One sample: arrays (steps, units). Of spikes the payload: 1 where binary, 0 where silent."""
+    """Recording of one sample: arrays (steps, units). Spikes hold payloads: 0 where silent."""
 
     spikes: Mapping[str, Array]
     signals: Mapping[tuple[str, str], Array]
     hebbian: Mapping[str, SynapseLog] = field(default_factory=dict)
-    """By connection, of the synapses that are watched."""
+    """By connection, the histories of the recorded synapses."""
 
 
 class Sink(Protocol):
-    """Takes the samples of a run in their order, each when it is done."""
+    """Receives the recordings of a run, sample by sample and in order."""
 
     def sample(self, index: int, recording: Recording) -> None:
-        """Keep the recording of sample `index`."""
+        """Store the recording of sample `index`."""
         ...
 
 
@@ -144,13 +151,13 @@ class MemorySink:
     def sample(self, index: int, recording: Recording) -> None:
         """Append the recording."""
         if index != len(self.recordings):
-            raise ValueError(f"sample {index} came in place {len(self.recordings)}")
+            raise ValueError(f"sample {index} arrived where {len(self.recordings)} was expected")
         self.recordings.append(recording)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a trace comes from."""
+    """Provenance of a trace."""
 
     backend: str
     network_hash: str
@@ -162,135 +169,238 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class SpikeTrain:
-    """Events in the order of their steps; steps run on over samples. `value` is the payload."""
+    """Spikes of a population in the order of their steps, which count on from sample to sample."""
 
     step: Ints
     unit: Ints
     value: Array
+    """Payload of each spike: 1 where binary."""
     size: int
-    """How many units the population has."""
+    """Number of units of the population."""
+
+    def __len__(self) -> int:
+        return len(self.step)
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """A whole recorded run. Sample k takes the steps from k T to (k + 1) T, T over all phases."""
+@dataclass(frozen=True, eq=False)
+class TraceData:
+    """Recorded arrays of a run and the rates computed from them.
+
+    Sample k takes the steps k T to (k + 1) T, T being the steps of all phases together.
+    """
 
     origin: Origin
     schedule: Schedule
     kinds: Mapping[str, ActivityKind]
+    """By layer, how its rate is computed."""
     connections: tuple[str, ...]
-    """Names "source->target"; a source without a kind is the input layer."""
+    """Names "source->target"; a source that is no layer is the input."""
     index: Ints
-    """Of each sample, its place in the data set."""
+    """Position of each sample in its data set."""
     label: Ints
     inputs: Array
-    """The data (samples, features)."""
+    """Input data (samples, features)."""
     spikes: Mapping[str, SpikeTrain]
     signals: Mapping[tuple[str, str], Array]
-    """Values (steps over all samples, units) by population and variable."""
+    """Values (steps over all samples, units) by layer and variable."""
     counts: Mapping[tuple[str, str], Counts]
-    """By population and phase."""
+    """Event counts by layer and phase."""
     complete: bool = True
-    """Whether the run came to its end; if not, these are the samples it got to."""
+    """Whether the run ended normally; if not, the trace holds the samples finished so far."""
     weights: Mapping[str, Weights] = field(default_factory=dict)
     """By connection, before the run and after it."""
     hebbian: Mapping[str, SynapseLog] = field(default_factory=dict)
-    """By connection, of the synapses that were watched (steps over all samples, synapses)."""
+    """By connection, the histories of recorded synapses (steps over all samples, synapses)."""
     epochs: Mapping[str, Array] = field(default_factory=dict)
-    """Of a training, which shows the same few samples after each epoch: its numbers by name."""
+    """Metrics of a training run, one value per epoch; it records the same samples every epoch."""
+
+    @classmethod
+    def from_recordings(
+        cls,
+        plan: Plan,
+        recordings: Sequence[Recording],
+        counts: Mapping[tuple[str, str], Counts],
+        after: Mapping[str, Array] | None = None,
+    ) -> Self:
+        """Build a trace from recordings kept in memory; `after` holds the weights after the run."""
+        spikes: dict[str, SpikeTrain] = {}
+        for name in sorted(plan.record.spikes):
+            each = [spike_train(r.spikes[name], k * plan.steps) for k, r in enumerate(recordings)]
+            step, unit = (np.concatenate([getattr(t, f) for t in each]) for f in ("step", "unit"))
+            value = np.concatenate([t.value for t in each])
+            spikes[name] = SpikeTrain(step, unit, value, plan.sizes[name])
+        signals = {
+            key: np.concatenate([r.signals[key] for r in recordings])
+            for key in sorted(plan.record.signals)
+        }
+        hebbian = {
+            name: concatenate([r.hebbian[name] for r in recordings]) for name in plan.record.hebbian
+        }
+        return cls(
+            plan.origin,
+            plan.schedule,
+            plan.kinds,
+            plan.connections,
+            plan.index,
+            plan.label,
+            plan.inputs,
+            spikes,
+            signals,
+            counts,
+            weights={n: Weights(w, (after or {}).get(n)) for n, w in plan.weights.items()},
+            hebbian=hebbian,
+        )
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the recorded layers (populations), from input to output."""
+        return tuple(self.kinds)
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """Names of the phases in their order, such as free, negative, positive."""
+        return tuple(phase.name for phase in self.schedule)
+
+    @property
+    def samples(self) -> int:
+        """Number of samples."""
+        return len(self.index)
 
     @property
     def steps(self) -> int:
-        """Steps of one sample, over all phases."""
+        """Number of steps of one sample, over all phases."""
         return sum(phase.steps for phase in self.schedule)
 
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Number of units of every layer with recorded spikes or signals."""
+        found = {name: train.size for name, train in self.spikes.items()}
+        found |= {name: values.shape[1] for (name, _), values in self.signals.items()}
+        return {name: found[name] for name in self.kinds if name in found}
+
     def span(self, phase: str) -> tuple[int, int, int]:
-        """Where in a sample a phase starts, where its window starts, and where it stops."""
+        """First step of a phase within a sample, first step of its window, and its end."""
         start = 0
         for each in self.schedule:
             stop = start + each.steps
             if each.name == phase:
                 return start, stop - each.window, stop
             start = stop
-        raise KeyError(phase)
+        raise UnknownNameError("phase", phase, self.phases)
 
     @property
-    def readable(self) -> tuple[str, ...]:
-        """The populations whose rate can be read from what was recorded."""
+    def layers_with_rates(self) -> tuple[str, ...]:
+        """Layers whose rate can be computed from what was recorded."""
         rates = {name for name, variable in self.signals if variable == "rate"}
         return tuple(
-            n
-            for n, k in self.kinds.items()
-            if n in (rates if k is ActivityKind.RATE else self.spikes)
+            name
+            for name, kind in self.kinds.items()
+            if name in (rates if kind is ActivityKind.RATE else self.spikes)
         )
 
-    def course(self, population: str) -> Array:
-        """The rate at each step (samples, steps, units): signal, spikes, or sum of messages."""
-        kind = self.kinds[population]
+    def time_course(self, layer: str) -> Array:
+        """Activity of a layer at every step.
+
+        Parameters
+        ----------
+        layer : str
+            Name of a layer, one of `layers_with_rates`.
+
+        Returns
+        -------
+        Array of shape (samples, steps, units)
+            The rate, the spikes (0 or 1), or the running sum of graded spikes.
+
+        """
+        kind = self._kind(layer)
         if kind is ActivityKind.RATE:
-            if (population, "rate") not in self.signals:
-                raise ValueError(f"the rate of {population!r} was not recorded in this trace")
-            values = self.signals[population, "rate"]
+            if (layer, "rate") not in self.signals:
+                raise ValueError(f"the rate of {layer!r} was not recorded in this trace")
+            values = self.signals[layer, "rate"]
             return values.reshape(len(self.index), self.steps, values.shape[-1])
-        if population not in self.spikes:
-            raise ValueError(f"the spikes of {population!r} were not recorded in this trace")
-        spike_train = self.spikes[population]
-        raster = np.zeros((len(self.index) * self.steps, spike_train.size))
-        raster[spike_train.step, spike_train.unit] = spike_train.value
-        raster = raster.reshape(len(self.index), self.steps, spike_train.size)
+        if layer not in self.spikes:
+            raise ValueError(f"the spikes of {layer!r} were not recorded in this trace")
+        train = self.spikes[layer]
+        raster = np.zeros((len(self.index) * self.steps, train.size))
+        raster[train.step, train.unit] = train.value
+        raster = raster.reshape(len(self.index), self.steps, train.size)
         return raster if kind is ActivityKind.SPIKES else np.cumsum(raster, axis=1)
 
+    def _kind(self, layer: str) -> ActivityKind:
+        if layer not in self.kinds:
+            raise UnknownNameError("layer", layer, self.kinds)
+        return self.kinds[layer]
+
     def recording(self, sample: int) -> Recording:
-        """What was recorded of one sample."""
+        """Everything recorded of one sample, by its position in this trace."""
         first, stop = sample * self.steps, (sample + 1) * self.steps
         spikes: dict[str, Array] = {}
-        for name, events in self.spikes.items():
-            here = slice(*np.searchsorted(events.step, (first, stop)))
-            spikes[name] = np.zeros((self.steps, events.size))
-            spikes[name][events.step[here] - first, events.unit[here]] = events.value[here]
-        told = {name: story.part(slice(first, stop)) for name, story in self.hebbian.items()}
-        return Recording(spikes, {key: v[first:stop] for key, v in self.signals.items()}, told)
+        for name, train in self.spikes.items():
+            here = slice(*np.searchsorted(train.step, (first, stop)))
+            spikes[name] = np.zeros((self.steps, train.size))
+            spikes[name][train.step[here] - first, train.unit[here]] = train.value[here]
+        hebbian = {name: log.part(slice(first, stop)) for name, log in self.hebbian.items()}
+        return Recording(spikes, {key: v[first:stop] for key, v in self.signals.items()}, hebbian)
 
-    def rate(self, population: str, phase: str) -> Array:
-        """The rate in a phase (samples, units), as its kind says."""
-        _, window, stop = self.span(phase)
-        course = self.course(population)
-        if self.kinds[population] is ActivityKind.RATE:
+    def rate(self, layer: str, phase: str | None = None) -> Array:
+        """Rate of every unit of a layer in a phase.
+
+        Parameters
+        ----------
+        layer : str
+            Name of a layer, one of `layers_with_rates`.
+        phase : str, optional
+            Name of a phase; the first one (free) unless given.
+
+        Returns
+        -------
+        Array of shape (samples, units)
+            For rates the last value of the phase; for spikes their mean over the window, the last
+            part of the phase; for graded spikes the mean of their running sum over the window.
+
+        """
+        kind = self._kind(layer)
+        _, window, stop = self.span(phase or self.phases[0])
+        course = self.time_course(layer)
+        if kind is ActivityKind.RATE:
             return np.asarray(course[:, stop - 1])
         return np.asarray(course[:, window:stop].mean(axis=1))
 
-    def running(self, population: str, phase: str) -> Array:
-        """At each step of a phase, its rate had the phase ended there (samples, steps, units)."""
+    def running_rate(self, layer: str, phase: str) -> Array:
+        """Rate as if the phase had ended at each of its steps (samples, steps, units)."""
+        kind = self._kind(layer)
         start, window, stop = self.span(phase)
-        course = self.course(population)[:, start:stop]
-        return running_rate(course, self.kinds[population], stop - window)
+        return running_rate(self.time_course(layer)[:, start:stop], kind, stop - window)
 
 
 def running_rate(course: Array, kind: ActivityKind, window: int) -> Array:
-    """At each step of a phase, the rate had it ended there (samples, steps, units)."""
+    """Rate as if the phase had ended at each of its steps (samples, steps, units)."""
     if kind is ActivityKind.RATE:
         return course
     steps = course.shape[1]
     sums = np.concatenate([np.zeros_like(course[:, :1]), np.cumsum(course, axis=1)], axis=1)
     ends = np.arange(1, steps + 1)
-    # In whole numbers, so that the last width is the window itself.
+    # Integer division, so that the last width equals the window exactly.
     widths = -(-ends * window // steps)
     return np.asarray((sums[:, ends] - sums[:, ends - widths]) / widths[:, None])
 
 
 LAYOUT_BYTES = 2**17
-"""Bytes of a trace file before anything is recorded, at most."""
+"""Upper bound of the size in bytes of a trace file without recorded data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run is going to record, known before its first step; the fields are those of Trace."""
+    """What a run will record, fixed before its first step; fields as in `TraceData`."""
 
     origin: Origin
     schedule: Schedule
     kinds: Mapping[str, ActivityKind]
     sizes: Mapping[str, int]
-    """How many units each population has."""
+    """Number of units of each population."""
     connections: tuple[str, ...]
     index: Ints
     label: Ints
@@ -299,11 +409,11 @@ class Plan:
     weights: Mapping[str, Array] = field(default_factory=dict)
     """By connection, before the run."""
     learns: bool = False
-    """Whether the run changes them, so that there will be others after it."""
+    """Whether the run changes the weights."""
     epochs: Mapping[str, str] = field(default_factory=dict)
-    """Of a training: the names of its numbers for each epoch, and their units."""
-    lasts: int = 0
-    """The epochs that it is going to take."""
+    """Units of the metrics that a training run records every epoch, by name."""
+    n_epochs: int = 0
+    """Number of epochs of the training run."""
 
     def __post_init__(self) -> None:
         if set(self.kinds) != set(self.sizes):
@@ -328,7 +438,7 @@ class Plan:
         return sum(phase.steps for phase in self.schedule)
 
     def event_types(self, population: str) -> dict[str, str]:
-        """The narrowest types that hold its events: packing them takes time by the byte."""
+        """Smallest integer types that hold the spikes: compression time grows with the bytes."""
         return {
             "step": "i4" if self.steps * len(self.index) < 2**31 else "i8",
             "unit": "i2" if self.sizes[population] <= 2**15 else "i4",
@@ -337,62 +447,27 @@ class Plan:
 
     @property
     def most_bytes(self) -> int:
-        """The size of what is recorded if every unit sent something at every step, unpacked."""
+        """Uncompressed size of the recording if every unit sent a spike at every step."""
         cells = sum(8 * self.sizes[name] for name, _ in self.record.signals)
         events = sum(
             self.sizes[name] * sum(np.dtype(t).itemsize for t in self.event_types(name).values())
             for name in self.record.spikes
         )
-        watched = sum(40 * len(synapses) for synapses in self.record.hebbian.values())
+        synapses = sum(40 * len(each) for each in self.record.hebbian.values())
         weights = sum((1 + self.learns) * weight.nbytes for weight in self.weights.values())
-        rows = (cells + events + watched) * self.steps * len(self.index)
+        rows = (cells + events + synapses) * self.steps * len(self.index)
         return LAYOUT_BYTES + self.inputs.nbytes + weights + rows
 
 
 def spike_train(payload: Array, first: int) -> SpikeTrain:
-    """The events of one sample (steps, units) whose first step is `first`."""
-    # Ten times as fast as asking for two coordinates of an array of floats, and short numbers are
-    # divided sooner than long ones.
+    """Spikes of one sample, from payloads (steps, units); its first step is number `first`."""
+    # Ten times as fast as np.nonzero of a two-dimensional float array; int32 divides faster than
+    # int64.
     place, size = np.flatnonzero(payload != 0), payload.shape[1]
     short = place.astype(np.int32) if payload.size < 2**31 else place
     step = short // size
     unit = short - step * size
     return SpikeTrain(step.astype(np.int64) + first, unit, payload.ravel()[place], size)
-
-
-def gather(
-    plan: Plan,
-    recordings: Sequence[Recording],
-    counts: Mapping[tuple[str, str], Counts],
-    after: Mapping[str, Array] | None = None,
-) -> Trace:
-    """The trace of a run whose recordings were kept in memory; `after`: the weights it ended in."""
-    spikes: dict[str, SpikeTrain] = {}
-    for name in sorted(plan.record.spikes):
-        each = [spike_train(r.spikes[name], k * plan.steps) for k, r in enumerate(recordings)]
-        step, unit = (np.concatenate([getattr(t, f) for t in each]) for f in ("step", "unit"))
-        value = np.concatenate([t.value for t in each])
-        spikes[name] = SpikeTrain(step, unit, value, plan.sizes[name])
-    signals = {
-        key: np.concatenate([r.signals[key] for r in recordings])
-        for key in sorted(plan.record.signals)
-    }
-    return Trace(
-        plan.origin,
-        plan.schedule,
-        plan.kinds,
-        plan.connections,
-        plan.index,
-        plan.label,
-        plan.inputs,
-        spikes,
-        signals,
-        counts,
-        weights={n: Weights(w, (after or {}).get(n)) for n, w in plan.weights.items()},
-        hebbian={
-            name: concatenate([r.hebbian[name] for r in recordings]) for name in plan.record.hebbian
-        },
-    )
 
 
 RENAMED = {"Kind": "ActivityKind", "Memory": "MemorySink", "choose": "parse_record"}

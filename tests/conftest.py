@@ -32,6 +32,7 @@ from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.claims.experiments.common import samples
 from neuro_eqprop.data import FOLDER
 from neuro_eqprop.io.trace.file import write
+from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.schedules import Schedule, three_phase
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -44,16 +45,7 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.traces import (
-    ActivityKind,
-    MemorySink,
-    Origin,
-    Plan,
-    Record,
-    Recording,
-    Trace,
-    gather,
-)
+from neuro_eqprop.traces import ActivityKind, MemorySink, Origin, Plan, Record, Recording
 
 WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 
@@ -242,7 +234,7 @@ def episode() -> dict[str, Trace]:
     record = Record(signals=frozenset((name, "rate") for name in layers))
     of = dict.fromkeys(layers, ActivityKind.RATE)
     laid = plan(x, label, weights, of=of, backend="rate", record=record)
-    made = {"rate": gather(laid, settle(x, y, weights, SCHEDULE), {})}
+    made = {"rate": Trace.from_recordings(laid, settle(x, y, weights, SCHEDULE), {})}
     for name, neuron, extra in (("spikes", INTEGRATE, "voltage"), ("graded", DELTA, "state")):
         network = lowered(weights, neuron)
         stimulus = Stimulus(SAMPLES, {"hidden": x @ weights[0].T}, {"output": y})
@@ -251,7 +243,7 @@ def episode() -> dict[str, Trace]:
         memory = MemorySink()
         result = Reference().run(network, stimulus, SCHEDULE, record=record, sink=memory)
         counts = tally(network, stimulus, SCHEDULE, result)
-        made[name] = gather(laid, memory.recordings, counts)
+        made[name] = Trace.from_recordings(laid, memory.recordings, counts)
     return made
 
 

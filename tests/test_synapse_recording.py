@@ -16,8 +16,10 @@ import pytest
 from neuro_eqprop import open_trace
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.io.trace.export import to_csv, to_npz
-from neuro_eqprop.io.trace.file import TraceError, Writer, read, read_progress, write
-from neuro_eqprop.io.trace.schema import Node
+from neuro_eqprop.io.trace.file import Writer, write
+from neuro_eqprop.io.trace.lazy import read, read_progress
+from neuro_eqprop.io.trace.schema import Node, TraceError
+from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, strongest_synapses
 from neuro_eqprop.traces import (
@@ -27,8 +29,6 @@ from neuro_eqprop.traces import (
     Plan,
     Record,
     Recording,
-    Trace,
-    gather,
     parse_record,
 )
 
@@ -76,7 +76,7 @@ AFTER = {name: weight + 0.25 for name, weight in WEIGHTS.items()}
 @pytest.fixture
 def trace() -> Trace:
     laid = plan("hidden->output[1,3;0,1]:hebbian", "input->hidden:hebbian")
-    return gather(laid, recordings(laid), {}, AFTER)
+    return Trace.from_recordings(laid, recordings(laid), {}, AFTER)
 
 
 def same(one: Trace, other: Trace) -> None:
@@ -122,8 +122,8 @@ def test_a_few_are_picked_from_targets_evenly_apart() -> None:
     [
         ("hiden->output:hebbian", "'hiden->output'; known: hidden->output, input->hidden"),
         ("hidden->output:weight", "unknown variable of 'hidden->output' 'weight'; known: hebbian"),
-        ("hidden->output[2,0]:hebbian", r"leads from 4 to 2 units: it has no synapse \[2, 0\]"),
-        ("hidden->output[0]:hebbian", r"names no synapse; write hidden->output\[TARGET,SOURCE\]"),
+        ("hidden->output[2,0]:hebbian", r"connects 4 to 2 units: it has no synapse \[2, 0\]"),
+        ("hidden->output[0]:hebbian", r"names no synapse; write hidden->output\[target,source\]"),
         ("hidden->output[0,-1]:hebbian", "unknown connection"),
         ("hidden->output[]:hebbian", "names no synapse"),
         ("conv->output:hebbian", "for dense connections only"),
@@ -204,7 +204,7 @@ def test_weights_that_cannot_be_are_refused(tmp_path: Path) -> None:
         for k, each in enumerate(recordings(laid)):
             writer.sample(k, each)
         for bad in (np.zeros((2, 3)), np.full((2, 4), np.inf)):
-            with pytest.raises(TraceError, match="weights that cannot be"):
+            with pytest.raises(TraceError, match="another shape or are not finite"):
                 writer.weights({"hidden->output": bad})
         with pytest.raises(TraceError, match="no change"):
             writer.weights({"output->hidden": np.zeros((4, 2))})
@@ -259,11 +259,11 @@ def fewer(file: Node) -> None:
         (drop("hebbian/hidden->output/product"), "product is missing"),
         (drop("hebbian/hidden->output/source"), "source is missing"),
         (drop("weights/hidden->output/before"), "before is missing"),
-        (put("weights/hidden->output/before", np.nan), "not finite numbers"),
+        (put("weights/hidden->output/before", np.nan), "are not finite"),
         (put("hebbian/hidden->output/target", -1), "no pairs of units"),
         (shorten, "different samples"),
-        (reshape, "another shape after the run"),
-        (fewer, "not of its 1 watched synapses"),
+        (reshape, "change their shape during the run"),
+        (fewer, "no column for each of 1 synapses"),
     ],
 )
 def test_a_spoilt_file_gets_one_sentence(
@@ -289,7 +289,7 @@ def test_open_trace_reads_them_lazily_and_in_part(trace: Trace, tmp_path: Path) 
         np.testing.assert_array_equal(second.pre, story.pre[12:24])
         only = opened.load(Record(hebbian={"hidden->output": ()}))
         assert set(only.hebbian) == {"hidden->output"}
-        with pytest.raises(UnknownNameError, match="watched connection"):
+        with pytest.raises(UnknownNameError, match="connection with recorded synapses"):
             opened.load(Record(hebbian={"output->hidden": ()}))
 
 
@@ -298,8 +298,8 @@ def test_tables_and_labelled_arrays(trace: Trace, tmp_path: Path) -> None:
     write(tmp_path / "t.h5", trace, overwrite=False)
     story = trace.hebbian["hidden->output"]
     with open_trace(tmp_path / "t.h5") as opened:
-        table: Any = opened.pandas("hidden->output", "hebbian")
-        array: Any = opened.xarray("hidden->output", "hebbian")
+        table: Any = opened.to_pandas("hidden->output", "hebbian")
+        array: Any = opened.to_xarray("hidden->output", "hebbian")
     np.testing.assert_array_equal(table[0, 1, "tag"], story.tag[:, 1])
     assert table.index.names == ["sample", "phase", "step"]
     here = array.sel(value="tag", sample=2).isel(synapse=1)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.schedules import Phase
 from neuro_eqprop.traces import (
     LAYOUT_BYTES,
@@ -21,8 +22,6 @@ from neuro_eqprop.traces import (
     Record,
     Recording,
     SpikeTrain,
-    Trace,
-    gather,
     parse_record,
 )
 
@@ -50,7 +49,7 @@ def tiny(kind: ActivityKind, value: float = 1.0) -> Trace:
 def test_span_says_where_phase_and_window_lie() -> None:
     assert tiny(ActivityKind.SPIKES).span("free") == (0, 1, 4)
     assert tiny(ActivityKind.SPIKES).span("nudged") == (4, 4, 6)
-    with pytest.raises(KeyError):
+    with pytest.raises(UnknownNameError, match="phase"):
         tiny(ActivityKind.SPIKES).span("absent")
 
 
@@ -62,7 +61,7 @@ def test_rate_of_spikes_is_their_mean_over_the_window() -> None:
 
 def test_rate_of_messages_is_the_mean_of_their_sum() -> None:
     trace = tiny(ActivityKind.GRADED, value=0.25)
-    assert trace.course("p")[1, :, 0].tolist() == [0.0, 0.25, 0.25, 0.5, 0.5, 0.75]
+    assert trace.time_course("p")[1, :, 0].tolist() == [0.0, 0.25, 0.25, 0.5, 0.5, 0.75]
     assert trace.rate("p", "free")[1, 0] == pytest.approx((0.25 + 0.25 + 0.5) / 3)
 
 
@@ -70,7 +69,7 @@ def test_rate_of_a_signal_is_its_last_value() -> None:
     values = np.arange(12.0)[:, None]
     trace = replace(tiny(ActivityKind.RATE), signals={("p", "rate"): values}, spikes={})
     assert trace.rate("p", "free").tolist() == [[3.0], [9.0]]
-    assert trace.running("p", "nudged")[:, :, 0].tolist() == [[4.0, 5.0], [10.0, 11.0]]
+    assert trace.running_rate("p", "nudged")[:, :, 0].tolist() == [[4.0, 5.0], [10.0, 11.0]]
 
 
 @given(steps=st.integers(1, 40), window=st.integers(1, 40), seed=st.integers(0, 99))
@@ -87,7 +86,7 @@ def test_running_rate_ends_in_the_rate(steps: int, window: int, seed: int) -> No
         label=np.zeros(1, int),
         inputs=np.zeros((1, 1)),
     )
-    running = trace.running("p", "nudged")
+    running = trace.running_rate("p", "nudged")
     np.testing.assert_allclose(running[:, -1], trace.rate("p", "nudged"), rtol=1e-12)
     assert running[0, 0].tolist() == raster[3].tolist()
 
@@ -96,12 +95,12 @@ def test_running_rate_ends_in_the_rate(steps: int, window: int, seed: int) -> No
 def test_what_was_not_recorded_is_named(kind: ActivityKind) -> None:
     trace = replace(tiny(kind), spikes={})
     with pytest.raises(ValueError, match="'p' w"):
-        trace.course("p")
+        trace.time_course("p")
 
 
 def test_gather_keeps_what_the_simulator_sent(episode: dict[str, Trace]) -> None:
     trace = episode["spikes"]
-    assert set(trace.course("hidden").ravel()) == {0.0, 1.0}
+    assert set(trace.time_course("hidden").ravel()) == {0.0, 1.0}
     sent = sum(trace.counts["hidden", phase.name].spikes for phase in trace.schedule)
     assert sent == len(trace.spikes["hidden"].step) > 0
 
@@ -109,13 +108,13 @@ def test_gather_keeps_what_the_simulator_sent(episode: dict[str, Trace]) -> None
 def test_recording_gives_back_a_sample(episode: dict[str, Trace]) -> None:
     trace = episode["graded"]
     sent = np.stack([trace.recording(k).spikes["output"] for k in range(len(trace.index))])
-    np.testing.assert_array_equal(np.cumsum(sent, axis=1), trace.course("output"))
+    np.testing.assert_array_equal(np.cumsum(sent, axis=1), trace.time_course("output"))
     state = trace.recording(2).signals["output", "state"]
-    np.testing.assert_allclose(state, trace.course("output")[2], atol=2.0**-9)
+    np.testing.assert_allclose(state, trace.time_course("output")[2], atol=2.0**-9)
 
 
 def test_memory_refuses_samples_out_of_order() -> None:
-    with pytest.raises(ValueError, match="sample 1 came in place 0"):
+    with pytest.raises(ValueError, match="sample 1 arrived where 0 was expected"):
         MemorySink().sample(1, Recording({}, {}))
 
 
@@ -188,6 +187,6 @@ def test_gather_runs_steps_on_over_samples() -> None:
     sent = np.zeros((6, 5))
     sent[2, 4] = 1.0
     one = Recording({"p": sent}, {("p", "voltage"): np.ones((6, 5))})
-    trace = gather(plan(), [one, one], {})
+    trace = Trace.from_recordings(plan(), [one, one], {})
     assert trace.spikes["p"].step.tolist() == [2, 8]
     assert trace.signals["p", "voltage"].shape == (12, 5)

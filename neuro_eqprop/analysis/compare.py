@@ -25,7 +25,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.schedules import Schedule, contrast
-from neuro_eqprop.traces import Trace
+from neuro_eqprop.traces import TraceData
 
 SETTLED = 0.02
 """How near its end a rate has to stay to count as settled (root mean square, rates up to one)."""
@@ -82,13 +82,13 @@ class Comparison:
     """Of connections whose weights both runs changed, the changes they made."""
 
 
-def compare(a: Trace, b: Trace) -> Comparison:
+def compare(a: TraceData, b: TraceData) -> Comparison:
     """b against a, layer by layer and phase by phase."""
     check_comparable(a, b)
     phases = [phase.name for phase in a.schedule]
     layers: list[LayerAgreement] = []
     rates: dict[tuple[str, str], tuple[Array, Array]] = {}
-    shared = [layer for layer in a.readable if layer in b.readable]
+    shared = [layer for layer in a.layers_with_rates if layer in b.layers_with_rates]
     learned = compare_learned(a, b)
     if not shared and not learned:
         raise MismatchError("no layer has rates, or weights that changed, in both traces")
@@ -106,7 +106,7 @@ def compare(a: Trace, b: Trace) -> Comparison:
     return Comparison(len(a.index), tuple(layers), pooled, updates, learned)
 
 
-def check_comparable(a: Trace, b: Trace) -> None:
+def check_comparable(a: TraceData, b: TraceData) -> None:
     """Refuse traces that are not of the same samples, layers and phases."""
     pairs = {
         "layers": (sorted(a.kinds), sorted(b.kinds)),
@@ -166,9 +166,9 @@ def cosine(a: Array, b: Array) -> float | None:
     return float(np.clip(np.vdot(a, b) / (sizes[0] * sizes[1]), -1.0, 1.0))
 
 
-def settled_at(trace: Trace, layer: str, phase: str) -> int:
+def settled_at(trace: TraceData, layer: str, phase: str) -> int:
     """The step of a phase, counted from one, from which on the rate stays near its end."""
-    running = trace.running(layer, phase)
+    running = trace.running_rate(layer, phase)
     away = np.sqrt(np.mean((running - running[:, -1:]) ** 2, axis=(0, 2))) > SETTLED
     return int(len(away) - np.argmax(away[::-1]) + 1) if away.any() else 1
 
@@ -178,7 +178,7 @@ def has_nudged_phases(schedule: Schedule) -> bool:
     return len({phase.beta for phase in schedule}) > 1
 
 
-def hebbian_update(trace: Trace, connection: str) -> Array:
+def hebbian_update(trace: TraceData, connection: str) -> Array:
     """dW = sum over phases and samples of contrast s_post s_pre^T, a row for each target unit."""
     source, target = connection.split("->")
     total = np.zeros(())
@@ -189,7 +189,7 @@ def hebbian_update(trace: Trace, connection: str) -> Array:
     return total
 
 
-def compare_updates(a: Trace, b: Trace) -> tuple[UpdateAgreement, ...]:
+def compare_updates(a: TraceData, b: TraceData) -> tuple[UpdateAgreement, ...]:
     """The updates of every connection whose ends both traces know."""
     return tuple(
         compare_changes(connection, hebbian_update(a, connection), hebbian_update(b, connection))
@@ -200,13 +200,15 @@ def compare_updates(a: Trace, b: Trace) -> tuple[UpdateAgreement, ...]:
     )
 
 
-def has_both_rates(trace: Trace, connection: str) -> bool:
+def has_both_rates(trace: TraceData, connection: str) -> bool:
     """Whether what both ends of a connection did was recorded; the input always is."""
     source, target = connection.split("->")
-    return target in trace.readable and (source in trace.readable or source not in trace.kinds)
+    return target in trace.layers_with_rates and (
+        source in trace.layers_with_rates or source not in trace.kinds
+    )
 
 
-def compare_learned(a: Trace, b: Trace) -> tuple[UpdateAgreement, ...]:
+def compare_learned(a: TraceData, b: TraceData) -> tuple[UpdateAgreement, ...]:
     """The changes of every connection whose weights both runs changed."""
     found: list[UpdateAgreement] = []
     for name, mine in a.weights.items():

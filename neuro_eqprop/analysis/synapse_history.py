@@ -14,7 +14,7 @@ import numpy as np
 from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.schedules import Schedule, contrast
 from neuro_eqprop.synapse_recording import Synapse, SynapseLog
-from neuro_eqprop.traces import ActivityKind, Plan, Recording, Sink, Trace, running_rate
+from neuro_eqprop.traces import ActivityKind, Plan, Recording, Sink, TraceData, running_rate
 
 
 def activity(course: Array, kind: ActivityKind, schedule: Schedule) -> Array:
@@ -52,7 +52,7 @@ def synapse_logs(
 
 
 def synapse_logs_of_trace(
-    trace: Trace, connection: str, synapses: Sequence[Synapse]
+    trace: TraceData, connection: str, synapses: Sequence[Synapse]
 ) -> list[SynapseLog]:
     """The stories of any synapses of a recorded connection whose weights are in the trace."""
     source, target = connection.split("->")
@@ -67,11 +67,11 @@ def synapse_logs_of_trace(
     )
 
 
-def activity_of(trace: Trace, population: str) -> Array:
+def activity_of(trace: TraceData, population: str) -> Array:
     """r of a population, or the input, which does not change (samples, steps, units)."""
     if population not in trace.kinds:
         return np.repeat(trace.inputs[:, None], trace.steps, axis=1)
-    return activity(trace.course(population), trace.kinds[population], trace.schedule)
+    return activity(trace.time_course(population), trace.kinds[population], trace.schedule)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ def options(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Json:
     """Read both and compare them."""
     from neuro_eqprop.analysis.compare import SETTLED, compare
-    from neuro_eqprop.io.trace.file import read
+    from neuro_eqprop.io.trace.lazy import read
 
     a, b = read(args.a), read(args.b)
     outcome = as_json(compare(a, b))

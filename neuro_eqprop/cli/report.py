@@ -12,9 +12,9 @@ from rich.console import Console
 from neuro_eqprop.cli.command import Command, Json
 
 if TYPE_CHECKING:
-    from neuro_eqprop.io.trace.file import TraceError
+    from neuro_eqprop.io.trace.schema import TraceError
+    from neuro_eqprop.io.trace.trace import Trace
     from neuro_eqprop.report.contents import RunContents
-    from neuro_eqprop.traces import Trace
 
 FILES = ("study.toml", "metrics.jsonl", "evaluations.jsonl", "energy.json", "model.safetensors")
 
@@ -46,8 +46,8 @@ def report(folder: Path, *others: Path, out: Path | None = None) -> Path:
 
 def look(folder: Path) -> RunContents:
     """What a run folder holds."""
+    from neuro_eqprop.io.trace.trace import Trace
     from neuro_eqprop.report.contents import read_contents
-    from neuro_eqprop.traces import Trace
 
     if not folder.is_dir():
         raise ValueError(f"there is no run folder {folder}; `neuro-eqprop train` makes one")
@@ -67,7 +67,8 @@ def look(folder: Path) -> RunContents:
 
 def attempt(path: Path) -> Trace | TraceError:
     """The trace in a file, or why it could not be read."""
-    from neuro_eqprop.io.trace.file import TraceError, read
+    from neuro_eqprop.io.trace.lazy import read
+    from neuro_eqprop.io.trace.schema import TraceError
 
     try:
         return read(path)

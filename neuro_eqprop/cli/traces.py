@@ -15,8 +15,8 @@ from rich.markup import escape
 from neuro_eqprop.cli.command import Command, Json, positive_float
 
 if TYPE_CHECKING:
-    from neuro_eqprop.io.trace.file import Progress
-    from neuro_eqprop.traces import Trace
+    from neuro_eqprop.io.trace.lazy import Progress
+    from neuro_eqprop.io.trace.trace import Trace
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 40
@@ -42,7 +42,7 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Read the trace and say what is in it, or write it elsewhere."""
-    from neuro_eqprop.io.trace.file import read
+    from neuro_eqprop.io.trace.lazy import read
 
     if args.action == "show":
         return outline(args.file) | summary(read(args.file))
@@ -54,7 +54,7 @@ def run(args: Namespace) -> Json:
 def export(args: Namespace) -> list[Path]:
     """Write the trace in each form that was asked for."""
     from neuro_eqprop.io.trace.export import refuse_existing, to_csv, to_npz
-    from neuro_eqprop.io.trace.file import read
+    from neuro_eqprop.io.trace.lazy import read
 
     asked = [path for path in (args.npz, args.csv, args.nwb) if path is not None]
     if not asked:
@@ -85,7 +85,7 @@ def watch(path: Path, *, patience: float) -> Json:
     """Follow a trace until it is complete, drawing on standard error."""
     from rich.live import Live
 
-    from neuro_eqprop.io.trace.file import read_progress
+    from neuro_eqprop.io.trace.lazy import read_progress
 
     began = time.monotonic()
     first = held = -1
@@ -175,8 +175,8 @@ def outline(path: Path) -> Json:
 def summary(trace: Trace) -> Json:
     """Samples, phases, and the mean rate of each population by phase and along the steps."""
     populations: list[Json] = []
-    for name in trace.readable if len(trace.index) else ():
-        course = trace.course(name)
+    for name in trace.layers_with_rates if len(trace.index) else ():
+        course = trace.time_course(name)
         populations.append(
             {
                 "population": name,

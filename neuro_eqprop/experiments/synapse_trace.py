@@ -73,7 +73,7 @@ def plan_synapse_trace(
         weights,
         learns=True,
         epochs=EPOCH,
-        lasts=recorded.epochs,
+        n_epochs=recorded.epochs,
     )
 
 

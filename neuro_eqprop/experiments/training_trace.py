@@ -117,7 +117,7 @@ def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> P
         weights,
         learns=True,
         epochs=units(network),
-        lasts=study.epochs - start.epoch,
+        n_epochs=study.epochs - start.epoch,
     )
 
 

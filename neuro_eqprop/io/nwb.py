@@ -22,7 +22,7 @@ from neuro_eqprop.io.trace.dataframe import import_optional
 from neuro_eqprop.io.trace.export import metadata, refuse_existing
 from neuro_eqprop.io.trace.schema import TraceError
 from neuro_eqprop.synapse_recording import COLUMNS, Weights
-from neuro_eqprop.traces import Trace
+from neuro_eqprop.traces import TraceData
 
 Part: TypeAlias = Any
 """A part of an NWB file; pynwb has no types."""
@@ -31,7 +31,7 @@ UNKNOWN = datetime(1980, 1, 1, tzinfo=timezone.utc)
 """The start of a run that did not say when it was: the first day that no tool calls too old."""
 
 
-def to_nwb(trace: Trace, path: Path, *, dt: float) -> Path:
+def to_nwb(trace: TraceData, path: Path, *, dt: float) -> Path:
     """One .nwb file in which a step takes `dt` seconds."""
     refuse_existing(path)
     if path.suffix != ".nwb":
@@ -51,7 +51,7 @@ def to_nwb(trace: Trace, path: Path, *, dt: float) -> Path:
     return path
 
 
-def build(trace: Trace, *, dt: float) -> Part:
+def build(trace: TraceData, *, dt: float) -> Part:
     """All of the file, in memory."""
     pynwb = import_optional("pynwb")
     notes = json.dumps({"dt": dt, "samples": trace.index.tolist()} | metadata(trace))
@@ -78,7 +78,7 @@ def build(trace: Trace, *, dt: float) -> Part:
     return made
 
 
-def subject(trace: Trace) -> Part:
+def subject(trace: TraceData) -> Part:
     """The subject that tools ask for: it says that there is no animal."""
     return import_optional("pynwb.file").Subject(
         subject_id=f"network-{trace.origin.network_hash[:16] or 'unnamed'}",
@@ -88,7 +88,7 @@ def subject(trace: Trace) -> Part:
     )
 
 
-def start_time(trace: Trace) -> datetime:
+def start_time(trace: TraceData) -> datetime:
     """When the run was begun, in the time zone it states or else in UTC."""
     try:
         # Python 3.10 does not read the letter for UTC.
@@ -98,7 +98,7 @@ def start_time(trace: Trace) -> datetime:
     return told if told.tzinfo else told.replace(tzinfo=timezone.utc)
 
 
-def series(trace: Trace, key: tuple[str, str], *, dt: float) -> Part:
+def series(trace: TraceData, key: tuple[str, str], *, dt: float) -> Part:
     """A signal: a row for each step, a column for each unit."""
     population, variable = key
     told = f"{variable} of the units of population {population!r}, a column for each"
@@ -118,7 +118,7 @@ def time_series(name: str, told: str, values: Array, *, dt: float) -> Part:
     )
 
 
-def add_learning(made: Part, trace: Trace, *, dt: float) -> None:
+def add_learning(made: Part, trace: TraceData, *, dt: float) -> None:
     """Weights and watched synapses, in a processing module of their own."""
     if not (trace.weights or trace.hebbian or trace.epochs):
         return
@@ -166,7 +166,7 @@ def table(name: str, told: str, columns: Mapping[str, tuple[str, Array | Ints]])
     )
 
 
-def add_trials(made: Part, trace: Trace, *, dt: float) -> None:
+def add_trials(made: Part, trace: TraceData, *, dt: float) -> None:
     """A trial for each phase of each sample."""
     for name, told in (
         ("phase", "name of the phase"),
@@ -191,7 +191,7 @@ def add_trials(made: Part, trace: Trace, *, dt: float) -> None:
             )
 
 
-def units(trace: Trace, *, dt: float) -> Part:
+def units(trace: TraceData, *, dt: float) -> Part:
     """A row for each unit of each population whose spikes or messages were recorded."""
     column = import_optional("hdmf.common").VectorData
     names, numbers, times, values = (
@@ -223,7 +223,7 @@ def units(trace: Trace, *, dt: float) -> Part:
     )
 
 
-def unit_trains(trace: Trace, dt: float) -> Iterator[tuple[str, int, Array, Array]]:
+def unit_trains(trace: TraceData, dt: float) -> Iterator[tuple[str, int, Array, Array]]:
     """Of each unit the name of its population, its number, its times and its payloads."""
     for name, train in trace.spikes.items():
         order = np.argsort(train.unit, kind="stable")

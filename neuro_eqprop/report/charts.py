@@ -10,11 +10,12 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.io.energy_file import number
+from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.report import energy
 from neuro_eqprop.report.contents import RunContents, TraceView
 from neuro_eqprop.report.encoding import encode, encode_steps
 from neuro_eqprop.report.synapses import synapses
-from neuro_eqprop.traces import ActivityKind, Trace
+from neuro_eqprop.traces import ActivityKind
 
 Json = dict[str, Any]
 FEATURES = 1024
@@ -110,8 +111,8 @@ def settling(view: TraceView, limits: Limits) -> Json:
     trace, guide = view.trace, first_trace(view.run) or view.trace
     layers = {
         layer: lines(trace, layer, units(guide, layer, limits.lines), limits)
-        for layer in guide.readable
-        if layer in trace.readable
+        for layer in guide.layers_with_rates
+        if layer in trace.layers_with_rates
     }
     about = {"run": view.place, "file": view.key, "on": view.title, "spikes": view.spikes}
     return about | {"phases": phases(trace), "layers": layers}
@@ -138,7 +139,7 @@ def lines(trace: Trace, layer: str, chosen: Ints, limits: Limits) -> Json:
     Of rates and messages as many units as the page can hold, because synapses are told from them;
     spikes are in the raster.
     """
-    whole = trace.course(layer)[: limits.samples]
+    whole = trace.time_course(layer)[: limits.samples]
     size = whole.shape[2]
     chosen = chosen[chosen < size]
     held = chosen
@@ -193,7 +194,7 @@ def scatter(run: RunContents, name: str) -> Json:
     trace = run.spikes[name]
     for phase in trace.schedule:
         made[phase.name] = {}
-        for layer in trace.readable:
+        for layer in trace.layers_with_rates:
             a = run.rates[1].rate(layer, phase.name).ravel()
             b = trace.rate(layer, phase.name).ravel()
             kept = np.unique(np.linspace(0, len(a) - 1, min(POINTS, len(a))).astype(int))

@@ -11,8 +11,9 @@ from typing import Any
 
 from neuro_eqprop.analysis.compare import Comparison, compare
 from neuro_eqprop.io.energy_file import EnergyRecord, Row, read_bills
+from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.report.training_snapshots import snapshots
-from neuro_eqprop.traces import ActivityKind, Trace
+from neuro_eqprop.traces import ActivityKind
 
 if sys.version_info >= (3, 11):
     import tomllib

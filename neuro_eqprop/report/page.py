@@ -14,13 +14,13 @@ from pathlib import Path
 from string import Template
 
 from neuro_eqprop import __version__
+from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.report import energy as page_joules
 from neuro_eqprop.report import multi_run
 from neuro_eqprop.report import synapses as page_synapses
 from neuro_eqprop.report import tables as text
 from neuro_eqprop.report.charts import SMOOTH, Limits, charts
 from neuro_eqprop.report.contents import RunContents, TraceView, read_contents
-from neuro_eqprop.traces import Trace
 
 LARGEST = 420_000
 """Characters of chart data in a page; the chart library adds a million and a half."""
@@ -169,7 +169,7 @@ def learning(run: RunContents) -> str:
 
 def settling(run: RunContents) -> str:
     """Rates and firing rates on their way to equilibrium, and the spikes."""
-    views = [view for view in run.views() if view.trace.readable]
+    views = [view for view in run.views() if view.trace.layers_with_rates]
     if not views and run.traces:
         return ""
     if not views:

@@ -9,11 +9,11 @@ import numpy as np
 
 from neuro_eqprop.analysis.compare import has_both_rates, has_nudged_phases, hebbian_update
 from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.report.contents import RunContents
 from neuro_eqprop.report.encoding import encode
 from neuro_eqprop.schedules import contrast
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
-from neuro_eqprop.traces import Trace
 
 Json = dict[str, Any]
 
@@ -49,7 +49,7 @@ def changes(trace: Trace) -> bool:
 def matrices(trace: Trace) -> list[str]:
     """The connections whose weights are a matrix from units to units, outputs first."""
     names = [n for n in trace.connections if n in trace.weights]
-    told = [n for n in names if n in trace.hebbian or n.split("->")[1] in trace.readable]
+    told = [n for n in names if n in trace.hebbian or n.split("->")[1] in trace.layers_with_rates]
     return [n for n in reversed(told) if trace.weights[n].before.ndim == 2]
 
 
@@ -63,7 +63,7 @@ def loudest(trace: Trace, samples: int) -> int:
         return int(np.argmax(np.abs(np.concatenate(tags, axis=1)).max(axis=1)[:samples]))
     if not has_nudged_phases(trace.schedule):
         return 0
-    end = list(trace.readable)[-1]
+    end = list(trace.layers_with_rates)[-1]
     moved = sum(
         part * trace.rate(end, phase)[:samples] for phase, part in contrast(trace.schedule).items()
     )

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from neuro_eqprop.arrays import Array
+from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog
-from neuro_eqprop.traces import ActivityKind, Trace
+from neuro_eqprop.traces import ActivityKind
 
 MAX_SNAPSHOTS = 12
 

@@ -19,11 +19,12 @@ from neuro_eqprop.analysis.compare import (
 )
 from neuro_eqprop.cli import main
 from neuro_eqprop.io.trace.file import write
+from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.networks import Connection, Layer, Network, Role
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.synapse_recording import Weights
-from neuro_eqprop.traces import ActivityKind, Origin, Trace
+from neuro_eqprop.traces import ActivityKind, Origin
 from neuro_eqprop.training.rules.hebbian import hebbian
 
 

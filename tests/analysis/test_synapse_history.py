@@ -17,9 +17,10 @@ from neuro_eqprop.analysis.synapse_history import (
     tags,
 )
 from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.schedules import Phase, free_only
 from neuro_eqprop.synapse_recording import COLUMNS, Weights
-from neuro_eqprop.traces import ActivityKind, MemorySink, Plan, Record, Trace
+from neuro_eqprop.traces import ActivityKind, MemorySink, Plan, Record
 
 PHASES = (Phase("free", 0.0, 2, 1), Phase("low", -0.5, 3, 2), Phase("high", 0.5, 2, 2))
 SYNAPSES = ((1, 3), (4, 0), (9, 23))
@@ -39,7 +40,7 @@ def test_without_two_betas_nothing_is_gathered() -> None:
 @pytest.mark.parametrize("kind", ["rate", "spikes", "graded"])
 def test_activity_ends_each_phase_at_the_rate(kind: str, episode: Mapping[str, Trace]) -> None:
     trace = episode[kind]
-    found = activity(trace.course("hidden"), trace.kinds["hidden"], trace.schedule)
+    found = activity(trace.time_course("hidden"), trace.kinds["hidden"], trace.schedule)
     assert found.shape == (6, 192, 24)
     for phase in trace.schedule:
         end = trace.span(phase.name)[2] - 1

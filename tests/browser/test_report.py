@@ -17,9 +17,9 @@ import pytest
 from neuro_eqprop.analysis.synapse_history import synapse_logs_of_trace
 from neuro_eqprop.cli import main
 from neuro_eqprop.cli.report import report
-from neuro_eqprop.io.trace.file import read
+from neuro_eqprop.io.trace.lazy import read
+from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.synapse_recording import COLUMNS
-from neuro_eqprop.traces import Trace
 
 pytestmark = pytest.mark.browser
 

@@ -15,7 +15,8 @@ from neuro_eqprop.experiments.evaluate import evaluate
 from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.experiments.simulate import SimulationConfig, simulate
 from neuro_eqprop.experiments.train import run_training
-from neuro_eqprop.io.trace.file import TraceError, read
+from neuro_eqprop.io.trace.lazy import read
+from neuro_eqprop.io.trace.schema import TraceError
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import three_phase

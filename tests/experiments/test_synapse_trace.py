@@ -14,7 +14,7 @@ import pytest
 
 from neuro_eqprop.cli import main
 from neuro_eqprop.cli.traces import picture
-from neuro_eqprop.io.trace.file import read, read_progress
+from neuro_eqprop.io.trace.lazy import read, read_progress
 
 SMALL = ("learn", "--hidden", "8", "--epochs", "1", "--samples", "20", "--learning-rate", "0.1")
 

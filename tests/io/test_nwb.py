@@ -18,8 +18,10 @@ import pytest
 from neuro_eqprop.cli import main
 from neuro_eqprop.io import nwb
 from neuro_eqprop.io.nwb import UNKNOWN, start_time, to_nwb
-from neuro_eqprop.io.trace.file import TraceError, write
-from neuro_eqprop.traces import Origin, SpikeTrain, Trace
+from neuro_eqprop.io.trace.file import write
+from neuro_eqprop.io.trace.schema import TraceError
+from neuro_eqprop.io.trace.trace import Trace
+from neuro_eqprop.traces import Origin, SpikeTrain
 
 DT = 1e-3
 KINDS = ["rate", "spikes", "graded"]

@@ -19,6 +19,7 @@ import pytest
 from neuro_eqprop.analysis.compare import hebbian_update
 from neuro_eqprop.analysis.synapse_history import synapse_logs_of_trace
 from neuro_eqprop.cli import main
+from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.report import tables as text
 from neuro_eqprop.report.charts import Limits, charts, smooth
 from neuro_eqprop.report.contents import read_contents
@@ -27,7 +28,6 @@ from neuro_eqprop.report.page import library, page, page_of
 from neuro_eqprop.report.synapses import synapses
 from neuro_eqprop.report.training_snapshots import select_samples
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
-from neuro_eqprop.traces import Trace
 
 Fill = Callable[[Path], Path]
 
@@ -123,7 +123,7 @@ def test_numbers_of_the_charts_are_those_of_the_traces(
     hidden = rates["layers"]["hidden"]
     assert (len(hidden["units"]), len(hidden["lines"]), hidden["of"]) == (24, 16, 24)
     np.testing.assert_allclose(
-        decode(hidden["course"])[0, 7], episode["rate"].course("hidden")[0, :, 7], atol=5e-4
+        decode(hidden["course"])[0, 7], episode["rate"].time_course("hidden")[0, :, 7], atol=5e-4
     )
     raster = data["rasters"]["traces.h5"]["layers"]["hidden"]
     first = episode["spikes"].recording(1).spikes["hidden"]
@@ -561,7 +561,7 @@ def test_a_training_alone_shows_its_course(episode: dict[str, Trace], tmp_path: 
     (shown,) = data["settling"]
     course = decode(shown["layers"]["output"]["course"])
     assert course.shape[0] == 3
-    np.testing.assert_allclose(course[1], trace.course("output")[2].T, atol=5e-4)
+    np.testing.assert_allclose(course[1], trace.time_course("output")[2].T, atol=5e-4)
     held = data["synapses"]
     assert held["changes"] is True
     first = held["matrices"][0]

@@ -1,4 +1,4 @@
-"""A variable of a trace as a table of pandas or a labelled array of xarray."""
+"""A variable of a trace as a pandas DataFrame or an xarray DataArray."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from neuro_eqprop.io.trace.schema import TraceError
 from neuro_eqprop.synapse_recording import COLUMNS, HEBBIAN
-from neuro_eqprop.traces import Trace
+from neuro_eqprop.traces import TraceData
 
 Frame: TypeAlias = Any
 """A pandas DataFrame; pandas need not be installed."""
@@ -18,8 +18,8 @@ Labelled: TypeAlias = Any
 """An xarray DataArray; xarray need not be installed."""
 
 
-def to_pandas(trace: Trace, population: str, variable: str) -> Frame:
-    """What was recorded of a variable as a pandas table."""
+def to_pandas(trace: TraceData, population: str, variable: str) -> Frame:
+    """A recorded variable as a pandas DataFrame."""
     pandas = import_optional("pandas")
     phase = np.repeat([p.name for p in trace.schedule], [p.steps for p in trace.schedule])
     if variable == "spikes":
@@ -31,10 +31,10 @@ def to_pandas(trace: Trace, population: str, variable: str) -> Frame:
         table.insert(2, "phase", pandas.Categorical(phase[step], [p.name for p in trace.schedule]))
         return table
     if variable == HEBBIAN:
-        story = trace.hebbian[population]
-        values = np.concatenate([getattr(story, column) for column in COLUMNS], axis=1)
+        log = trace.hebbian[population]
+        values = np.concatenate([getattr(log, column) for column in COLUMNS], axis=1)
         across = pandas.MultiIndex.from_tuples(
-            [(*synapse, column) for column in COLUMNS for synapse in story.synapses],
+            [(*synapse, column) for column in COLUMNS for synapse in log.synapses],
             names=["target", "source", "value"],
         )
     else:
@@ -50,8 +50,8 @@ def to_pandas(trace: Trace, population: str, variable: str) -> Frame:
     return pandas.DataFrame(values, index, across)
 
 
-def to_xarray(trace: Trace, population: str, variable: str) -> Labelled:
-    """What was recorded of a variable as an xarray array."""
+def to_xarray(trace: TraceData, population: str, variable: str) -> Labelled:
+    """A recorded variable as an xarray DataArray."""
     xarray = import_optional("xarray")
     if variable == HEBBIAN:
         return synapses_to_xarray(trace, population)
@@ -70,8 +70,8 @@ def to_xarray(trace: Trace, population: str, variable: str) -> Labelled:
     )
 
 
-def coordinates(trace: Trace) -> dict[str, object]:
-    """What the places along samples and steps are called."""
+def coordinates(trace: TraceData) -> dict[str, object]:
+    """Coordinates along samples and steps."""
     steps = [phase.steps for phase in trace.schedule]
     return {
         "sample": trace.index,
@@ -81,14 +81,14 @@ def coordinates(trace: Trace) -> dict[str, object]:
     }
 
 
-def synapses_to_xarray(trace: Trace, connection: str) -> Labelled:
-    """Watched synapses as an array (value, sample, step, synapse)."""
-    story = trace.hebbian[connection]
-    target, source = zip(*story.synapses, strict=True)
-    shape = (len(trace.index), trace.steps, len(story.synapses))
+def synapses_to_xarray(trace: TraceData, connection: str) -> Labelled:
+    """Synapse histories as a DataArray (value, sample, step, synapse)."""
+    log = trace.hebbian[connection]
+    target, source = zip(*log.synapses, strict=True)
+    shape = (len(trace.index), trace.steps, len(log.synapses))
     ends = {"target": ("synapse", list(target)), "source": ("synapse", list(source))}
     return import_optional("xarray").DataArray(
-        np.stack([getattr(story, column).reshape(shape) for column in COLUMNS]),
+        np.stack([getattr(log, column).reshape(shape) for column in COLUMNS]),
         dims=("value", "sample", "step", "synapse"),
         coords={"value": list(COLUMNS), **coordinates(trace), **ends},
         name=HEBBIAN,
@@ -97,7 +97,7 @@ def synapses_to_xarray(trace: Trace, connection: str) -> Labelled:
 
 
 def import_optional(name: str) -> ModuleType:
-    """A package that only some need; the way to get it where it is missing."""
+    """Import an optional dependency; the error says how to install it."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""A trace as NumPy arrays in one file, or as tables that any program opens."""
+"""Export of a trace as a NumPy archive or as CSV tables."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import numpy as np
 
 from neuro_eqprop.io.trace.schema import TraceError
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
-from neuro_eqprop.traces import Trace
+from neuro_eqprop.traces import TraceData
 
 Table: TypeAlias = tuple[Sequence[str], Iterable[Iterable[object]]]
-"""A header and its rows."""
+"""Header and rows."""
 
 
-def to_npz(trace: Trace, path: Path) -> Path:
-    """One .npz file; its names are those of the HDF5 schema, `about` holds the rest as JSON."""
+def to_npz(trace: TraceData, path: Path) -> Path:
+    """Write a .npz file with the names of the HDF5 schema; `about` holds the metadata as JSON."""
     refuse_existing(path)
     arrays: dict[str, object] = {
         "about": json.dumps(metadata(trace)),
@@ -39,10 +39,10 @@ def to_npz(trace: Trace, path: Path) -> Path:
         arrays[f"weights/{name}/before"] = weights.before
         if weights.after is not None:
             arrays[f"weights/{name}/after"] = weights.after
-    for name, story in trace.hebbian.items():
-        ends = np.array(story.synapses)
+    for name, log in trace.hebbian.items():
+        ends = np.array(log.synapses)
         arrays |= {f"hebbian/{name}/target": ends[:, 0], f"hebbian/{name}/source": ends[:, 1]}
-        arrays |= {f"hebbian/{name}/{column}": getattr(story, column) for column in COLUMNS}
+        arrays |= {f"hebbian/{name}/{column}": getattr(log, column) for column in COLUMNS}
     arrays |= {f"epochs/{name}": values for name, values in trace.epochs.items()}
     hidden = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -54,8 +54,8 @@ def to_npz(trace: Trace, path: Path) -> Path:
     return path
 
 
-def to_csv(trace: Trace, folder: Path) -> list[Path]:
-    """A new folder: phases.csv, samples.csv, a table for each signal, spike train, connection."""
+def to_csv(trace: TraceData, folder: Path) -> list[Path]:
+    """Write a folder of tables: phases, samples, and one per signal, spike train, connection."""
     refuse_existing(folder)
     hidden = folder.with_name(f".{folder.name}.{os.getpid()}")
     hidden.mkdir(parents=True)
@@ -71,8 +71,8 @@ def to_csv(trace: Trace, folder: Path) -> list[Path]:
     return sorted(folder.iterdir())
 
 
-def tables(trace: Trace) -> dict[str, Table]:
-    """By name, the header and the rows of each table."""
+def tables(trace: TraceData) -> dict[str, Table]:
+    """Header and rows of every table, by name."""
     starts = trace.steps * np.arange(len(trace.index))
     spans = [(phase, trace.span(phase.name)) for phase in trace.schedule]
     made: dict[str, Table] = {
@@ -93,16 +93,16 @@ def tables(trace: Trace) -> dict[str, Table]:
         made[f"{variable}.{name}"] = (header, ((k, *row) for k, row in enumerate(values)))
     if trace.epochs:
         made["epochs"] = (list(trace.epochs), zip(*trace.epochs.values(), strict=True))
-    # Not every system lets a file be named with an arrow.
+    # Some file systems do not allow an arrow in a file name.
     for name, weights in trace.weights.items():
         made[f"weights.{name.replace('->', '-to-')}"] = weight_table(weights)
-    for name, story in trace.hebbian.items():
-        made[f"hebbian.{name.replace('->', '-to-')}"] = synapse_table(story)
+    for name, log in trace.hebbian.items():
+        made[f"hebbian.{name.replace('->', '-to-')}"] = synapse_table(log)
     return made
 
 
 def weight_table(weights: Weights) -> Table:
-    """A row for each weight: its place in the array, its value before and, if known, after."""
+    """A row per weight: its index, its value before the run and, if known, after it."""
     before = weights.before
     place = ["target", "source"] if before.ndim == 2 else [f"axis {k}" for k in range(before.ndim)]
     columns = [before] if weights.after is None else [before, weights.after]
@@ -110,19 +110,19 @@ def weight_table(weights: Weights) -> Table:
     return [*place, "before", "after"][: before.ndim + len(columns)], rows
 
 
-def synapse_table(story: SynapseLog) -> Table:
-    """A row for each step of each watched synapse."""
-    columns = [getattr(story, column) for column in COLUMNS]
+def synapse_table(log: SynapseLog) -> Table:
+    """A row per step and recorded synapse."""
+    columns = [getattr(log, column) for column in COLUMNS]
     rows = (
         (step, *synapse, *(column[step, k] for column in columns))
-        for step in range(len(story.pre))
-        for k, synapse in enumerate(story.synapses)
+        for step in range(len(log.pre))
+        for k, synapse in enumerate(log.synapses)
     )
     return ["step", "target", "source", *COLUMNS], rows
 
 
-def metadata(trace: Trace) -> dict[str, object]:
-    """What is not an array."""
+def metadata(trace: TraceData) -> dict[str, object]:
+    """Everything that is not an array."""
     return {
         "origin": asdict(trace.origin),
         "phases": [asdict(phase) for phase in trace.schedule],
@@ -133,6 +133,6 @@ def metadata(trace: Trace) -> dict[str, object]:
 
 
 def refuse_existing(path: Path) -> None:
-    """Do not write over anything."""
+    """Raise `TraceError` if the path exists."""
     if path.exists():
-        raise TraceError(f"{path} exists already; name another place to export to")
+        raise TraceError(f"{path} exists already; choose another path to export to")

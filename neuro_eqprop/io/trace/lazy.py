@@ -1,211 +1,207 @@
-"""A trace file that stays open: arrays read from the disk when they are indexed, tables of parts.
-
-Of a file that is still being written these are the samples that were whole when it was opened.
-"""
+"""Traces in files: opened lazily, read completely, or followed while they are written."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import numpy as np
+from typing import cast
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
-from neuro_eqprop.io.trace.dataframe import Frame, Labelled, to_pandas, to_xarray
-from neuro_eqprop.io.trace.lazy_arrays import LazyArray, LazySpikeTrain, LazySynapseLog, read_errors
-from neuro_eqprop.io.trace.read import ALL, EVENT, MAX_SIZE, TraceReader, open_hdf5
-from neuro_eqprop.io.trace.synapses import read_all_weights, read_synapses
-from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.io.trace.dataframe import Frame, Labelled
+from neuro_eqprop.io.trace.lazy_arrays import LazyArray, LazyMapping
+from neuro_eqprop.io.trace.read import ALL, EVENT, MAX_SIZE, TraceReader
+from neuro_eqprop.io.trace.synapses import read_synapses, read_weights
+from neuro_eqprop.io.trace.trace import Trace, only
 from neuro_eqprop.synapse_recording import COLUMNS, HEBBIAN, SynapseLog, Weights
-from neuro_eqprop.traces import ActivityKind, Counts, Origin, Record, SpikeTrain, Trace
+from neuro_eqprop.traces import ActivityKind, Recording, SpikeTrain
 
 
-def open_trace(path: str | Path) -> OpenTrace:
-    """Open a trace; nothing but its description is read. Close it, or use it in a `with` block."""
+def open_trace(path: str | Path) -> FileTrace:
+    """Open a trace file; arrays are read when they are indexed.
+
+    Parameters
+    ----------
+    path : str or Path
+        HDF5 file that `neuro-eqprop simulate --traces` or `Trace.save` wrote. While it is still
+        being written, the trace holds the samples that were complete when it was opened.
+
+    Returns
+    -------
+    FileTrace
+        A `Trace`. It stays usable until it is closed: by its `close`, at the end of a `with`
+        block, or with the last reference to it or to one of its arrays.
+
+    Examples
+    --------
+    >>> trace = open_trace(example_trace)
+    >>> trace.layers
+    ('hidden', 'output')
+    >>> trace.signals["output", "voltage"][:2, 0].shape
+    (2,)
+    >>> with open_trace(example_trace) as trace:
+    ...     trace.rate("output", "free").shape
+    (6, 10)
+
+    """
     path = Path(path)
-    with ExitStack() as stack:
-        source = TraceReader(path, stack.enter_context(open_hdf5(path)))
-        schedule = source.schedule()
-        kinds, sizes = source.populations()
-        steps = sum(phase.steps for phase in schedule)
-        samples = source.samples(steps)
-        return OpenTrace(
-            path=path,
-            origin=source.origin(),
-            schedule=schedule,
-            kinds=kinds,
-            sizes=sizes,
-            connections=tuple(str(each) for each in source.json(source.file, "connections", list)),
-            index=source.ints("samples/index", samples),
-            label=source.ints("samples/label", samples),
-            inputs=LazyArray(path, source.data("samples/input", kind="f", ndim=2), samples),
-            spikes={name: events(source, name, samples) for name in source.names("spikes")},
-            signals={
-                (name, variable): LazyArray(
-                    path,
-                    source.data(f"signals/{name}/{variable}", kind="f", ndim=2),
-                    samples * steps,
-                )
-                for name in source.names("signals")
-                for variable in source.names(f"signals/{name}")
-            },
-            counts=source.counts(schedule, list(kinds)),
-            complete=source.complete,
-            announced=source.announced,
-            hebbian={
-                name: watched(source, name, samples * steps) for name in source.names(HEBBIAN)
-            },
-            _source=source,
-            _stack=stack.pop_all(),
+    reader = TraceReader.open(path)
+    try:
+        with reader.guard():
+            return file_trace(reader)
+    except BaseException:
+        reader.close()
+        raise
+
+
+def file_trace(reader: TraceReader) -> FileTrace:
+    """Trace of an open file, of its complete samples."""
+    schedule = reader.schedule()
+    kinds, sizes = reader.populations()
+    steps = sum(phase.steps for phase in schedule)
+    samples = reader.samples(steps)
+
+    def rows(name: str, length: int, *, kind: str = "f", ndim: int = 2) -> Array:
+        return LazyArray(reader, reader.data(name, kind=kind, ndim=ndim), length).typed()
+
+    def train(name: str) -> SpikeTrain:
+        stops = reader.ints(f"spikes/{name}/stop", samples)
+        count = int(stops[-1]) if len(stops) else 0
+        step, unit, value = (
+            rows(f"spikes/{name}/{column}", count, kind="iuf", ndim=1) for column in EVENT
         )
+        return SpikeTrain(cast("Ints", step), cast("Ints", unit), value, sizes.get(name, 0))
 
+    def log(name: str) -> SynapseLog:
+        columns = (rows(f"{HEBBIAN}/{name}/{c}", samples * steps) for c in COLUMNS)
+        return SynapseLog(read_synapses(reader, name), *columns)
 
-def events(source: TraceReader, name: str, samples: int) -> LazySpikeTrain:
-    """The events of a population up to the end of its last whole sample."""
-    stops = source.ints(f"spikes/{name}/stop", samples)
-    held = int(stops[-1]) if len(stops) else 0
-    step, unit, value = (
-        LazyArray(source.path, source.data(f"spikes/{name}/{column}", kind="iuf", ndim=1), held)
-        for column in EVENT
+    def weights(name: str) -> Weights:
+        with reader.guard():
+            return read_weights(reader, name)
+
+    return FileTrace(
+        origin=reader.origin(),
+        schedule=schedule,
+        kinds=kinds,
+        connections=tuple(str(each) for each in reader.json(reader.file, "connections", list)),
+        index=reader.ints("samples/index", samples),
+        label=reader.ints("samples/label", samples),
+        inputs=rows("samples/input", samples),
+        spikes={name: train(name) for name in reader.names("spikes")},
+        signals={
+            (name, variable): rows(f"signals/{name}/{variable}", samples * steps)
+            for name in reader.names("signals")
+            for variable in reader.names(f"signals/{name}")
+        },
+        counts=reader.counts(schedule, list(kinds)),
+        complete=reader.complete,
+        weights=LazyMapping(tuple(reader.names("weights")), weights),
+        hebbian={name: log(name) for name in reader.names(HEBBIAN)},
+        epochs=reader.epochs(),
+        announced=reader.announced,
+        unit_counts=sizes,
+        reader=reader,
     )
-    return LazySpikeTrain(step, unit, value)
 
 
-def watched(source: TraceReader, name: str, rows: int) -> LazySynapseLog:
-    """The synapses of a connection that are watched, up to the end of the last whole sample."""
-    columns = (source.data(f"{HEBBIAN}/{name}/{c}", kind="f", ndim=2) for c in COLUMNS)
-    return LazySynapseLog(
-        read_synapses(source, name), *(LazyArray(source.path, c, rows) for c in columns)
-    )
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class FileTrace(Trace):
+    """A `Trace` in an HDF5 file: its arrays are read from the disk when they are indexed."""
 
-
-@dataclass(frozen=True, slots=True)
-class OpenTrace:
-    """An open trace; its fields are those of `Trace`, its arrays stay on the disk until indexed."""
-
-    path: Path
-    origin: Origin
-    schedule: Schedule
-    kinds: Mapping[str, ActivityKind]
-    sizes: Mapping[str, int]
-    connections: tuple[str, ...]
-    index: Ints
-    label: Ints
-    inputs: LazyArray
-    spikes: Mapping[str, LazySpikeTrain]
-    signals: Mapping[tuple[str, str], LazyArray]
-    counts: Mapping[tuple[str, str], Counts]
-    complete: bool
     announced: int
-    """How many samples the run set out to record."""
-    hebbian: Mapping[str, LazySynapseLog]
-    _source: TraceReader = field(repr=False)
-    _stack: ExitStack = field(repr=False)
+    """Number of samples that the run will record."""
+    unit_counts: Mapping[str, int]
+    reader: TraceReader = field(repr=False)
 
-    def __enter__(self) -> OpenTrace:
+    @property
+    def path(self) -> Path:
+        """Path of the file."""
+        return self.reader.path
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Number of units of every layer."""
+        return self.unit_counts
+
+    def __repr__(self) -> str:
+        return f"<Trace {self.path} {self._summary()}>"
+
+    def __enter__(self) -> FileTrace:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file; what was read stays."""
-        self._stack.close()
+        """Close the file; arrays in memory stay usable."""
+        self.reader.close()
 
-    @property
-    def weights(self) -> dict[str, Weights]:
-        """By connection, before the run and after it; read each time that they are asked for."""
-        with read_errors(self.path, self._source.file):
-            return read_all_weights(self._source)
+    def pandas(self, name: str, variable: str, samples: slice = ALL) -> Frame:
+        """Former name of `to_pandas`."""
+        warnings.warn("Trace.pandas is now Trace.to_pandas", DeprecationWarning, stacklevel=2)
+        return self.to_pandas(name, variable, samples)
 
-    @property
-    def epochs(self) -> dict[str, Array]:
-        """Of a training, its numbers after each epoch, by name."""
-        with read_errors(self.path, self._source.file):
-            return self._source.epochs()
+    def xarray(self, name: str, variable: str, samples: slice = ALL) -> Labelled:
+        """Former name of `to_xarray`."""
+        warnings.warn("Trace.xarray is now Trace.to_xarray", DeprecationWarning, stacklevel=2)
+        return self.to_xarray(name, variable, samples)
 
-    @property
-    def steps(self) -> int:
-        """Steps of one sample, over all phases."""
-        return sum(phase.steps for phase in self.schedule)
+    def time_course(self, layer: str) -> Array:
+        """Activity of a layer at every step (samples, steps, units), as `Trace.time_course`."""
+        variable = "rate" if self._kind(layer) is ActivityKind.RATE else "spikes"
+        return self.load(only(layer, variable)).time_course(layer)
 
-    def load(self, record: Record | None = None, samples: slice = ALL) -> Trace:
-        """In memory: everything or what `record` names, of all samples or of some in a row."""
-        told = {name: each.synapses for name, each in self.hebbian.items()}
-        chosen = record or Record(frozenset(self.spikes), frozenset(self.signals), told)
-        part = range(len(self.index))[samples]
-        if part.step != 1:
-            raise ValueError(f"{self.path}: samples are read in a row, not in steps of {part.step}")
-        part = range(part.start, max(part.start, part.stop))
-        rows = slice(part.start * self.steps, part.stop * self.steps)
-        return Trace(
-            origin=self.origin,
-            schedule=self.schedule,
-            kinds=self.kinds,
-            connections=self.connections,
-            index=self.index[samples],
-            label=self.label[samples],
-            inputs=np.asarray(self.inputs[samples], dtype=np.float64),
-            spikes={name: self._train(name, part) for name in sorted(chosen.spikes)},
-            signals={key: self._values(key, rows) for key in sorted(chosen.signals)},
-            counts=self.counts,
-            complete=self.complete,
-            weights=self.weights,
-            hebbian={name: self._story(name, rows) for name in sorted(chosen.hebbian)},
-            epochs=self.epochs,
-        )
+    def recording(self, sample: int) -> Recording:
+        """Everything recorded of one sample, by its position in this trace."""
+        return self.load(samples=slice(sample, sample + 1)).recording(0)
 
-    def _story(self, name: str, rows: slice) -> SynapseLog:
-        if name not in self.hebbian:
-            raise UnknownNameError(f"watched connection in {self.path}", name, self.hebbian)
-        return self.hebbian[name].part(rows)
-
-    def _train(self, name: str, part: range) -> SpikeTrain:
-        if name not in self.spikes:
-            raise UnknownNameError(f"spikes in {self.path}: population", name, self.spikes)
-        size = self.sizes.get(name, 0)
+    def _load_spikes(self, layer: str, part: range) -> SpikeTrain:
+        if layer not in self.spikes:
+            raise UnknownNameError(f"layer with spikes in {self.path}", layer, self.spikes)
+        size = self.sizes.get(layer, 0)
         if size < 1 or size * len(part) * self.steps > MAX_SIZE:
-            raise self._source.refuse(f"{name!r} claims {size} units in {len(part)} samples")
-        with read_errors(self.path, self._source.file):
-            return self._source.spikes(name, size, part=part, steps=self.steps)
+            raise self.reader.refuse(f"{layer!r} claims {size} units in {len(part)} samples")
+        with self.reader.guard():
+            return self.reader.spikes(layer, size, part=part, steps=self.steps)
 
-    def _values(self, key: tuple[str, str], rows: slice) -> Array:
-        if key not in self.signals:
-            known = [":".join(each) for each in self.signals]
-            raise UnknownNameError(f"signal in {self.path}", ":".join(key), known)
-        values = np.asarray(self.signals[key][rows], dtype=np.float64)
+    def _load_signal(self, key: tuple[str, str], rows: slice) -> Array:
+        values = super()._load_signal(key, rows)
         if values.shape[1] != self.sizes.get(key[0]):
-            raise self._source.refuse(f"signal {'/'.join(key)} has {values.shape[1]} columns")
+            raise self.reader.refuse(f"signal {'/'.join(key)} has {values.shape[1]} columns")
         return values
 
-    def rate(self, population: str, phase: str) -> Array:
-        """The rate in a phase (samples, units), as the kind of the population says."""
-        if population not in self.kinds:
-            raise UnknownNameError("population", population, self.kinds)
-        names = [each.name for each in self.schedule]
-        if phase not in names:
-            raise UnknownNameError("phase", phase, names)
-        variable = "rate" if self.kinds[population] is ActivityKind.RATE else "spikes"
-        return self.load(only(population, variable)).rate(population, phase)
-
-    def pandas(self, population: str, variable: str, samples: slice = ALL) -> Frame:
-        """A table: of `spikes` a row for each event, of a signal steps down and units across.
-
-        Of `hebbian` of a connection steps down, and its watched synapses and their values across.
-        """
-        return to_pandas(self.load(only(population, variable), samples), population, variable)
-
-    def xarray(self, population: str, variable: str, samples: slice = ALL) -> Labelled:
-        """An array (sample, step, unit) with labels; of `spikes` 0 where silent."""
-        return to_xarray(self.load(only(population, variable), samples), population, variable)
+    def _load_synapses(self, connection: str, rows: slice) -> SynapseLog:
+        log = super()._load_synapses(connection, rows)
+        if any(getattr(log, column).shape[1] != len(log.synapses) for column in COLUMNS):
+            count = len(log.synapses)
+            raise self.reader.refuse(f"{connection!r} has no column for each of {count} synapses")
+        return log
 
 
-def only(population: str, variable: str) -> Record:
-    """That one variable of that one population."""
-    if variable == "spikes":
-        return Record(frozenset({population}))
-    if variable == HEBBIAN:
-        return Record(hebbian={population: ()})
-    return Record(signals=frozenset({(population, variable)}))
+def read(path: str | Path) -> Trace:
+    """Read a complete trace into memory; of an unfinished one the complete samples."""
+    with open_trace(path) as trace:
+        return trace.load()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Progress of a run, from the trace that it is writing."""
+
+    trace: Trace
+    """The last samples."""
+    taken: int
+    """Number of complete samples."""
+    announced: int
+    """Number of samples that the run will record."""
+    epochs: int
+    """Number of epochs that the run will train; 0 if it does not train."""
+
+
+def read_progress(path: Path, *, last: int) -> Progress:
+    """Last samples of a trace that may still be growing, and the progress of its run."""
+    with open_trace(path) as trace:
+        recent = trace.load(samples=slice(max(0, trace.samples - last), None))
+        return Progress(recent, trace.samples, trace.announced, trace.reader.announced_epochs)

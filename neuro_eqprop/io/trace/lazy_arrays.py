@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from neuro_eqprop.io.trace.read import ALL
-from neuro_eqprop.io.trace.schema import Node, TraceError
-from neuro_eqprop.synapse_recording import COLUMNS, Synapse, SynapseLog
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.io.trace.read import ALL, TraceReader
+from neuro_eqprop.io.trace.schema import Node
 
 Index: TypeAlias = Any
-"""What stands in the brackets of an array: a number, a slice, or several of these."""
+"""Index of an array: an integer, a slice, a mask, or a tuple of these."""
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class LazyArray:
-    """The first rows of a data set; indexing it reads from the disk, as with h5py."""
+@dataclass(frozen=True, eq=False)
+class LazyArray(NDArrayOperatorsMixin):
+    """The first rows of a data set; behaves as an array and reads from the disk when used.
 
-    path: Path
+    Indexing reads the indexed part, as h5py does; arithmetic and methods read all of it.
+    """
+
+    reader: TraceReader = field(repr=False)
+    """Keeps the file open while the array is in use."""
     data: Node = field(repr=False)
     length: int
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows that belong to whole samples, and what each of them holds."""
-        with read_errors(self.path, self.data):
+        """Number of rows of complete samples, and the shape of a row."""
+        with self.reader.guard((OSError, RuntimeError)):
             return (self.length, *self.data.shape[1:])
 
     def __len__(self) -> int:
@@ -39,55 +43,46 @@ class LazyArray:
         first, *rest = key if isinstance(key, tuple) else (key,)
         if first is Ellipsis:
             first, rest = ALL, [Ellipsis, *rest]
-        # Counted in our length, not in the file's, which may hold part of a sample more.
+        # Counted in our length, not in the file's, which may hold part of another sample.
         rows = range(self.length)[first] if isinstance(first, (slice, int, np.integer)) else first
         if isinstance(rows, range):
             rows = slice(rows.start, rows.stop, rows.step) if len(rows) else slice(0, 0)
         elif not isinstance(rows, int):
             rows = np.arange(self.length)[rows]
-        where = (rows, *rest)
-        with read_errors(self.path, self.data):
-            return self.data[where]
+        with self.reader.guard((OSError, RuntimeError)):
+            return self.data[tuple([rows, *rest])]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:  # noqa: ANN401
         return np.asarray(self[:], dtype=dtype)
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:  # noqa: ANN401
+        read = (np.asarray(each) if isinstance(each, LazyArray) else each for each in inputs)
+        return getattr(ufunc, method)(*read, **options)
 
-@dataclass(frozen=True, slots=True)
-class LazySpikeTrain:
-    """The events of a population in the order of their steps; steps run on over samples."""
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(np.asarray(self), name)
 
-    step: LazyArray
-    unit: LazyArray
-    value: LazyArray
+    def typed(self) -> Array:
+        """The array itself, as the NumPy type that type checkers know."""
+        return cast("Array", self)
+
+
+@dataclass(frozen=True)
+class LazyMapping(Mapping[str, T], Generic[T]):
+    """Values by name, each read when it is looked up."""
+
+    names: tuple[str, ...]
+    read: Callable[[str], T] = field(repr=False)
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self.names:
+            raise KeyError(name)
+        return self.read(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
 
     def __len__(self) -> int:
-        return len(self.step)
-
-
-@dataclass(frozen=True, slots=True)
-class LazySynapseLog:
-    """What became of chosen synapses of a connection; the fields are those of `SynapseLog`."""
-
-    synapses: tuple[Synapse, ...]
-    pre: LazyArray
-    post: LazyArray
-    product: LazyArray
-    tag: LazyArray
-    weight: LazyArray
-
-    def part(self, rows: slice) -> SynapseLog:
-        """Some of the steps, in memory."""
-        read = (np.asarray(getattr(self, c)[rows], dtype=np.float64) for c in COLUMNS)
-        return SynapseLog(self.synapses, *read)
-
-
-@contextmanager
-def read_errors(path: Path, node: Node) -> Iterator[None]:
-    """Say which file could not be read, and why."""
-    if not node:
-        raise TraceError(f"{path} was closed; open it again with open_trace")
-    try:
-        yield
-    except (OSError, RuntimeError) as error:
-        raise TraceError(f"{path} is damaged: {error}") from error
+        return len(self.names)

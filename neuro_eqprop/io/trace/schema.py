@@ -1,4 +1,4 @@
-"""How a trace lies in an HDF5 file.
+"""Layout of a trace in an HDF5 file.
 
     /                 attributes: format, schema, complete, populations (JSON), connections (JSON)
     /origin           attributes: backend, network_hash, versions (JSON), seed, created, command
@@ -7,10 +7,10 @@
     /signals/P/V      values (steps over all samples, units)
     /spikes/P         step, unit, value of each event; stop: events up to the end of each sample
     /weights/C        before, after                            of connection C; after if it learns
-    /hebbian/C        target, source                           of each synapse that is watched
+    /hebbian/C        target, source                           of every recorded synapse
                       pre, post, product, tag, weight          (steps over all samples, synapses)
-    /epochs           of a training, its numbers after each epoch, by name; attribute: announced
-    /counts/PHASE     a row for each population, a column for each field of `Counts`
+    /epochs           metrics of a training run, by name; attribute: announced
+    /counts/PHASE     a row per population, a column per field of `Counts`
 
 Every data set has an attribute `unit`.
 """
@@ -27,20 +27,20 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.synapse_recording import COLUMNS as STORY
+from neuro_eqprop.synapse_recording import COLUMNS as SYNAPSE_COLUMNS
 from neuro_eqprop.traces import Counts, Plan
 
 Node: TypeAlias = Any
-"""A file, group or data set of h5py, which has no types."""
+"""A file, group or data set of h5py, which has no type hints."""
 Bytes: TypeAlias = npt.NDArray[np.bytes_]
 
 FORMAT = "neuro_eqprop trace"
 SCHEMA = 1
 COLUMNS = tuple(f.name for f in fields(Counts))
 EVENTS_PER_CHUNK = 2**14
-"""Events in a chunk."""
+"""Number of spikes in a chunk."""
 BYTES_PER_CHUNK = 2**17
-"""Bytes of a signal in a chunk, about."""
+"""Approximate bytes of a signal in a chunk."""
 
 
 class TraceError(ValueError):
@@ -48,7 +48,7 @@ class TraceError(ValueError):
 
 
 def check_names(path: Path, plan: Plan) -> None:
-    """Refuse names that would mean another place in the file."""
+    """Raise `TraceError` for names that HDF5 would read as paths."""
     names = [*plan.kinds, *(phase.name for phase in plan.schedule), *plan.weights, *plan.epochs]
     for name in [*names, *(variable for _, variable in plan.record.signals)]:
         if not name or "/" in name or name.strip(".") == "" or "\0" in name:
@@ -56,7 +56,7 @@ def check_names(path: Path, plan: Plan) -> None:
 
 
 def create_layout(file: Node, plan: Plan) -> None:
-    """Make all groups and data sets, those that grow still empty."""
+    """Create all groups and data sets; growing ones start empty."""
     file.attrs["format"], file.attrs["schema"] = FORMAT, SCHEMA
     file.attrs["complete"] = np.bool_(False)
     file.attrs["connections"] = json.dumps(plan.connections)
@@ -86,7 +86,7 @@ def create_layout(file: Node, plan: Plan) -> None:
     create_synapses(file, plan)
     for name, unit in sorted(plan.epochs.items()):
         create_growing(file.require_group("epochs"), name, dtype="f8", unit=unit, chunk=(64,))
-        file["epochs"].attrs["announced"] = plan.lasts
+        file["epochs"].attrs["announced"] = plan.n_epochs
     counts = file.create_group("counts")
     for phase in plan.schedule:
         table = np.zeros((len(plan.kinds), len(COLUMNS)), dtype=np.int64)
@@ -94,7 +94,7 @@ def create_layout(file: Node, plan: Plan) -> None:
 
 
 def create_synapses(file: Node, plan: Plan) -> None:
-    """Weights before the run, room for those after it, and the synapses that are watched."""
+    """Create weights before the run, space for those after it, and synapse histories."""
     for name, weight in sorted(plan.weights.items()):
         group = file.create_group(f"weights/{name}")
         create_fixed(group, "before", weight, "1")
@@ -106,12 +106,12 @@ def create_synapses(file: Node, plan: Plan) -> None:
         create_fixed(group, "target", ends[:, 0], "neuron")
         create_fixed(group, "source", ends[:, 1], "neuron")
         rows = max(1, min(plan.steps, BYTES_PER_CHUNK // (8 * len(synapses))))
-        for column in STORY:
+        for column in SYNAPSE_COLUMNS:
             create_growing(group, column, dtype="f8", unit="1", chunk=(rows, len(synapses)))
 
 
 def create_phases(group: Node, plan: Plan) -> None:
-    """The phases as intervals of the steps of a sample."""
+    """Create the phases as intervals of the steps of a sample."""
     steps: Ints = np.array([phase.steps for phase in plan.schedule], dtype=np.int64)
     stop = np.cumsum(steps)
     names = [phase.name.encode() for phase in plan.schedule]
@@ -125,7 +125,7 @@ def create_phases(group: Node, plan: Plan) -> None:
 
 
 def create_fixed(group: Node, name: str, values: Array | Ints | Bytes, unit: str) -> Node:
-    """A data set that is full from the start."""
+    """Create a data set with fixed contents."""
     data = group.create_dataset(name, data=values)
     data.attrs["unit"] = unit
     return data
@@ -134,7 +134,7 @@ def create_fixed(group: Node, name: str, values: Array | Ints | Bytes, unit: str
 def create_growing(
     group: Node, name: str, *, dtype: str, unit: str, chunk: tuple[int, ...]
 ) -> None:
-    """An empty data set that rows are appended to."""
+    """Create an empty data set that rows are appended to."""
     data = group.create_dataset(
         name,
         shape=(0, *chunk[1:]),
@@ -149,9 +149,9 @@ def create_growing(
 
 
 def append(data: Node, rows: npt.NDArray[np.number[Any]]) -> None:
-    """Put rows at the end of a growing data set."""
+    """Append rows to a growing data set."""
     if len(rows):
         held = data.shape[0]
         data.resize(held + len(rows), axis=0)
-        # HDF5 would change the type itself, more slowly.
+        # NumPy converts the type faster than HDF5.
         data[held:] = rows.astype(data.dtype, copy=False)

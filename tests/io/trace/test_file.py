@@ -22,10 +22,12 @@ from hypothesis import strategies as st
 
 from neuro_eqprop.cli import main
 from neuro_eqprop.io.trace.append_buffer import MAX_DELAY, AppendBuffer
-from neuro_eqprop.io.trace.file import TraceError, Writer, read, read_progress, write
-from neuro_eqprop.io.trace.schema import Node
+from neuro_eqprop.io.trace.file import Writer, write
+from neuro_eqprop.io.trace.lazy import read, read_progress
+from neuro_eqprop.io.trace.schema import Node, TraceError
+from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.schedules import Phase
-from neuro_eqprop.traces import ActivityKind, Origin, Plan, Record, Recording, SpikeTrain, Trace
+from neuro_eqprop.traces import ActivityKind, Origin, Plan, Record, Recording, SpikeTrain
 
 ORIGIN = Origin("reference", "abc", {"numpy": "1"}, 7, "2024-01-01", "neuro-eqprop simulate R")
 
@@ -176,8 +178,12 @@ def test_samples_that_do_not_come_are_missed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("index", "recording", "told"),
     [
-        (1, sample(0), "sample 1 came in place 0"),
-        (0, Recording({"p": np.zeros((8, 5))}, sample(0).signals), r"brought \(8, 5\), not \(8, 4"),
+        (1, sample(0), "sample 1 arrived where 0 was expected"),
+        (
+            0,
+            Recording({"p": np.zeros((8, 5))}, sample(0).signals),
+            r"has shape \(8, 5\), expected \(8, 4",
+        ),
     ],
 )
 def test_a_sample_that_does_not_fit_is_refused(
@@ -309,7 +315,9 @@ def test_look_reads_the_last_samples_only(episode: dict[str, Trace], tmp_path: P
     recent = seen.trace
     assert (seen.taken, seen.announced, seen.epochs) == (6, 6, 0)
     assert recent.index.tolist() == [104, 105]
-    np.testing.assert_array_equal(recent.course("hidden"), episode["spikes"].course("hidden")[4:])
+    np.testing.assert_array_equal(
+        recent.time_course("hidden"), episode["spikes"].time_course("hidden")[4:]
+    )
     whole = episode["spikes"].signals["output", "voltage"]
     np.testing.assert_array_equal(recent.signals["output", "voltage"], whole[-2 * 192 :])
 
@@ -336,7 +344,7 @@ def test_a_binary_spike_has_no_other_value(episode: dict[str, Trace], tmp_path: 
         episode["spikes"].spikes["hidden"], value=2 * episode["spikes"].spikes["hidden"].value
     )
     spoilt = replace(episode["spikes"], spikes={**episode["spikes"].spikes, "hidden": louder})
-    with pytest.raises(TraceError, match="a binary spike of 'hidden' brought another value"):
+    with pytest.raises(TraceError, match="a binary spike of 'hidden' has a payload other than 1"):
         write(tmp_path / "t.h5", spoilt, overwrite=False)
 
 
@@ -423,7 +431,7 @@ def shorten(name: str, rows: int) -> Callable[[Node], None]:
         (set_attribute("populations", "{"), "is damaged"),
         (claim_huge, "claims 87960930222080 bytes"),
         (many_phases, "inconsistent"),
-        (link_elsewhere, "samples/input is missing or lies in another place"),
+        (link_elsewhere, "samples/input is missing or lies in another file"),
         (drop("spikes/hidden/unit"), "spikes/hidden/unit is missing"),
         (drop("origin"), "is damaged"),
         (shorten("signals/output/voltage", 10), "different samples"),
@@ -431,9 +439,9 @@ def shorten(name: str, rows: int) -> Callable[[Node], None]:
         (put("spikes/hidden/unit", 0, 24), "beyond its 24"),
         (put("spikes/hidden/unit", 0, -1), "beyond its 24"),
         (put("spikes/hidden/step", 0, 900), "out of order"),
-        (put("spikes/hidden/step", -1, 2**30), "not where their samples are"),
-        (put("spikes/hidden/stop", 2, -5), "end before they start"),
-        (put("phases/start", 1, 60), "do not follow"),
+        (put("spikes/hidden/step", -1, 2**30), "lie outside their samples"),
+        (put("spikes/hidden/stop", 2, -5), "spike counts of .hidden. decrease"),
+        (put("phases/start", 1, 60), "not contiguous"),
         (put("phases/window", 1, 600), "no window"),
     ],
 )

@@ -18,9 +18,12 @@ import pytest
 
 import neuro_eqprop
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.io.trace.file import TraceError, Writer, read, write
+from neuro_eqprop.io.trace.file import Writer, write
+from neuro_eqprop.io.trace.lazy import read
+from neuro_eqprop.io.trace.schema import TraceError
+from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.schedules import Phase
-from neuro_eqprop.traces import ActivityKind, Origin, Plan, Record, Recording, Trace
+from neuro_eqprop.traces import ActivityKind, Origin, Plan, Record, Recording
 
 ROOT = Path(__file__).parents[3]
 KINDS = ["rate", "spikes", "graded"]
@@ -68,7 +71,7 @@ def test_all_of_it_is_what_read_gives(kind: str, files: dict[str, Path]) -> None
             assert len(events) == len(whole.spikes[name].step)
             np.testing.assert_array_equal(events.step, whole.spikes[name].step)
             np.testing.assert_array_equal(events.value[3:9], whole.spikes[name].value[3:9])
-        for name in whole.readable:
+        for name in whole.layers_with_rates:
             for phase in whole.schedule:
                 mine = trace.rate(name, phase.name)
                 np.testing.assert_array_equal(mine, whole.rate(name, phase.name))
@@ -293,7 +296,7 @@ def test_spikes_of_units_that_do_not_exist_are_refused(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("hidden2", "spikes"), r"population 'hidden2'; known: hidden, output"),
+        (("hidden2", "spikes"), r"layer with spikes in .* 'hidden2'; known: hidden, output"),
         (("output", "volts"), r"'output:volts'; known: output:voltage"),
     ],
 )
@@ -301,7 +304,7 @@ def test_what_is_not_there_is_named(
     words: tuple[str, str], told: str, files: dict[str, Path]
 ) -> None:
     with neuro_eqprop.open_trace(files["spikes"]) as trace:
-        for view in (trace.pandas, trace.xarray):
+        for view in (trace.to_pandas, trace.to_xarray):
             with pytest.raises(ValueError, match=told):
                 view(*words)
         with pytest.raises(ValueError, match="unknown phase 'fre'; known: free"):
@@ -311,7 +314,7 @@ def test_what_is_not_there_is_named(
 @tables
 def test_a_table_of_spikes_counts_to_the_rate(files: dict[str, Path]) -> None:
     with neuro_eqprop.open_trace(files["spikes"]) as trace:
-        table = trace.pandas("hidden", "spikes")
+        table = trace.to_pandas("hidden", "spikes")
         assert list(table) == ["sample", "label", "phase", "step", "unit", "value"]
         assert (table["label"].to_numpy() == trace.label[table["sample"] - 100]).all()
         for phase in trace.schedule:
@@ -330,7 +333,7 @@ def test_a_table_of_a_signal_has_a_row_for_each_step(
 ) -> None:
     values = episode["rate"].signals["hidden", "rate"]
     with neuro_eqprop.open_trace(files["rate"]) as trace:
-        table = trace.pandas("hidden", "rate", slice(1, 3))
+        table = trace.to_pandas("hidden", "rate", slice(1, 3))
     np.testing.assert_array_equal(table, values[192 : 3 * 192])
     assert table.columns.name == "unit"
     last = table.loc[(102, "negative", 127)]
@@ -343,14 +346,14 @@ def test_an_array_with_labels_selects_by_them(
     kind: str, files: dict[str, Path], episode: dict[str, Trace]
 ) -> None:
     with neuro_eqprop.open_trace(files[kind]) as trace:
-        array = trace.xarray("output", kind)
+        array = trace.to_xarray("output", kind)
     assert array.dims == ("sample", "step", "unit")
     assert array.attrs == {"population": "output", "backend": episode[kind].origin.backend}
-    np.testing.assert_array_equal(array, episode[kind].course("output"))
+    np.testing.assert_array_equal(array, episode[kind].time_course("output"))
     np.testing.assert_array_equal(array.label, episode[kind].label)
     nudged = array.sel(sample=103).where(array.beta == 0.25, drop=True)
     assert set(nudged.phase.values) == {"positive"}
-    np.testing.assert_array_equal(nudged, episode[kind].course("output")[3, 128:192])
+    np.testing.assert_array_equal(nudged, episode[kind].time_course("output")[3, 128:192])
 
 
 @pytest.mark.parametrize("name", ["pandas", "xarray"])
@@ -364,7 +367,7 @@ def test_a_missing_package_is_told_with_the_way_to_get_it(
             TraceError, match=rf"^{name} is needed .* pip install 'neuro_eqprop\[nwb\]'$"
         ),
     ):
-        getattr(trace, name)("hidden", "spikes")
+        getattr(trace, f"to_{name}")("hidden", "spikes")
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:

@@ -1,0 +1,1 @@
+"""Matplotlib figures; every function returns the axes it drew on."""
