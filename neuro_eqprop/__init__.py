@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 HOMES = {
     "EqPropClassifier": "neuro_eqprop.estimator",
     "check_backend": "neuro_eqprop.testing",
+    "compare": "neuro_eqprop.analysis.compare",
     "from_torch": "neuro_eqprop.rate.from_torch",
     "load_backend": "neuro_eqprop.backends.base:load",
     "load_data": "neuro_eqprop.data:load",

@@ -1,3 +1,4 @@
+from neuro_eqprop.analysis.compare import compare as compare
 from neuro_eqprop.backends.base import load as load_backend
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.estimator import EqPropClassifier as EqPropClassifier
@@ -11,6 +12,7 @@ __all__ = [
     "EqPropClassifier",
     "Trace",
     "check_backend",
+    "compare",
     "from_torch",
     "load_backend",
     "load_data",

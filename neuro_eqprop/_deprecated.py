@@ -46,9 +46,14 @@ MODULES = {
 """Old module: new module."""
 
 NAMES = {
+    "analysis.compare:cosine": "analysis.metrics:cosine",
     "analysis.compare:update": "analysis.compare:hebbian_update",
     "data:generate": "data:make_sequences",
+    "files.tracefile:read": "io.trace.lazy:read",
     "synapses:Story": "synapse_recording:SynapseLog",
+    "traces:Kind": "traces:ActivityKind",
+    "traces:Memory": "traces:MemorySink",
+    "traces:choose": "traces:parse_record",
 }
 """Old module and name: new module and name, where more than the module has changed."""
 
@@ -78,7 +83,7 @@ def renamed(module: str, name: str) -> object:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         new, there = MODULES[old], name
     found: object = getattr(import_module(ROOT + new), there)
-    if there != name or old not in MODULES:
+    if (new, there) != (MODULES.get(old), name):
         message = f"{module}.{name} is deprecated: use {ROOT}{new}.{there}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
     return found

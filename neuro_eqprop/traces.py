@@ -6,7 +6,6 @@ step what the run records; `TraceData` holds the result.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
@@ -468,17 +467,3 @@ def spike_train(payload: Array, first: int) -> SpikeTrain:
     step = short // size
     unit = short - step * size
     return SpikeTrain(step.astype(np.int64) + first, unit, payload.ravel()[place], size)
-
-
-RENAMED = {"Kind": "ActivityKind", "Memory": "MemorySink", "choose": "parse_record"}
-"""Names of version 0.1 that its documentation used."""
-
-
-def __getattr__(name: str) -> object:
-    """Return an object under its former name, with a warning."""
-    if name not in RENAMED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    message = f"{__name__}.{name} is now {__name__}.{RENAMED[name]}"
-    warnings.warn(message, DeprecationWarning, stacklevel=2)
-    found: object = globals()[RENAMED[name]]
-    return found

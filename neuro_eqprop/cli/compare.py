@@ -1,66 +1,31 @@
-"""`neuro-eqprop compare A.h5 B.h5`: how far the rates of two traces lie apart."""
+"""`neuro-eqprop compare A.h5 B.h5`: agreement of two traces."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 
 from neuro_eqprop.cli.command import Command, Json, percent
 
-if TYPE_CHECKING:
-    from neuro_eqprop.analysis.compare import Comparison
-
 
 def options(parser: ArgumentParser) -> None:
-    """The two traces."""
-    parser.add_argument("a", type=Path, metavar="A.h5", help="the trace that is compared with")
-    parser.add_argument("b", type=Path, metavar="B.h5", help="the trace that is compared")
+    """Add the two traces."""
+    parser.add_argument("a", type=Path, metavar="A.h5", help="the reference trace, usually rates")
+    parser.add_argument("b", type=Path, metavar="B.h5", help="the trace to compare with it")
 
 
 def run(args: Namespace) -> Json:
-    """Read both and compare them."""
-    from neuro_eqprop.analysis.compare import SETTLED, compare
-    from neuro_eqprop.io.trace.lazy import read
+    """Compare the traces."""
+    from neuro_eqprop.analysis.compare import compare
 
-    a, b = read(args.a), read(args.b)
-    outcome = as_json(compare(a, b))
-    sides = {"a": str(args.a), "b": str(args.b), "backends": [a.origin.backend, b.origin.backend]}
-    return sides | {"settled_within": SETTLED} | outcome
-
-
-def as_json(agreement: Comparison) -> Json:
-    """The fields of `compare --json`."""
-    layers = [
-        {
-            "layer": each.layer,
-            "phase": each.phase,
-            **asdict(each.distance),
-            "settled_at": each.settled_at,
-            "settled_at_a": each.settled_at_a,
-        }
-        for each in agreement.layers
-    ]
-    return {
-        "samples": agreement.samples,
-        "layers": layers,
-        "pooled": [{"phase": phase, **asdict(each)} for phase, each in agreement.pooled],
-        "connections": [asdict(each) for each in agreement.connections],
-        "learned": [asdict(each) for each in agreement.learned],
-    }
-
-
-def number(value: float | None) -> str:
-    """A number of about one, or a dash."""
-    return "-" if value is None else f"{value:.5f}"
+    return compare(args.a, args.b).to_json()
 
 
 def show(outcome: Json, console: Console) -> None:
-    """A table of layers and one of connections."""
+    """Print a table of layers and one of connections."""
     from rich.table import Table
 
     a, b = (escape(outcome[side]) for side in ("a", "b"))
@@ -68,30 +33,35 @@ def show(outcome: Json, console: Console) -> None:
     title = f"{outcome['samples']} samples: {b} against {a}"
     table = Table(*names, title=title, title_justify="left")
     for each in outcome["layers"]:
-        numbers = (number(each[name]) for name in names[2:6])
+        numbers = (value(each, name) for name in names[2:6])
         settled = str(each["settled_at"]), str(each["settled_at_a"])
         table.add_row(escape(each["layer"]), escape(each["phase"]), *numbers, *settled)
     if outcome["layers"]:
         console.print(table)
         within = outcome["settled_within"]
         console.print(f"settled at: the step from which on a rate stays within {within} of its end")
-    if outcome["connections"]:
-        show_updates("cosine of updates", outcome["connections"], console)
-    elif not outcome["learned"]:
-        console.print("no nudged phases, so no Hebbian updates (`simulate --phases` runs them)")
-    if outcome["learned"]:
-        show_updates("cosine of the changes made", outcome["learned"], console)
+    show_updates("cosine of updates", outcome["connections"], console)
+    show_updates("cosine of learned changes", outcome["learned"], console)
+    for note in outcome["notes"]:
+        console.print(escape(note.replace("record with phases", "`simulate --phases` runs them")))
 
 
 def show_updates(title: str, found: list[Json], console: Console) -> None:
-    """A row for each connection."""
+    """Print a row for each connection."""
     from rich.table import Table
 
     updates = Table("connection", title, "same sign")
     for each in found:
-        share = "-" if each["sign_agreement"] is None else percent(each["sign_agreement"])
-        updates.add_row(escape(each["connection"]), number(each["cosine"]), share)
-    console.print(updates)
+        share = each["sign_agreement"]
+        same = "" if share is None else percent(share)
+        updates.add_row(escape(each["connection"]), value(each, "cosine"), same)
+    if found:
+        console.print(updates)
 
 
-COMMAND = Command("compare", "rates against spikes: two traces side by side", options, run, show)
+def value(row: Json, name: str) -> str:
+    """A number with five decimals, or the reason why there is none."""
+    return row.get("reason", "unknown") if row[name] is None else f"{row[name]:.5f}"
+
+
+COMMAND = Command("compare", "agreement of rates and spikes in two traces", options, run, show)

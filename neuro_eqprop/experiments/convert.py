@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.analysis.compare import distance
+from neuro_eqprop.analysis.metrics import distance
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.experiments import config

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -9,14 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import neuro_eqprop
 from neuro_eqprop.activations import HARD_SIGMOID
+from neuro_eqprop.analysis import compare as compare_module
 from neuro_eqprop.analysis.compare import (
     MismatchError,
     compare,
     hebbian_update,
-    pearson,
     settled_at,
 )
+from neuro_eqprop.analysis.metrics import pearson
 from neuro_eqprop.cli import main
 from neuro_eqprop.io.trace.file import write
 from neuro_eqprop.io.trace.trace import Trace
@@ -189,3 +192,66 @@ def test_runs_that_learned_are_compared_by_their_changes(episode: dict[str, Trac
         ("input->hidden", 1.0),
         ("hidden->output", 1.0),
     ]
+
+
+def test_paths_strings_and_traces_compare_alike(episode: dict[str, Trace], tmp_path: Path) -> None:
+    a, b = episode["rate"].save(tmp_path / "a.h5"), episode["spikes"].save(tmp_path / "b.h5")
+    found = neuro_eqprop.compare(a, str(b))
+    for other in (
+        neuro_eqprop.compare(episode["rate"], episode["spikes"]),
+        neuro_eqprop.compare(neuro_eqprop.open_trace(a), neuro_eqprop.open_trace(b)),
+    ):
+        assert other.layers == found.layers
+        assert other.connections == found.connections
+    assert (found.a, found.b) == (str(a), str(b))
+    assert found.notes == ()
+    assert len(repr(found)) < 400
+    assert "<th>layer</th>" in found._repr_html_()
+    lines = found.table().splitlines()
+    assert len(lines) == 1 + 2 * 3 + 1 + 1 + 2
+    assert max(map(len, lines)) <= 100
+    assert found.to_json()["layers"][0]["pearson"] == found.layers[0].distance.pearson
+
+
+def test_a_value_that_cannot_be_computed_has_a_reason(
+    episode: dict[str, Trace], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    varied = rates(np.random.default_rng(0).random((2, 3, 4)))
+    flat = rates(np.ones((2, 3, 4)))
+    found = compare(varied, flat)
+    assert found.layers[0].distance.reason == "rates of b are constant"
+    assert "rates of b are constant" in found.table()
+    assert found.to_json()["layers"][0]["reason"] == "rates of b are constant"
+    assert "reason" not in compare(varied, varied).to_json()["layers"][0]
+    assert found.notes == (
+        "no Hebbian updates: the traces have no nudged phases (record with phases)",
+    )
+    still = replace(
+        episode["rate"],
+        signals={k: np.zeros_like(v) for k, v in episode["rate"].signals.items()},
+    )
+    (first, _) = compare(episode["rate"], still).connections
+    assert (first.cosine, first.sign_agreement) == (None, None)
+    assert first.reason == "weight change of b is zero"
+    paths = [str(episode["rate"].save(tmp_path / "a.h5")), str(still.save(tmp_path / "b.h5"))]
+    assert main(["compare", *paths]) == 0
+    assert "weight change of b is zero" in capsys.readouterr().out
+
+
+def test_layers_that_only_one_trace_recorded_are_named(episode: dict[str, Trace]) -> None:
+    part = replace(
+        episode["rate"],
+        signals={k: v for k, v in episode["rate"].signals.items() if k[0] == "output"},
+    )
+    found = compare(episode["rate"], part)
+    assert found.notes == (
+        "not recorded in both traces: hidden",
+        "no Hebbian updates of input->hidden, hidden->output: an end is unknown",
+    )
+
+
+def test_the_examples_of_the_docstrings_run(episode: dict[str, Trace]) -> None:
+    known = {"example_rates": episode["rate"], "example_spikes": episode["spikes"]}
+    done = doctest.testmod(compare_module, extraglobs=known)
+    assert done.attempted
+    assert not done.failed
