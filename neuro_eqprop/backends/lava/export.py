@@ -1,0 +1,110 @@
+"""A spiking network as a Lava process that users connect themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from neuro_eqprop.activations import ActivationKind
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.spiking.ir import Gain, Graded, SpikingNetwork
+
+if TYPE_CHECKING:
+    from neuro_eqprop.backends.lava.native.stock import StockNetwork
+
+FEW = 0.25
+"""Share of non-zero weights below which a matrix is kept sparse."""
+
+
+def stock_network(
+    network: SpikingNetwork,
+    feeds: Mapping[str, Array],
+    *,
+    bits: int | None = None,
+    reset_interval: int | None = None,
+    name: str | None = None,
+) -> StockNetwork:
+    """The network as one Lava process whose leaves are all Lava's own.
+
+    Parameters
+    ----------
+    network : SpikingNetwork
+        In floating point and without the synapses of a nudge.
+    feeds : mapping of str to array
+        Input weights (units, features) by population.
+    bits : int, optional
+        8 for fixed point; None for floating point.
+    reset_interval : int, optional
+        Steps after which all states go back to zero: the steps of a sample.
+    name : str, optional
+        The name of the process.
+
+    Raises
+    ------
+    BackendError
+        If stock processes cannot do what the network needs; the message says what.
+    """
+    from neuro_eqprop.backends.lava.native.stock import Edge, Layer, Plan, StockNetwork
+
+    check_stock(network)
+    graded = isinstance(network.populations[0].neuron, Graded)
+    layers = []
+    for population in network.populations:
+        neuron = population.neuron
+        low, high = 0.0, 1.0
+        if isinstance(neuron, Graded):
+            low, high = neuron.activation.low, neuron.activation.high
+        layers.append(Layer(population.name, population.bias, low, high))
+    entry = "input" if "input" not in {p.name for p in network.populations} else "input data"
+    edges = [Edge(entry, target, sparse(weight)) for target, weight in feeds.items()]
+    edges += [Edge(p.source, p.target, sparse(p.weight)) for p in network.projections]
+    features = next(iter(feeds.values())).shape[1]
+    try:
+        plan = Plan(
+            features,
+            tuple(layers),
+            tuple(edges),
+            network.output,
+            graded,
+            bits,
+            reset_interval,
+            input=entry,
+        )
+    except ValueError as error:
+        raise BackendError(f"stock Lava processes cannot run this network: {error}") from error
+    return StockNetwork(plan, name=name)
+
+
+def sparse(weight: Array) -> Array | csr_matrix:
+    """The matrix, kept sparse where most of it is zero."""
+    few = np.count_nonzero(weight) < FEW * weight.size
+    return csr_matrix(weight) if few else weight
+
+
+def check_stock(network: SpikingNetwork) -> None:
+    """Refuse, in one sentence, what stock processes cannot do."""
+    reason = None
+    kinds = {type(p.neuron) for p in network.populations}
+    if network.fixed is not None:
+        reason = "it is in fixed point already; lower it in floating point and pass bits=8"
+    elif len(kinds) > 1:
+        reason = "it mixes graded and spiking populations"
+    elif any(p.gain is Gain.BETA for p in network.projections):
+        reason = "a nudge switches synapses between phases, which SigmaDelta and ATRLIF do not"
+    elif any(p.delay > 1 for p in network.projections):
+        reason = "a connection has a delay above one step"
+    for population in network.populations:
+        neuron = population.neuron
+        if isinstance(neuron, Graded):
+            if neuron.activation.curve is ActivationKind.TANH:
+                reason = f"population {population.name!r} has activation tanh; SigmaDelta has relu"
+        elif neuron.follow is not None:
+            reason = f"population {population.name!r} tracks a rate; use code 'rate' or 'graded'"
+    if reason is not None:
+        raise BackendError(
+            f"stock Lava processes cannot run this network: {reason}; neurons='exact' can"
+        )
