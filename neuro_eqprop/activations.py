@@ -8,7 +8,7 @@ from math import inf
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, UnknownNameError
 
 
 class ActivationKind(Enum):
@@ -50,6 +50,22 @@ LINEAR = Activation("linear", -inf, inf)
 def box(height: float) -> Activation:
     """Rates from zero to `height`."""
     return Activation("box", 0.0, height)
+
+
+BY_NAME = {a.name: a for a in (HARD_SIGMOID, HARD_TANH, RELU, TANH, LINEAR)}
+HIDDEN = ("hard_sigmoid", "hard_tanh", "box", "relu", "tanh")
+"""Names of the activations of hidden layers."""
+OUTPUT = ("hard_sigmoid", "linear")
+"""Names of the activations of output layers."""
+
+
+def activation(name: str, height: float = 4.0) -> Activation:
+    """The activation of that name; `height` is the largest rate of `box`."""
+    if name == "box":
+        return box(height)
+    if name not in BY_NAME:
+        raise UnknownNameError("activation", name, (*BY_NAME, "box"))
+    return BY_NAME[name]
 
 
 def tanh(u: Array) -> Array:

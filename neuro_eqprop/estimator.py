@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import load
 from neuro_eqprop.data import Dataset, Split
-from neuro_eqprop.experiments.config import Study, adapt
+from neuro_eqprop.experiments.config import Study, make_study
 from neuro_eqprop.experiments.evaluate import DT, equilibria
 from neuro_eqprop.experiments.train import (
     check_device,
@@ -80,8 +80,12 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for key, why in OF_COMMANDS.items():
             if key in more:
                 raise ValueError(f"an estimator has no setting {key!r}: {why}; leave it out")
-        named = {f.name: given[f.name] for f in fields(Study) if given.get(f.name) is not None}
-        return adapt(Study(), {**named, **more})
+        named = {
+            key: value
+            for key, value in given.items()
+            if key not in ("shape", "more") and value is not None
+        }
+        return make_study(**{**named, **more})
 
     def fit(self, x: Any, y: Any) -> EqPropClassifier:  # noqa: ANN401
         """Train on samples x (samples, features) and their labels y.
@@ -93,7 +97,7 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, numbers = np.unique(y, return_inverse=True)
         split = Split(x, np.asarray(numbers, dtype=np.int64))
         study = self.study()
-        check_device(study.device)
+        check_device(study.training.device)
         data = Dataset("given", split, split, len(self.classes_))
         data = data if self.shape is None else replace(data, shape=self.shape)
         network = study.network(data)

@@ -75,7 +75,7 @@ class Model:
         """How it was made, in a few words."""
         if self.provenance != TRAINED or not self.epochs:
             return self.provenance if self.epochs or self.provenance != TRAINED else "untrained"
-        rule = "" if self.study is None else f" by {self.study.rule} on {self.study.dataset}"
+        rule = "" if self.study is None else f" by {self.study.rule.name} on {self.study.dataset}"
         return f"trained{rule} for {self.epochs} epochs"
 
     @property
@@ -91,7 +91,7 @@ class Model:
     @property
     def beta(self) -> float:
         """The nudging strength of its nudged phases."""
-        return 0.5 if self.study is None else self.study.beta
+        return 0.5 if self.study is None else self.study.rule.beta
 
     @property
     def seed(self) -> int:

@@ -1,8 +1,11 @@
 """The named networks, each a function that returns a description."""
 
 from neuro_eqprop.architectures.convolutional import convolutional
-from neuro_eqprop.architectures.hopfield import modern, modern_notes, multiscale
-from neuro_eqprop.architectures.mlp import feed_forward, layered, looped, toroidal
+from neuro_eqprop.architectures.hopfield import modern, modern_notes
+from neuro_eqprop.architectures.looped import looped
+from neuro_eqprop.architectures.mlp import feed_forward, layered
+from neuro_eqprop.architectures.multiscale import multiscale
+from neuro_eqprop.architectures.toroidal import toroidal
 from neuro_eqprop.architectures.transformer import Block, looped_block, transformer
 
 __all__ = [

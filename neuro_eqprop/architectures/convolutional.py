@@ -1,13 +1,34 @@
-"""Networks over images."""
+"""The model `conv`: a convolutional network over images."""
 
 from __future__ import annotations
 
-from neuro_eqprop.activations import Activation
+from dataclasses import dataclass
+
+from neuro_eqprop.activations import HIDDEN, OUTPUT, Activation
+from neuro_eqprop.architectures.base import ANY_DEPTH, Architecture, RateSettings
 from neuro_eqprop.arrays import Shape
 from neuro_eqprop.networks import Connection, Layer, Network, Role
 from neuro_eqprop.operators import Conv2d, Dense, Pooled
+from neuro_eqprop.settings import setting
 
 POOL = 2
+
+
+@dataclass(frozen=True)
+class ConvSettings(RateSettings):
+    """Settings of a convolutional network; `hidden` are its channels."""
+
+    name: str = "conv"
+    hidden: tuple[int, ...] = setting((32,), "channels of each hidden layer")
+    activation: str = setting("relu", "of hidden layers", choices=HIDDEN)
+    output: str = setting("linear", "activation of the output layer", choices=OUTPUT)
+    bound: float = setting(
+        2.5, "bound on the spectral norm of connections that feed back; 0 for none", least=0
+    )
+    feedback: float = setting(
+        0.1, "scale of the feedback from layer to layer; below 1 it settles sooner", above=0
+    )
+    kernel: int = setting(5, "side of the kernels, in pixels", above=0)
 
 
 def convolutional(
@@ -77,3 +98,26 @@ def way_out(image: Shape, channels: tuple[int, ...], kernel: int) -> str:
     if kernels:
         ways.append(f"another kernel (--set kernel={min(kernels, key=lambda n: abs(n - kernel))})")
     return f"use {' or '.join(ways) or 'larger pictures, or model layered'}"
+
+
+def build(settings: ConvSettings, shape: Shape, classes: int) -> Network:
+    """The network of the settings."""
+    return convolutional(
+        shape,
+        settings.hidden,
+        classes,
+        kernel=settings.kernel,
+        **settings.rates,
+        bound=settings.bound or None,
+        feedback=settings.feedback,
+    )
+
+
+CONV = Architecture(
+    "conv",
+    "convolutional network over images",
+    ConvSettings,
+    build,
+    depths=ANY_DEPTH,
+    training={"beta": 0.25, "learning_rate": 0.003, "free_steps": 3, "nudged_steps": 1},
+)

@@ -1,17 +1,32 @@
-"""Networks whose state is answered by memory units: the modern network, and one of three scales.
+"""The model `modern`: a modern Hopfield network (Ramsauer et al. 2021; Krotov & Hopfield 2021).
 
 Memory units m = rho(W h + b) that act back on h by W^T minimise the energy
 E(h, m) = G(h) + G(m) - m . W h - b . m. With tanh and m put in, that is the dense associative
-memory G(h) - sum log cosh(W h + b), so nothing but layers and connections is needed for it.
+memory G(h) - sum log cosh(W h + b), so layers and connections are enough to describe it.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+from dataclasses import dataclass
 
 from neuro_eqprop.activations import LINEAR, Activation
+from neuro_eqprop.architectures.base import Architecture, size
+from neuro_eqprop.architectures.looped import RecurrentSettings
+from neuro_eqprop.arrays import Shape
 from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role
 from neuro_eqprop.operators import LayerNorm
+from neuro_eqprop.settings import setting
+
+
+@dataclass(frozen=True)
+class ModernSettings(RecurrentSettings):
+    """Settings of a hidden layer with memory units."""
+
+    name: str = "modern"
+    symmetric: bool = setting(
+        True, "memory weights are tied, so there is an energy; false: the form of the notes"
+    )
+    memory: int = setting(0, "memory units; 0 for four times the hidden ones", least=0)
 
 
 def ends(inputs: int, outputs: int, output_rate: Activation) -> tuple[Layer, Layer]:
@@ -68,31 +83,15 @@ def modern_notes(
     return Network(layers, connections, Cost.CROSS_ENTROPY)
 
 
-SCALES = ("coarse", "middle", "fine")
+def build(settings: ModernSettings, shape: Shape, classes: int) -> Network:
+    """The network of the settings."""
+    sizes, hidden = (size(shape), settings.hidden[0], classes), settings.rates["hidden_rate"]
+    memory = settings.memory or 4 * settings.hidden[0]
+    if not settings.symmetric:
+        return modern_notes(*sizes, memory=memory, hidden_rate=hidden, bound=settings.bound)
+    return modern(*sizes, memory=memory, **settings.rates, bound=settings.bound)
 
 
-def multiscale(
-    inputs: int,
-    hidden: int,
-    outputs: int,
-    *,
-    hidden_rate: Activation,
-    output_rate: Activation,
-    bound: float,
-) -> Network:
-    """Three states of H/4, H/2 and H units, each fed by x and with a memory, coupled in a chain.
-
-    The bound is shared out so that what states and memory bring a layer stays within it.
-    """
-    if hidden < 4:
-        raise ValueError(f"a state of {hidden} units has no quarter")
-    first, last = ends(inputs, outputs, output_rate)
-    sizes = dict(zip(SCALES, (hidden // 4, hidden // 2, hidden), strict=True))
-    states = [Layer(name, (size,), hidden_rate) for name, size in sizes.items()]
-    memories = [Layer(f"{name}-memory", (2 * size,), hidden_rate) for name, size in sizes.items()]
-    part = bound / 3.0
-    connections = [Connection("input", name) for name in SCALES]
-    connections += [Connection(n, f"{n}-memory", bound=(bound * part) ** 0.5) for n in SCALES]
-    connections += [Connection(a, b, bound=part) for a, b in pairwise(SCALES)]
-    connections += [Connection(name, "output", bound=bound / 3.0**0.5) for name in SCALES]
-    return Network((first, *states, *memories, last), tuple(connections))
+MODERN = Architecture(
+    "modern", "hidden layer with memory units, a modern Hopfield network", ModernSettings, build
+)

@@ -1,13 +1,36 @@
-"""Perceptrons whose connections act both ways, with and without a loop."""
+"""Multilayer perceptrons: `layered`, whose connections act both ways, and `predictive`."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from neuro_eqprop.activations import Activation
+from neuro_eqprop.architectures.base import ANY_DEPTH, Architecture, RateSettings, size
+from neuro_eqprop.arrays import Shape
 from neuro_eqprop.networks import Connection, Layer, Network, Role
-from neuro_eqprop.operators import DelayedFeedback
+from neuro_eqprop.settings import setting
+
+
+@dataclass(frozen=True)
+class PredictiveSettings(RateSettings):
+    """Settings of a perceptron without feedback."""
+
+    name: str = "predictive"
+    bound: float = setting(
+        0.0, "bound on the spectral norm of connections between layers; 0 for none", least=0
+    )
+
+
+@dataclass(frozen=True)
+class LayeredSettings(PredictiveSettings):
+    """Settings of a perceptron whose connections act both ways."""
+
+    name: str = "layered"
+    feedback: float = setting(
+        1.0, "scale of the feedback from layer to layer; below 1 it settles sooner", above=0
+    )
+    stem: int = setting(0, "hidden layers without feedback, for rule hybrid", least=0)
 
 
 def layered(
@@ -46,56 +69,6 @@ def layered(
     return Network(tuple(layers), connections)
 
 
-def looped(
-    inputs: int,
-    hidden: int,
-    outputs: int,
-    *,
-    hidden_rate: Activation,
-    output_rate: Activation,
-    bound: float | None,
-    symmetric: bool = True,
-) -> Network:
-    """x -> h <-> output, and h -> h by a matrix of spectral norm at most `bound`.
-
-    A matrix that is not `symmetric` leaves the network without an energy.
-    """
-    plain = layered(inputs, (hidden,), outputs, hidden_rate=hidden_rate, output_rate=output_rate)
-    loop = Connection("hidden", "hidden", symmetric=symmetric, bound=bound)
-    return Network(plain.layers, (plain.connections[0], loop, *plain.connections[1:]))
-
-
-ECHO = DelayedFeedback((0.9, 0.81, 0.729))
-"""The past that a torus hears: three steps, each fainter."""
-ECHO_PART = 0.25
-"""How much of a torus's bound its echo may take."""
-
-
-def toroidal(
-    inputs: int,
-    hidden: int,
-    outputs: int,
-    *,
-    hidden_rate: Activation,
-    output_rate: Activation,
-    bound: float,
-) -> Network:
-    """As `looped`, and h also hears its last three states, with one gain for all.
-
-    The two loops share the bound: at equilibrium their sum is what has to contract.
-    """
-    echo = Connection("hidden", "hidden", ECHO, bound=bound * ECHO_PART, label="echo")
-    plain = looped(
-        inputs,
-        hidden,
-        outputs,
-        hidden_rate=hidden_rate,
-        output_rate=output_rate,
-        bound=bound * (1.0 - ECHO_PART),
-    )
-    return replace(plain, connections=(*plain.connections, echo))
-
-
 def feed_forward(network: Network) -> Network:
     """The twin for backprop: nothing acts back, no loops, so that one sweep is its equilibrium.
 
@@ -108,3 +81,43 @@ def feed_forward(network: Network) -> Network:
         if order.index(c.source) < order.index(c.target)
     )
     return replace(network, connections=forwards)
+
+
+def build_layered(settings: LayeredSettings, shape: Shape, classes: int) -> Network:
+    """The network of the settings."""
+    return layered(
+        size(shape),
+        settings.hidden,
+        classes,
+        **settings.rates,
+        bound=settings.bound or None,
+        feedback=settings.feedback,
+        stem=settings.stem,
+    )
+
+
+def build_predictive(settings: PredictiveSettings, shape: Shape, classes: int) -> Network:
+    """The network of the settings, without feedback."""
+    return feed_forward(
+        layered(
+            size(shape), settings.hidden, classes, **settings.rates, bound=settings.bound or None
+        )
+    )
+
+
+LAYERED = Architecture(
+    "layered",
+    "multilayer perceptron whose connections act both ways",
+    LayeredSettings,
+    build_layered,
+    depths=ANY_DEPTH,
+)
+PREDICTIVE = Architecture(
+    "predictive",
+    "multilayer perceptron in which only errors are fed back",
+    PredictiveSettings,
+    build_predictive,
+    rule="single-phase",
+    depths=ANY_DEPTH,
+    training={"nudging": "positive"},
+)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from neuro_eqprop.activations import LINEAR, TANH
+from neuro_eqprop.architectures.base import Architecture, HiddenSettings
 from neuro_eqprop.arrays import Shape
 from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role
 from neuro_eqprop.operators import (
     Attention,
+    AttentionKind,
     AtToken,
     CrossAttention,
     Dense,
@@ -18,6 +20,34 @@ from neuro_eqprop.operators import (
     PerToken,
     Query,
 )
+from neuro_eqprop.settings import setting
+
+ATTENTIONS = (*(kind.value for kind in AttentionKind), "none")
+
+
+@dataclass(frozen=True)
+class TransformerSettings(HiddenSettings):
+    """Settings of a transformer; `hidden` is the width of a token."""
+
+    name: str = "transformer"
+    hidden: tuple[int, ...] = setting((64,), "width of a token")
+    bound: float = setting(0.7, "bound on the spectral norm of the memory's weights", above=0)
+    symmetric: bool = setting(
+        True, "all weights are tied, so there is an energy; false: the block of the notes"
+    )
+    memory: int = setting(0, "memory units of each token; 0 for its width", least=0)
+    attention: str = setting("linear", "kind of attention", choices=ATTENTIONS)
+    heads: int = setting(4, "attention heads", above=0)
+    attention_scale: float = setting(0.15, "weight of attention in the energy", above=0)
+    attention_sharpness: float = setting(
+        1.0,
+        "inverse temperature of softmax attention, times 1 / sqrt(width of a head)",
+        above=0,
+        only_with=("attention", "softmax"),
+    )
+    attention_bound: float = setting(1.2, "bound on the norms of W_q and W_k", above=0)
+    patch: int = setting(7, "side of the patches that images are cut into, in pixels", above=0)
+    query: bool = setting(False, "read the last token only")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +143,33 @@ def looped_block(
         Connection("tokens", "output", read),
     )
     return Network(layers, connections, Cost.CROSS_ENTROPY)
+
+
+def build(settings: TransformerSettings, shape: Shape, classes: int) -> Network:
+    """The network of the settings."""
+    width = settings.hidden[0]
+    attention = None
+    if settings.attention != "none":
+        attention = Attention(
+            AttentionKind(settings.attention),
+            settings.heads,
+            settings.attention_scale,
+            settings.attention_sharpness,
+            others=settings.query,
+        )
+    block = Block(
+        width, settings.memory or width, attention, settings.bound, settings.attention_bound
+    )
+    make = transformer if settings.symmetric else looped_block
+    query = -1 if settings.query else None
+    return make(shape, block, classes, patch=settings.patch, query=query)
+
+
+TRANSFORMER = Architecture(
+    "transformer",
+    "tokens that attend to each other, each with memory units",
+    TransformerSettings,
+    build,
+    cost=Cost.CROSS_ENTROPY,
+    training={"free_steps": 6, "nudged_steps": 3},
+)

@@ -113,7 +113,7 @@ def run(args: Namespace) -> Json:
         study = config.adapt(study, changes(args))
     except ValueError as error:
         raise UsageError(str(error)) from error
-    with bar(f"training {study.model} on {study.dataset}", study.epochs) as advance:
+    with bar(f"training {study.model.name} on {study.dataset}", study.training.epochs) as advance:
         judged: list[str] = []
 
         def watch(line: Json) -> None:

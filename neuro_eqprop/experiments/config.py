@@ -1,26 +1,25 @@
-"""An experiment as a file: everything needed to repeat a training run."""
+"""A study: the settings of a training run, and the file that holds them."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from operator import index
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from neuro_eqprop.architectures import feed_forward
+from neuro_eqprop.architectures.base import ModelSettings
+from neuro_eqprop.architectures.mlp import LayeredSettings
+from neuro_eqprop.architectures.registry import MODELS
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset
-from neuro_eqprop.experiments.models import ATTENTIONS, HIDDEN_RATES, MODELS, OUTPUT_RATES
 from neuro_eqprop.networks import Cost, Network
+from neuro_eqprop.settings import check, convert, setting, settings_of
 from neuro_eqprop.training.augment import Augmentation, random_shift
 from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
-from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates
-from neuro_eqprop.training.optimizers import make_optimizer
+from neuro_eqprop.training.settings import RULE_SETTINGS, RuleSettings, TrainingSettings
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -28,293 +27,304 @@ else:
     import tomli as tomllib
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Study:
-    """The settings of a training run, with the defaults that suit the embedded digits."""
+    """The settings of a training run, with the defaults that suit the embedded digits.
 
-    dataset: str = "digits"
-    model: str = "layered"
-    hidden: tuple[int, ...] = (128,)
-    activation: str = "hard_sigmoid"
-    height: float = 4.0
-    """Of the activation `box`."""
-    output: str = "hard_sigmoid"
-    cost: str = ""
-    """What the output is judged by, squared or cross_entropy; empty for the model's own."""
-    bound: float = 0.0
-    """On spectral norms of weights that close a loop; zero for none, or for the model's own."""
-    feedback: float = 1.0
-    """Scale of what comes back in a layered network: below one it settles sooner."""
-    symmetric: bool = True
-    """Whether `looped`, `modern` and `transformer` have an energy, or the notes' form without."""
-    stem: int = 0
-    """Hidden layers of a layered network without feedback, for rule hybrid."""
-    kernel: int = 5
-    """Side of the kernels of `conv`, whose channels are `hidden`."""
-    memory: int = 0
-    """Memory units of `modern` and, for each token, of `transformer`; zero for the model's own."""
-    attention: str = "linear"
-    heads: int = 4
-    attention_scale: float = 0.15
-    attention_sharpness: float = 1.0
-    """Of softmax attention, times one over the root of a head's width."""
-    attention_bound: float = 1.2
-    patch: int = 7
-    """Side of the patches that a transformer cuts images into."""
-    query: bool = False
-    """Whether a transformer is read at its last token only."""
-    rule: str = ""
-    """Empty for the model's own: hebbian, asymmetric where symmetric is false, or single-phase for
-    `predictive`."""
-    nudging: str = "centered"
-    beta: float = 0.5
-    """Per sample: the cost is summed, not averaged, over a batch."""
-    beta_end: float = 0.0
-    """Where beta goes in a straight line; zero keeps it."""
-    points: int = 4
-    """Of holomorphic nudging."""
-    epochs: int = 30
-    batch: int = 32
-    optimiser: str = "adam"
-    """Any of torch by its name, with options if there are: sgd(momentum=0.5, nesterov=true)."""
-    learning_rate: float = 0.002
-    fall: str = "cosine"
-    """How the learning rate goes: cosine, linear, steps, constant, or a scheduler of torch, as
-    StepLR(step_size=5, gamma=0.5)."""
-    weight_decay: float = 0.0
-    shift: int = 0
-    """Pixels that pictures are moved by at most, drawn anew each time training sees them."""
-    free_steps: int = 15
-    nudged_steps: int = 8
-    damping: float = 1.0
-    """What part of its way a layer goes in a sweep."""
-    anderson: int = 0
-    """Past sweeps that Anderson mixing looks at; zero for none."""
-    order: str = "sequential"
-    """Whether layers move one after another (Gauss-Seidel) or all at once: synchronous."""
-    tolerance: float = 0.0
-    """Samples rest when no rate moves more than this in a step; zero takes all steps."""
-    validation: float = 0.0
-    """The part of the training samples that is held out to look at while training."""
-    device: str = "cpu"
-    seed: int = 0
+    `make_study` and `adapt` take settings by their flat names, without the table.
+    """
+
+    dataset: str = setting("digits", "name of a data set, or an .npz file")
+    seed: int = setting(0, "of parameters, batches and augmentation", least=0)
+    model: ModelSettings = field(default_factory=LayeredSettings)
+    rule: RuleSettings = field(default_factory=lambda: RULE_SETTINGS["hebbian"]("hebbian"))
+    training: TrainingSettings = field(default_factory=TrainingSettings)
 
     def __post_init__(self) -> None:
-        if not self.rule and self.model in MODELS:
-            object.__setattr__(self, "rule", own_rule(self.model, self.symmetric))
-        for kind, name, known in (
-            ("model", self.model, tuple(MODELS)),
-            ("rule", self.rule, [r.value for r in Rule]),
-            ("activation", self.activation, HIDDEN_RATES),
-            ("output", self.output, OUTPUT_RATES),
-            ("cost", self.cost or Cost.SQUARED.value, [c.value for c in Cost]),
-            ("nudging", self.nudging, [n.value for n in Nudging]),
-            ("order", self.order, ORDERS),
-            ("attention", self.attention, ATTENTIONS),
-        ):
-            if name not in known:
-                raise UnknownNameError(kind, name, known)
-        self._check_numbers()
-        make_optimizer(self.optimiser, self.learning_rate, {"any": torch.zeros(1)})
-        learning_rates(self.fall, self.learning_rate, TrainingLength(self.epochs, 1))
-        if len(self.hidden) not in MODELS[self.model].depths:
+        check(self)
+        hidden, depths = self.get("hidden"), MODELS.find(self.model.name).depths
+        if hidden is not None and len(hidden) not in depths:
             raise ValueError(
-                f"model {self.model!r} does not take {len(self.hidden)} hidden sizes {self.hidden}"
+                f"model {self.model.name!r} does not take {len(hidden)} hidden sizes {hidden}; "
+                f"it takes {depths[0]}" + (f" to {depths[-1]}" if len(depths) > 1 else "")
             )
-
-    def _check_numbers(self) -> None:
-        above = (*ABOVE_ZERO, "beta_end") if self.beta_end else ABOVE_ZERO
-        for key in above:
-            if not 0 < getattr(self, key) < float("inf"):
-                raise ValueError(f"{key} is {getattr(self, key)}; it must be above zero")
-        for key in ZERO_OR_ABOVE:
-            if not 0 <= getattr(self, key) < float("inf"):
-                raise ValueError(
-                    f"{key} is {getattr(self, key)}; it cannot be negative and must be finite"
-                )
-        if self.damping > 1.0:
-            raise ValueError(f"damping is {self.damping}; it must not lie above one")
-        if self.validation >= 1.0:
-            raise ValueError(f"validation is {self.validation}; it must lie below one")
         self._check_nudge()
-        if self.points < 3:
-            raise ValueError(f"points is {self.points}; a circle needs at least three")
-        if not self.hidden or min(self.hidden) < 1:
-            raise ValueError(f"hidden is {self.hidden}; each layer needs at least one unit")
 
     def _check_nudge(self) -> None:
-        squared = (Cost(self.cost) if self.cost else MODELS[self.model].cost) is Cost.SQUARED
-        if squared and self.nudging != Nudging.POSITIVE.value:
+        cost = Cost(self.training.cost or MODELS[self.model.name].cost)
+        if cost is Cost.SQUARED and self.rule.nudging != Nudging.POSITIVE.value:
             for key in ("beta", "beta_end"):
-                if getattr(self, key) >= 1.0:
+                if self.get(key, 0.0) >= 1.0:
                     raise ValueError(
-                        f"{key} is {getattr(self, key)}; pushed away from the target so strongly, "
-                        f"nothing settles: keep it below one, or use --nudging positive"
+                        f"{key} is {self.get(key)}; a nudge of that size away from the target "
+                        f"never settles: keep it below one, or use nudging 'positive'"
                     )
+
+    def flat(self) -> dict[str, Any]:
+        """All settings by their flat names; `model` and `rule` are the names of these."""
+        found = {key: getattr(self, key) for key in TOP}
+        for table in TABLES:
+            part = getattr(self, table)
+            found |= {table: part.name} if table in NAMED else {}
+            found |= {key: getattr(part, key) for key in settings_of(type(part))}
+        return found
+
+    def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401
+        """A setting by its flat name; the default where the model or the rule has none such."""
+        return self.flat().get(key, default)
+
+    @property
+    def damping(self) -> float:
+        """Damping factor of settling; one where the rule has no such setting."""
+        return float(self.get("damping", 1.0))
 
     def network(self, data: Dataset) -> Network:
         """The network of this study, sized for the data."""
-        made = MODELS[self.model].build(self, data)
-        made = replace(made, cost=Cost(self.cost)) if self.cost else made
-        if self.rule != Rule.BACKPROP.value:
+        architecture = MODELS[self.model.name]
+        made = architecture.build(self.model, data.shape, data.classes)
+        cost = self.training.cost
+        made = replace(made, cost=Cost(cost)) if cost else made
+        if self.rule.name != Rule.BACKPROP.value:
             return made
         twin = feed_forward(made)
-        if self.bound not in (0.0, MODELS[self.model].defaults.get("bound")):
+        if self.get("bound", 0.0) not in (0.0, getattr(architecture.settings(), "bound", 0.0)):
             return twin
-        # A model's own bounds let it settle; what settles in one sweep keeps only what is asked.
+        # The default bound lets a model settle; a feed-forward network keeps only one that was set.
         free = tuple(replace(c, bound=None) for c in twin.connections)
         return replace(twin, connections=free)
 
     def view(self, data: Dataset) -> Augmentation:
-        """How training sees the data."""
-        return random_shift(self.shift, data.shape)
+        """The augmentation of training samples."""
+        return random_shift(self.training.shift, data.shape)
 
     def recipe(self) -> TrainingConfig:
         """How the network is trained."""
+        training, rule = self.training, self.rule
         return TrainingConfig(
-            epochs=self.epochs,
-            batch=self.batch,
-            optimiser=self.optimiser,
-            learning_rate=self.learning_rate,
-            nudging=Nudging(self.nudging),
-            beta=self.beta,
-            free_steps=self.free_steps,
-            nudged_steps=self.nudged_steps,
+            epochs=training.epochs,
+            batch=training.batch,
+            optimiser=training.optimiser,
+            learning_rate=training.learning_rate,
+            nudging=Nudging(rule.nudging),
+            beta=rule.beta,
+            free_steps=rule.free_steps,
+            nudged_steps=rule.nudged_steps,
             seed=self.seed,
-            rule=Rule(self.rule),
-            fall=self.fall,
-            weight_decay=self.weight_decay,
-            beta_end=self.beta_end or None,
-            points=self.points,
+            rule=Rule(rule.name),
+            fall=training.fall,
+            weight_decay=training.weight_decay,
+            beta_end=self.get("beta_end") or None,
+            points=rule.points,
             damping=self.damping,
-            anderson=self.anderson,
-            together=self.order == "synchronous",
-            tolerance=self.tolerance or None,
+            anderson=self.get("anderson", 0),
+            together=self.get("order") == "synchronous",
+            tolerance=self.get("tolerance") or None,
         )
 
 
-ORDERS = ("sequential", "synchronous")
-ZERO_OR_ABOVE = (
-    "bound",
-    "weight_decay",
-    "shift",
-    "memory",
-    "stem",
-    "anderson",
-    "tolerance",
-    "seed",
-    "validation",
-)
-ABOVE_ZERO = (
-    "beta",
-    "height",
-    "feedback",
-    "kernel",
-    "heads",
-    "attention_scale",
-    "attention_sharpness",
-    "attention_bound",
-    "patch",
-    "epochs",
-    "batch",
-    "learning_rate",
-    "free_steps",
-    "nudged_steps",
-    "damping",
-)
+TOP = ("dataset", "seed")
+"""The settings of a study file above its tables."""
+TABLES = ("model", "rule", "training")
+"""The tables of a study file."""
+NAMED = ("model", "rule")
+"""Tables that have a name, which decides on their settings."""
 
 
-def own_rule(model: str, symmetric: bool) -> str:
-    """The rule that suits a model: without symmetry, the one that needs none."""
-    usual = MODELS[model].rule
-    return usual if symmetric or usual != Rule.HEBBIAN.value else Rule.ASYMMETRIC.value
+def make_study(**settings: Any) -> Study:  # noqa: ANN401
+    """A study from flat settings: `make_study(model="conv", hidden=(16,), epochs=5)`."""
+    return adapt(Study(), settings)
 
 
 def adapt(study: Study, changes: Mapping[str, Any]) -> Study:
-    """The study with some settings changed; values may be text, as from the command line."""
-    changes = own_defaults(study, changes) | dict(changes)
-    known = {f.name: getattr(study, f.name) for f in fields(study)}
-    clean: dict[str, Any] = {}
+    """The study with some settings changed.
+
+    Keys are flat names (`epochs`) or names with their table (`training.epochs`); values may be
+    text, as on the command line. A new model brings its own defaults and its own rule where
+    neither the changes nor the study set others; settings that it does not have are dropped.
+    """
+    given = flat_names(changes)
+    model = change_model(study, given)
+    suited = suited_defaults(study, model) | given
+    rule = change_rule(study, model, suited)
+    training = changed(study.training, suited)
+    refuse_foreign(given, model, rule)
+    top = {key: convert(key, given[key], getattr(study, key)) for key in TOP if key in given}
+    return replace(study, model=model, rule=rule, training=training, **top)
+
+
+def flat_names(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes by flat name: tables are spread out, and names lose their table."""
+    found: dict[str, Any] = {}
     for key, value in changes.items():
-        if key not in known:
-            raise UnknownNameError("setting", key, known)
-        clean[key] = convert(key, value, known[key])
-    own = study.rule == own_rule(study.model, study.symmetric)
-    if "rule" not in clean and ("model" in clean or ("symmetric" in clean and own)):
-        clean["rule"] = ""  # another model's own rule may be another
-    return replace(study, **clean)
+        if key in TABLES and isinstance(value, Mapping):
+            found |= flat_names({f"{key}.{inner}": each for inner, each in value.items()})
+            continue
+        table, dot, name = key.partition(".")
+        if not dot:
+            found[key] = value
+        elif table not in TABLES:
+            raise UnknownNameError("table of a study", table, TABLES)
+        else:
+            found[table if name == "name" and table in NAMED else name] = value
+    return found
 
 
-def own_defaults(study: Study, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """What suits a model that is newly named, where neither the changes nor the study say more."""
-    model = changes.get("model", study.model)
-    if model == study.model or not isinstance(model, str) or model not in MODELS:
+def changed(part: Any, given: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """Settings of a table with those changed that it has."""
+    own = {key: given[key] for key in settings_of(type(part)) if key in given}
+    return replace(
+        part, **{key: convert(key, each, getattr(part, key)) for key, each in own.items()}
+    )
+
+
+def moved(part: Any, fresh: Any, given: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """Settings of another kind than before, with what was set before and the changes."""
+    usual = type(part)(part.name)
+    before = {
+        key: getattr(part, key)
+        for key in settings_of(type(part))
+        if getattr(part, key) != getattr(usual, key)
+    }
+    return changed(fresh, before | dict(given))
+
+
+def change_model(study: Study, given: Mapping[str, Any]) -> ModelSettings:
+    """The settings of the model after the changes."""
+    name = str(given.get("model", study.model.name))
+    if name == study.model.name:
+        found = changed(study.model, given)
+    else:
+        found = moved(study.model, MODELS.find(name).settings(), given)
+    assert isinstance(found, ModelSettings)
+    return found
+
+
+def suited_defaults(study: Study, model: ModelSettings) -> dict[str, Any]:
+    """Defaults of training that suit a new model, for settings that have their default now."""
+    old, new = (MODELS[name].training for name in (study.model.name, model.name))
+    if model.name == study.model.name:
         return {}
-    general = {f.name: f.default for f in fields(study)}
+    usual = Study().flat()
     return {
-        key: value
-        for key, value in MODELS[model].defaults.items()
-        if key not in changes and getattr(study, key) == general[key]
+        key: new.get(key, usual[key])
+        for key in {*old, *new}
+        if study.get(key) == old.get(key, usual[key])
     }
 
 
-def convert(key: str, value: Any, like: Any) -> Any:  # noqa: ANN401
-    """The value in the type of `like`."""
-    try:
-        if isinstance(like, tuple):
-            parts = value.split(",") if isinstance(value, str) else value
-            parts = parts if isinstance(parts, list | tuple) else [parts]
-            return tuple(to_int(part) for part in parts)
-        if isinstance(like, bool):
-            return to_bool(value)
-        return to_int(value) if isinstance(like, int) else type(like)(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"setting {key!r} cannot be {value!r}: {error}") from error
+def change_rule(study: Study, model: ModelSettings, given: Mapping[str, Any]) -> RuleSettings:
+    """The settings of the rule after the changes."""
+    own = MODELS[study.model.name].rule_for(study.model) == study.rule.name
+    name = str(given.get("rule", ""))
+    name = name or (MODELS[model.name].rule_for(model) if own else study.rule.name)
+    if name == study.rule.name:
+        found = changed(study.rule, given)
+    elif name not in RULE_SETTINGS:
+        raise UnknownNameError("rule", name, RULE_SETTINGS)
+    else:
+        found = moved(study.rule, RULE_SETTINGS[name](name), given)
+    assert isinstance(found, RuleSettings)
+    return found
 
 
-def to_bool(value: Any) -> bool:  # noqa: ANN401
-    """Yes or no, given as such or as text."""
-    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-    if str(value).lower() not in words:
-        raise ValueError("neither true nor false")
-    return words[str(value).lower()]
+def refuse_foreign(given: Mapping[str, Any], model: ModelSettings, rule: RuleSettings) -> None:
+    """Refuse settings that a study with this model and this rule does not have."""
+    known = {*TOP, *NAMED, *settings_of(TrainingSettings)}
+    known |= {*settings_of(type(model)), *settings_of(type(rule))}
+    chosen = {"model": model.name, "rule": rule.name}
+    for key, value in given.items():
+        if key in known:
+            continue
+        others = {
+            "model": [name for name in MODELS if key in settings_of(type(MODELS[name].settings()))],
+            "rule": [name for name, kind in RULE_SETTINGS.items() if key in settings_of(kind)],
+        }
+        for table, names in others.items():
+            if names:
+                raise ValueError(
+                    f"{table} {chosen[table]!r} has no setting {key!r} (here {value!r}), which "
+                    f"belongs to {', '.join(names)}: leave it out"
+                )
+        raise UnknownNameError("setting", key, known)
 
 
-def to_int(value: Any) -> int:  # noqa: ANN401
-    """A whole number, given as a number or as text."""
-    try:
-        return int(value) if isinstance(value, str) else index(value)
-    except (TypeError, ValueError):
-        if float(value) != int(float(value)):
-            raise ValueError("not a whole number") from None
-        return int(float(value))
+VERSION_01 = {
+    "activation": ("hard_sigmoid", "tanh"),
+    "height": (4.0,),
+    "output": ("hard_sigmoid", "linear"),
+    "bound": (0.0,),
+    "feedback": (1.0,),
+    "symmetric": (True,),
+    "stem": (0,),
+    "kernel": (5,),
+    "memory": (0,),
+    "attention": ("linear",),
+    "heads": (4,),
+    "attention_scale": (0.15,),
+    "attention_sharpness": (1.0,),
+    "attention_bound": (1.2,),
+    "patch": (7,),
+    "query": (False,),
+    "beta_end": (0.0,),
+    "points": (4,),
+    "damping": (1.0,),
+    "anderson": (0,),
+    "order": ("sequential",),
+    "tolerance": (0.0,),
+}
+"""Values that version 0.1 wrote for settings which the model or the rule does not have."""
+
+
+def without_unused(written: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a flat file, as version 0.1 wrote them, without those that have no use."""
+    model = MODELS.find(str(written.get("model", "layered"))).settings()
+    rule = RULE_SETTINGS.get(str(written.get("rule", "hebbian")), RuleSettings)
+    used = {**settings_of(type(model)), **settings_of(rule), **settings_of(TrainingSettings)}
+    return {
+        key: value
+        for key, value in written.items()
+        if not (key in VERSION_01 and key not in used and value in VERSION_01[key])
+        # A bound of zero stood for the default of a model that needs one.
+        and not (key == "bound" and value == 0.0 and getattr(model, "bound", 0.0))
+    }
 
 
 def read(path: Path) -> Study:
-    """The study in a TOML file."""
+    """The study in a TOML file, with tables or, as version 0.1 wrote it, flat."""
     try:
-        told = tomllib.loads(path.read_text())
+        written = tomllib.loads(path.read_text())
     except FileNotFoundError:
         raise ValueError(f"there is no study file {path}") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(f"{path} cannot be read as a study: {error}") from error
-    told.pop(
-        "learn", None
-    )  # of a run that learned on a chip, see `neuro_eqprop.experiments.on_chip_config`
+    written.pop("learn", None)  # settings of on-chip learning, see `on_chip_config`
     try:
-        return adapt(Study(), told)
+        return adapt(Study(), written if nested(written) else without_unused(written))
     except UnknownNameError:
         raise
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
+def nested(written: Mapping[str, Any]) -> bool:
+    """Whether a study file has tables."""
+    return any(isinstance(value, Mapping) for value in written.values())
+
+
 def write(study: Study) -> str:
     """The study as TOML."""
-    lines = []
-    for key, value in asdict(study).items():
-        text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
-        text = text.lower() if isinstance(value, bool) else text
-        text = str(list(value)) if isinstance(value, tuple) else text
-        lines.append(f"{key} = {text}")
-    return "\n".join(lines) + "\n"
+    parts = [toml_lines({key: getattr(study, key) for key in TOP})]
+    parts += [f"[{table}]\n{toml_lines(asdict(getattr(study, table)))}" for table in TABLES]
+    return "\n".join(parts)
+
+
+def toml_lines(settings: Mapping[str, Any]) -> str:
+    """Settings as lines of TOML."""
+    return "".join(f"{key} = {toml_value(value)}\n" for key, value in settings.items())
+
+
+def toml_value(value: Any) -> str:  # noqa: ANN401
+    """A value as TOML."""
+    if isinstance(value, str | bool):
+        return json.dumps(value, ensure_ascii=False)
+    return str(list(value)) if isinstance(value, tuple) else repr(value)

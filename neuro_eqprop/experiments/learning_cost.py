@@ -52,7 +52,7 @@ def phases(run: Run, code: Code, steps: int | None) -> LearningRule:
     assert code.learning is not None
     study = run.study
     schedule = code.learning.lengths(steps).schedule(
-        beta=study.beta, centered=is_centered(study.nudging)
+        beta=study.rule.beta, centered=is_centered(study.rule.nudging)
     )
     return LearningRule(schedule, TAU)
 
@@ -61,7 +61,7 @@ def plasticity_of_run(
     run: Run, coding: Coding, *, steps: int | None, limit: float
 ) -> tuple[PlasticityConfig, int]:
     """How lessons go, and how many the training has: as the run learned on a chip, if it did."""
-    samples, epochs = len(run.data.train), run.study.epochs
+    samples, epochs = len(run.data.train), run.study.training.epochs
     if not lessons.was_learned_on_chip(run.path):
         return PlasticityConfig(
             coding, phases(run, coding.code, steps), limit, DT
@@ -92,6 +92,6 @@ def count_learning_events(
     split = train.take(slice(0, count))
     target = one_hot(split.y, run.data.classes)
     stimulus = training_stimulus(network, split.x, target, how.coding)
-    course = TrainingSamples(stimulus, np.full(count, run.study.learning_rate))
+    course = TrainingSamples(stimulus, np.full(count, run.study.training.learning_rate))
     learned = load_learner("emulator").learn(plastic, course, synapses=NO_SYNAPSES, watch=watch)
     return LearningCounts(plastic, learned, count, how.coding.code, whole, note)

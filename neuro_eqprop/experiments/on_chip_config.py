@@ -11,9 +11,10 @@ from typing import Any
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.backends.learning import CANNOT, LEARNERS
 from neuro_eqprop.experiments import config as study_config
-from neuro_eqprop.experiments.config import Study, convert
+from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.run_folder import STUDY
 from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.settings import convert
 from neuro_eqprop.spiking.codes import CODES, Code, Coding, find_code, learning_codes
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig
 from neuro_eqprop.spiking.nonidealities import Nonidealities
@@ -125,14 +126,14 @@ class OnChipConfig:
     def schedule(self, study: Study) -> Schedule:
         """The phases of a sample."""
         lengths = PhaseLengths(self.free, self.settle, self.window)
-        return lengths.schedule(beta=study.beta, centered=is_centered(study.nudging))
+        return lengths.schedule(beta=study.rule.beta, centered=is_centered(study.rule.nudging))
 
     def arithmetic(self, study: Study) -> Arithmetic | None:
         """Integer arithmetic, or None for floating point."""
         if self.engine:
-            gap = study.beta * (2 if is_centered(study.nudging) else 1)
+            gap = study.rule.beta * (2 if is_centered(study.rule.nudging) else 1)
             return engine_for(
-                study.learning_rate,
+                study.training.learning_rate,
                 gap=gap,
                 window=self.window,
                 scale=self.bound / 256,
@@ -145,7 +146,7 @@ class OnChipConfig:
         rule = LearningRule(
             self.schedule(study),
             self.tau,
-            batch=study.batch,
+            batch=study.training.batch,
             fresh=not self.run_on,
             numbers=self.arithmetic(study),
         )

@@ -104,7 +104,7 @@ def simulate(
         raise UnknownNameError("backend", simulation.on, ("rate", *BACKENDS))
     if simulation.on == "rate" and simulation.bits is not None:
         raise ValueError("rates have no bits; run spikes in fixed point with --on emulator")
-    began, schedule = time.perf_counter(), schedule_of(simulation, run.study.beta)
+    began, schedule = time.perf_counter(), schedule_of(simulation, run.study.rule.beta)
     make = plan_rates if simulation.on == "rate" else plan_spikes
     plan, work = make(run, simulation, schedule)
     tell(plan)

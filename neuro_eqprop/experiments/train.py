@@ -15,7 +15,6 @@ import torch
 from neuro_eqprop.data import Dataset, hold_out, one_hot
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments import config, run_folder
-from neuro_eqprop.experiments.check_settings import refuse_unused_settings
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.on_chip_config import was_learned_on_chip
 from neuro_eqprop.experiments.simulate import AnnounceCallback, no_announcement
@@ -60,7 +59,7 @@ def run_training(
 
     Where the numbers leave the finite ones, the model of the last good epoch is kept and told of.
     """
-    check_device(study.device)
+    check_device(study.training.device)
     data = load_for(study)
     network, began = study.network(data), time.perf_counter()
     overwrite = force or resume
@@ -89,7 +88,8 @@ def run_training(
     checkpoint.save(out / run_folder.MODEL, Model(network, start.params, start.epoch))
     (out / run_folder.RESUME).unlink(missing_ok=True)
     told = outcome(study, network, data, out=out, seconds=time.perf_counter() - began)
-    left = f"{out} keeps the model of epoch {start.epoch} of {study.epochs}, the last good one"
+    epoch = f"epoch {start.epoch} of {study.training.epochs}"
+    left = f"{out} keeps the model of {epoch}, the last good one"
     return told | {"diverged": f"{diverged}; {left}" if diverged else None}
 
 
@@ -101,20 +101,19 @@ def epochs(
     def beat(samples: int, right: float) -> None:
         tick(samples / len(data.train), right)
 
-    ops = TorchOps(device=study.device)
+    ops = TorchOps(device=study.training.device)
     return train(network, data.train, study.recipe(), start, ops, beat, study.view(data))
 
 
 @torch.no_grad()
 def dry_run(study: Study, network: Network, data: Dataset) -> None:
     """Teach two samples for a step, so that what cannot be taught is refused before all else."""
-    ops, few = TorchOps(device=study.device), data.train.take(slice(2))
+    ops, few = TorchOps(device=study.training.device), data.train.take(slice(2))
     study.view(data)
-    refuse_unused_settings(study)
     deaf = stem_of(network)
-    if deaf and Rule(study.rule) in (Rule.HEBBIAN, Rule.VECTOR_FIELD):
+    if deaf and Rule(study.rule.name) in (Rule.HEBBIAN, Rule.VECTOR_FIELD):
         raise TrainingError(
-            f"nothing comes back to layer {deaf[0]!r}, so rule {study.rule!r} would leave its "
+            f"nothing comes back to layer {deaf[0]!r}, so rule {study.rule.name!r} would leave its "
             f"weights as they are: use rule 'single-phase', 'hybrid' or 'asymmetric'"
         )
     recipe = replace(study.recipe(), free_steps=1, nudged_steps=1)
@@ -170,10 +169,10 @@ def resume_snapshot(study: Study, network: Network, out: Path) -> Snapshot:
 def ended(study: Study, out: Path) -> str:
     """How the run came to its end; only one that diverged keeps a model of an earlier epoch."""
     done = checkpoint.load(out / run_folder.MODEL).epochs
-    if done >= study.epochs:
+    if done >= study.training.epochs:
         return "its run is finished; train anew with another --out, or replace it with --force"
     return (
-        f"it diverged (NaN or inf) after epoch {done} of {study.epochs}, and would again; "
+        f"it diverged (NaN or inf) after epoch {done} of {study.training.epochs}, and would again; "
         f"train anew with another --out or --force, and {DIVERGENCE_ADVICE}"
     )
 
@@ -192,7 +191,7 @@ PROBED = 16
 
 def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -> dict[str, Any]:
     """An epoch's line."""
-    ops, snapshot = TorchOps(device=study.device), progress.snapshot
+    ops, snapshot = TorchOps(device=study.training.device), progress.snapshot
     params = {name: ops.from_numpy(value) for name, value in snapshot.params.items()}
     judged = {
         name: score(ops, network, params, split, LOOK, study.damping)
@@ -228,7 +227,7 @@ def outcome(
     study: Study, network: Network, data: Dataset, *, out: Path, seconds: float
 ) -> dict[str, Any]:
     """What became of the training, read from what it wrote."""
-    ops, model = TorchOps(device=study.device), checkpoint.load(out / run_folder.MODEL)
+    ops, model = TorchOps(device=study.training.device), checkpoint.load(out / run_folder.MODEL)
     params = {name: ops.from_numpy(value) for name, value in model.params.items()}
     last = json.loads((out / run_folder.METRICS).read_text().splitlines()[-1])
     test = score(ops, network, params, data.test, damping=study.damping)
@@ -263,5 +262,5 @@ def check_device(name: str) -> None:
 
 def load_for(study: Study) -> Dataset:
     """The data of a study, with a part held out if it asks for one."""
-    data = load_data(study.dataset)
-    return hold_out(data, study.validation, study.seed) if study.validation else data
+    data, part = load_data(study.dataset), study.training.validation
+    return hold_out(data, part, study.seed) if part else data

@@ -60,7 +60,7 @@ def probing(
         return
     plan = plan_of(study, network, data, start)
     tell(plan)
-    count = len(plan.index) // max(1, study.epochs - start.epoch)
+    count = len(plan.index) // max(1, study.training.epochs - start.epoch)
     x, target = plan.inputs[:count], one_hot(plan.label[:count], data.classes)
     with Writer(path, plan, overwrite=overwrite) as writer:
 
@@ -86,8 +86,8 @@ def exact(params: Mapping[str, Array]) -> dict[str, Array]:
 
 def schedule_of(study: Study) -> Schedule:
     """The phases of the training, each long enough to be looked at."""
-    make = two_phase if study.nudging == "positive" else three_phase
-    return make(beta=study.beta, free=STEPS, nudged=STEPS)
+    make = two_phase if study.rule.nudging == "positive" else three_phase
+    return make(beta=study.rule.beta, free=STEPS, nudged=STEPS)
 
 
 def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> Plan:
@@ -103,7 +103,7 @@ def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> P
     sizes = {layer.name: layer.size for layer in network.moving}
     each = 8 * sum(sizes.values()) * sum(phase.steps for phase in schedule)
     count = max(1, min(SAMPLES, MOST // each, len(data.test)))
-    rows = np.tile(np.arange(count), study.epochs - start.epoch)
+    rows = np.tile(np.arange(count), study.training.epochs - start.epoch)
     return Plan(
         origin_of("rate", seed=study.seed, digest=""),
         schedule,
@@ -117,7 +117,7 @@ def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> P
         weights,
         learns=True,
         epochs=units(network),
-        n_epochs=study.epochs - start.epoch,
+        n_epochs=study.training.epochs - start.epoch,
     )
 
 

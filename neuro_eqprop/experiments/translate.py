@@ -73,7 +73,11 @@ def document_of(run: Run, code: Code, *, nudged: bool, bits: int | None = None) 
             for c in rate.connections
             if isinstance(c.operator, DelayedFeedback)
         },
-        "learning": {"rule": study.rule, "nudging": study.nudging, "beta": study.beta},
+        "learning": {
+            "rule": study.rule.name,
+            "nudging": study.rule.nudging,
+            "beta": study.rule.beta,
+        },
     }
     return Document(network, feeds, notes)
 

@@ -203,11 +203,12 @@ def read_study(path: Path, notes: list[str]) -> dict[str, Any]:
 
 
 def flatten(table: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """`{"a": {"b": 1}}` as `{"a.b": 1}`."""
+    """`{"a": {"name": "x", "b": 1}}` as `{"a": "x", "a.b": 1}`."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
         inner = isinstance(value, Mapping)
-        flat |= flatten(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": value}
+        name = prefix.rstrip(".") if key == "name" and prefix else f"{prefix}{key}"
+        flat |= flatten(value, f"{prefix}{key}.") if inner else {name: value}
     return flat
 
 

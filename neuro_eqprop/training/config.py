@@ -1,4 +1,4 @@
-"""How to train: the rule, the nudge, the optimiser, and what each batch is taught."""
+"""How to train: the update rule, the nudging, the optimizer; a batch and its update."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ import torch
 
 from neuro_eqprop.backends.base import BackendError, load, tally
 from neuro_eqprop.data import one_hot
-from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.config import Study, make_study
 from neuro_eqprop.experiments.evaluate import spiking
 from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.experiments.simulate import SimulationConfig, plan_spikes, schedule_of
@@ -33,7 +33,7 @@ from neuro_eqprop.spiking.lower import stimulate
 from neuro_eqprop.traces import NOTHING, Recording
 
 TRAINING = "training"
-EPOCHS = Study().epochs
+EPOCHS = Study().training.epochs
 SAMPLES = {"lava": 20, "brian2": 60, "emulator": 120, "snntorch": 60}
 REPEATS = {TRAINING: 7, "lava": 5}
 OFTEN = 15
@@ -85,7 +85,7 @@ def cost(
 def simulator(run: Run, folder: Path, on: str) -> tuple[float, float]:
     """The cost on a simulator."""
     asked = SimulationConfig(on, SAMPLES[on], 64, Code.RATE, phases=True, record=())
-    schedule, coding = schedule_of(asked, run.study.beta), Coding(Code.RATE)
+    schedule, coding = schedule_of(asked, run.study.rule.beta), Coding(Code.RATE)
     network, params = spiking(run, coding, True)
     plan, work = plan_spikes(run, asked, schedule)
     target = one_hot(plan.label, run.data.classes)
@@ -106,7 +106,7 @@ def training(folder: Path) -> tuple[float, float]:
     """The cost in training, `train --traces` against `train`."""
 
     def once(traces: Path | None) -> None:
-        study = Study(epochs=EPOCHS)
+        study = make_study(epochs=EPOCHS)
         run_training(
             study, folder / "t", force=True, resume=False, watch=lambda _: None, traces=traces
         )
@@ -135,7 +135,7 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        study = Study(epochs=1)
+        study = make_study(epochs=1)
         run_training(study, folder / "run", force=False, resume=False, watch=lambda _: None)
         run = open_run(folder / "run")
         for where in sys.argv[1:] or (TRAINING, *SAMPLES):

@@ -67,7 +67,7 @@ def eqprop(wanted: Study, data: Dataset, batches: Batches) -> Step:
 def backprop(wanted: Study, batches: Batches) -> Step:
     """A step of backprop on the feed-forward network of the same shape."""
     model, following = sequential(wanted), cycle(batches)
-    stepper = torch.optim.Adam(model.parameters(), lr=wanted.learning_rate)
+    stepper = torch.optim.Adam(model.parameters(), lr=wanted.training.learning_rate)
 
     def step() -> None:
         x, y = next(following)
@@ -83,14 +83,14 @@ def sequential(wanted: Study) -> nn.Sequential:
     """The feed-forward network."""
     torch.manual_seed(0)
     parts: list[nn.Module] = []
-    if wanted.model == "conv":
+    if wanted.model.name == "conv":
         before, side = 1, 28
         parts.append(nn.Unflatten(1, (1, 28, 28)))
-        for count in wanted.hidden:
-            parts += [nn.Conv2d(before, count, wanted.kernel), nn.ReLU(), nn.AvgPool2d(2)]
-            before, side = count, (side - wanted.kernel + 1) // 2
+        for count in wanted.get("hidden"):
+            parts += [nn.Conv2d(before, count, wanted.get("kernel")), nn.ReLU(), nn.AvgPool2d(2)]
+            before, side = count, (side - wanted.get("kernel") + 1) // 2
         return nn.Sequential(*parts, nn.Flatten(), nn.Linear(before * side * side, 10))
-    sizes = (784, *wanted.hidden)
+    sizes = (784, *wanted.get("hidden"))
     for before, after in pairwise(sizes):
         parts += [nn.Linear(before, after), nn.ReLU()]
     return nn.Sequential(*parts, nn.Linear(sizes[-1], 10))

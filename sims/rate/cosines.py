@@ -14,7 +14,7 @@ import torch
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.data import load_digits, one_hot
-from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.config import Study, adapt, make_study
 from neuro_eqprop.experiments.train import initial_snapshot
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.training.config import Batch, Rule, TrainingConfig
@@ -22,27 +22,35 @@ from neuro_eqprop.training.gradients.exact import cosine, implicit
 from neuro_eqprop.training.rules.registry import UPDATE_RULES
 from neuro_eqprop.training.train import train
 
-SMOOTH = Study(
+SMOOTH = make_study(
     activation="tanh", output="linear", hidden=(32,), epochs=1, beta=0.1, learning_rate=0.003
 )
-TOKENS = replace(SMOOTH, model="transformer", hidden=(16,), patch=2, heads=2, bound=0.6)
+PHASES = {"free_steps": 15, "nudged_steps": 8}
+
+
+def changed(study: Study, **settings: Any) -> Study:  # noqa: ANN401
+    """The study with other settings, and as many steps as before."""
+    return adapt(study, PHASES | settings)
+
+
+TOKENS = changed(SMOOTH, model="transformer", hidden=(16,), patch=2, heads=2, bound=0.6)
 MODELS = {
     "layered, 32": SMOOTH,
-    "layered, 32-32, bound 0.6": replace(SMOOTH, hidden=(32, 32), bound=0.6),
-    "looped, bound 0.95": replace(SMOOTH, model="looped", bound=0.95),
-    "looped, bound 0.95, cross-entropy": replace(
+    "layered, 32-32, bound 0.6": changed(SMOOTH, hidden=(32, 32), bound=0.6),
+    "looped, bound 0.95": changed(SMOOTH, model="looped", bound=0.95),
+    "looped, bound 0.95, cross-entropy": changed(
         SMOOTH, model="looped", bound=0.95, cost="cross_entropy"
     ),
-    "toroidal": replace(SMOOTH, model="toroidal"),
-    "modern": replace(SMOOTH, model="modern", bound=0.6),
-    "multiscale": replace(SMOOTH, model="multiscale"),
-    "conv, 8 channels": replace(
+    "toroidal": changed(SMOOTH, model="toroidal"),
+    "modern": changed(SMOOTH, model="modern", bound=0.6),
+    "multiscale": changed(SMOOTH, model="multiscale"),
+    "conv, 8 channels": changed(
         SMOOTH, model="conv", hidden=(8,), kernel=3, bound=0.6, feedback=0.5
     ),
-    "transformer, linear attention": replace(TOKENS, attention="linear"),
-    "transformer, softmax attention": replace(TOKENS, attention="softmax", attention_scale=0.3),
+    "transformer, linear attention": changed(TOKENS, attention="linear"),
+    "transformer, softmax attention": changed(TOKENS, attention="softmax", attention_scale=0.3),
 }
-ONE_WAY = replace(SMOOTH, model="looped", bound=0.95, symmetric=False, rule="asymmetric")
+ONE_WAY = changed(SMOOTH, model="looped", bound=0.95, symmetric=False, rule="asymmetric")
 SAMPLES, STEPS = 32, 600
 
 
@@ -66,7 +74,7 @@ def nearness(study: Study, rule: Rule) -> dict[str, Any]:
     each = {name: cosine(-asked[name], truth[name]) for name in truth}
     worst = min(each, key=lambda name: each[name])
     told = {"least": each[worst], "of": worst, "residual": residual, "all": each}
-    print(study.model, rule.value, told["least"], worst, flush=True)
+    print(study.model.name, rule.value, told["least"], worst, flush=True)
     return told
 
 

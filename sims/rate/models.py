@@ -113,9 +113,9 @@ def measure(options: str, seed: int, begun: Path) -> dict[str, Any]:
     data = load(wanted.dataset)
     told, network, params = trained(wanted, data, begun)
     recipe = wanted.recipe()
-    free = 1 if wanted.rule == "backprop" else recipe.free_steps
+    free = 1 if wanted.rule.name == "backprop" else recipe.free_steps
     told["test"] = answered(network, params, data.test, recipe, free)
-    if wanted.rule != "backprop":
+    if wanted.rule.name != "backprop":
         told["test4"] = answered(network, params, data.test, recipe, 4 * free)
         told |= settled(network, params, data.test, recipe)
     return told
@@ -135,7 +135,7 @@ def trained(wanted: Study, data: Dataset, begun: Path) -> tuple[dict[str, Any], 
         spent, end = time.process_time() - since, last.snapshot
         print(f"epoch {end.epoch} train {last.train_accuracy:.4f}", end=" ", flush=True)
         print(f"residual {last.residual:.1e} cpu {spent:.0f} s", flush=True)
-        if end.epoch < wanted.epochs:
+        if end.epoch < wanted.training.epochs:
             checkpoint.save(begun, Model(network, end.params, end.epoch), end.memory)
             write_text(clock, str(spent))
     if last is None:

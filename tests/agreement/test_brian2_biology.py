@@ -29,7 +29,7 @@ from neuro_eqprop.backends.brian2.continuous import (
 from neuro_eqprop.backends.brian2.dale import paired, paired_stimulus, unpaired
 from neuro_eqprop.backends.brian2.setup import SETTINGS, simulator
 from neuro_eqprop.backends.reference.simulator import Reference
-from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.config import make_study
 from neuro_eqprop.experiments.evaluate import agreement, equilibria, spiking
 from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.experiments.train import run_training
@@ -407,7 +407,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("biology") / "run"
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    run_training(Study(epochs=10), folder, force=False, resume=False, watch=lambda line: None)
+    run_training(make_study(epochs=10), folder, force=False, resume=False, watch=lambda line: None)
     torch.set_num_threads(threads)
     return open_run(folder)
 

@@ -27,7 +27,7 @@ from neuro_eqprop.backends.nir.framework_check import RUNNERS, Verdict, examine,
 from neuro_eqprop.backends.nir.read import from_nir, read
 from neuro_eqprop.backends.nir.write import to_nir, write
 from neuro_eqprop.cli import main
-from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.config import make_study
 from neuro_eqprop.experiments.config import write as as_toml
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY, open_run
 from neuro_eqprop.experiments.translate import document_of, open_nir
@@ -127,7 +127,7 @@ def put(folder: Path, network: Network) -> Path:
         for name, value in initialise(network, rng).items()
     }
     save(folder / MODEL, Model(network, params, 1))
-    (folder / STUDY).write_text(as_toml(Study(beta=0.25)))
+    (folder / STUDY).write_text(as_toml(make_study(beta=0.25)))
     return folder
 
 
@@ -177,7 +177,7 @@ def test_a_looped_network_and_its_nudge_come_back(tmp_path: Path) -> None:
     assert opened.network.digest == document.network.digest
     assert any(p.gain is Gain.BETA for p in opened.network.projections)
     assert opened.run.model.network == open_run(folder).model.network
-    assert opened.run.study.beta == 0.25
+    assert opened.run.study.rule.beta == 0.25
 
 
 IMAGE = convolutional(

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from neuro_eqprop.data import one_hot
-from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.config import make_study
 from neuro_eqprop.experiments.evaluate import evaluate
 from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.experiments.train import run_training
@@ -42,7 +42,7 @@ def trained(
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     out = tmp_path_factory.mktemp(request.param) / "run"
-    study = Study(model=request.param)
+    study = make_study(model=request.param)
     told = run_training(study, out, force=False, resume=False, watch=nothing)
     torch.set_num_threads(threads)
     return open_run(out), told
@@ -56,7 +56,7 @@ def test_rates_reach_their_accuracy(trained: Trained) -> None:
     exact = evaluate(run, on="numpy", code=Code.RATE, steps=1, samples=None, watch=nothing)
     assert exact["samples"] == 360
     for found in (told["test_accuracy"], exact["accuracy"]):
-        assert found >= LEAST[run.study.model]
+        assert found >= LEAST[run.study.model.name]
 
 
 def test_the_network_is_what_was_asked_for(trained: Trained) -> None:
@@ -64,7 +64,7 @@ def test_the_network_is_what_was_asked_for(trained: Trained) -> None:
     sizes = [layer.size for layer in run.model.network.layers]
     assert sizes == [64, 128, 10]
     weight = run.model.params.get("hidden->hidden")
-    assert (weight is not None) == (run.study.model == "looped")
+    assert (weight is not None) == (run.study.model.name == "looped")
     if weight is not None:
         largest = np.linalg.svd(weight.astype(np.float64), compute_uv=False)[0]
         assert 0.5 < largest <= BOUND
@@ -116,7 +116,7 @@ def test_the_trained_network_still_descends_its_gradient(trained: Trained) -> No
 
 
 def test_two_hidden_layers_reach_their_accuracy(tmp_path: Path) -> None:
-    study = Study(
+    study = make_study(
         hidden=(96, 96),
         activation="relu",
         output="linear",

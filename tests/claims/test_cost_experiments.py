@@ -8,12 +8,12 @@ import torch
 
 from neuro_eqprop.activations import LINEAR, TANH
 from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.architectures.registry import MODELS
 from neuro_eqprop.claims.experiments.autograd_eqprop import graph_step
 from neuro_eqprop.claims.experiments.kernel import apart, step
 from neuro_eqprop.claims.experiments.memory import growth, peaks, saved, saved_by_models
 from neuro_eqprop.data import load_digits
-from neuro_eqprop.experiments.config import Study
-from neuro_eqprop.experiments.models import MODELS
+from neuro_eqprop.experiments.config import make_study
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
@@ -28,10 +28,10 @@ def test_no_model_saves_anything_for_a_backward_pass() -> None:
 
 def test_what_backprop_saves_is_counted() -> None:
     few = load_digits()
-    study = Study(hidden=(8,), rule="bptt", free_steps=3)
+    study = make_study(hidden=(8,), rule="bptt", free_steps=3)
     once = saved(study, few)
     assert once > few.train.x.size * 4
-    assert saved(Study(hidden=(8,), rule="bptt", free_steps=6), few) > once
+    assert saved(make_study(hidden=(8,), rule="bptt", free_steps=6), few) > once
 
 
 def test_memory_does_not_grow_with_settle_steps() -> None:

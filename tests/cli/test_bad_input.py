@@ -17,10 +17,10 @@ from neuro_eqprop.arrays import closest_first
 from neuro_eqprop.backends.lava import simulator
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import DataError, load
-from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.config import make_study
 from neuro_eqprop.experiments.train import run_training
 
-TINY = Study(hidden=(6,), epochs=1, batch=512)
+TINY = make_study(hidden=(6,), epochs=1, batch=512)
 
 
 def call(*words: str) -> tuple[int, str, str]:

@@ -14,10 +14,11 @@ import pytest
 from rich.console import Console
 
 from neuro_eqprop import __version__
+from neuro_eqprop.activations import HIDDEN, OUTPUT
+from neuro_eqprop.architectures.registry import MODELS
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.cli import COMMANDS, command, demo, main
 from neuro_eqprop.cli.command import fraction, percent, positive_float, positive_int, print_facts
-from neuro_eqprop.experiments.models import HIDDEN_RATES, MODELS, OUTPUT_RATES
 from neuro_eqprop.training.config import Nudging, Rule
 
 TRAINED = {
@@ -260,8 +261,8 @@ def test_every_command_has_help(name: str, monkeypatch: pytest.MonkeyPatch) -> N
         ("--model", tuple(MODELS)),
         ("--rule", [rule.value for rule in Rule]),
         ("--nudging", [nudging.value for nudging in Nudging]),
-        ("--activation", HIDDEN_RATES),
-        ("--output", OUTPUT_RATES),
+        ("--activation", HIDDEN),
+        ("--output", OUTPUT),
     ],
 )
 def test_the_help_of_training_names_all_that_an_option_takes(

@@ -17,7 +17,7 @@ from neuro_eqprop.architectures import layered
 from neuro_eqprop.cli import main
 from neuro_eqprop.cli.energy.tables import show
 from neuro_eqprop.energy.pareto import SLACK
-from neuro_eqprop.experiments.config import Study, write
+from neuro_eqprop.experiments.config import make_study, write
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.checkpoint import save
 from neuro_eqprop.io.profile.load import load_profile, profile_folder
@@ -62,7 +62,7 @@ def trained(path: Path, rate: Activation) -> Path:
     """A run as if it had been trained."""
     path.mkdir()
     network = layered(64, (12,), 10, hidden_rate=rate, output_rate=rate)
-    (path / "study.toml").write_text(write(Study(hidden=(12,), epochs=2)))
+    (path / "study.toml").write_text(write(make_study(hidden=(12,), epochs=2)))
     params = initialise(network, np.random.default_rng(0))
     save(path / "model.safetensors", Model(network, params, 2))
     return path

@@ -5,24 +5,25 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 
 from neuro_eqprop.activations import LINEAR, TANH
 from neuro_eqprop.architectures import convolutional, multiscale
-from neuro_eqprop.architectures.hopfield import SCALES
+from neuro_eqprop.architectures.multiscale import SCALES
+from neuro_eqprop.architectures.registry import MODELS
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.cli.train import SETTINGS
-from neuro_eqprop.experiments.config import Study, adapt
-from neuro_eqprop.experiments.models import MODELS
+from neuro_eqprop.experiments.config import Study, adapt, make_study
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
+from neuro_eqprop.settings import settings_of
 from neuro_eqprop.solve import GaussSeidel, Stop, solve
 from neuro_eqprop.training.config import Nudging, Rule
+from neuro_eqprop.training.settings import RULE_SETTINGS, TrainingSettings
 
 TEXT = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
 
@@ -44,9 +45,27 @@ def test_every_model_rule_and_nudging_has_its_row() -> None:
 def test_every_setting_without_an_option_has_its_row_with_a_value_it_takes() -> None:
     cells = re.findall(r"^\| (`\w+=.*?`) \|", TEXT, re.MULTILINE)
     told = {key: value for cell in cells for key, value in re.findall(r"`(\w+)='?(.*?)'?`", cell)}
-    assert {f.name for f in fields(Study)} - set(SETTINGS) | {"validation", "bound"} <= set(told)
+    known = {
+        *(key for model in MODELS.values() for key in settings_of(type(model.settings()))),
+        *(key for kind in RULE_SETTINGS.values() for key in settings_of(kind)),
+        *settings_of(TrainingSettings),
+    }
+    assert known - set(SETTINGS) | {"validation", "bound"} <= set(told)
     for key, value in told.items():
-        assert getattr(adapt(Study(), {key: value}), key) is not None
+        study = next(made for made in map(make_study_of, MODELS) if key in made.flat())
+        needs = ONLY_WITH.get(key, {})
+        assert adapt(study, {**needs, key: value}).get(key) is not None
+
+
+ONLY_WITH = {
+    "height": {"activation": "box"},
+    "points": {"nudging": "holomorphic"},
+    "attention_sharpness": {"attention": "softmax"},
+}
+
+
+def make_study_of(model: str) -> Study:
+    return make_study(model=model)
 
 
 def at_rest(network: Network, x: Array) -> tuple[dict[str, Array], dict[str, Array]]:

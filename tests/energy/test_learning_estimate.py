@@ -17,7 +17,7 @@ from neuro_eqprop.cli import main
 from neuro_eqprop.cli.energy.learning import teach
 from neuro_eqprop.energy.estimate import ChipEstimate, Options, bill
 from neuro_eqprop.energy.event_counts import Event, count
-from neuro_eqprop.experiments.config import Study, write
+from neuro_eqprop.experiments.config import Study, make_study, write
 from neuro_eqprop.experiments.learning_cost import LearningCounts, count_learning_events
 from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.hardware.learning_workload import lessons_load
@@ -53,7 +53,7 @@ def make_run(path: Path, network: Network, study: Study) -> Run:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     net = layered(64, (12,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
-    study = Study(hidden=(12,), epochs=2, nudging="centered")
+    study = make_study(hidden=(12,), epochs=2, nudging="centered")
     return make_run(tmp_path_factory.mktemp("taught") / "run", net, study)
 
 
@@ -151,7 +151,7 @@ def test_a_chip_without_learning_says_so(lessons: Workload) -> None:
 
 def test_what_cannot_learn_is_refused_with_the_reason(tmp_path: Path) -> None:
     net = layered(64, (4,), 10, hidden_rate=TANH, output_rate=HARD_SIGMOID)
-    other = make_run(tmp_path / "tanh", net, Study(hidden=(4,), nudging="centered"))
+    other = make_run(tmp_path / "tanh", net, make_study(hidden=(4,), nudging="centered"))
     with pytest.raises(ValueError, match="tanh"):
         count_learning_events(other, samples=1, steps=8, code=Code.RATE, watch=nothing)
     with pytest.raises(PlasticityError, match="cannot learn"):
@@ -162,7 +162,7 @@ def test_what_cannot_learn_is_refused_with_the_reason(tmp_path: Path) -> None:
 
 def test_a_spectral_bound_is_left_to_the_host_and_said(tmp_path: Path) -> None:
     net = looped(64, 4, 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID, bound=0.9)
-    study = Study(model="looped", hidden=(4,), nudging="centered")
+    study = make_study(model="looped", hidden=(4,), nudging="centered")
     found = count_learning_events(
         make_run(tmp_path / "bound", net, study),
         samples=1,
@@ -232,7 +232,7 @@ def test_a_run_that_learned_on_a_chip_is_counted_as_it_learned(tmp_path: Path) -
     from neuro_eqprop.experiments import on_chip_config as settings
 
     net = layered(64, (4,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
-    study = Study(hidden=(4,), nudging="centered", epochs=3, batch=1)
+    study = make_study(hidden=(4,), nudging="centered", epochs=3, batch=1)
     made = make_run(tmp_path / "chip", net, study)
     learning = settings.OnChipConfig(code="rate", free=5, settle=4, window=3, samples=20)
     (made.path / "study.toml").write_text(settings.write(study, learning))
@@ -254,7 +254,7 @@ def test_energy_counts_the_phases_that_learn_runs(
     from neuro_eqprop.spiking.codes import find_code
 
     net = layered(64, (4,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
-    study = Study(hidden=(4,), nudging=nudging)
+    study = make_study(hidden=(4,), nudging=nudging)
     made = make_run(tmp_path / "run", net, study)
     lengths = on_chip_config.phase_steps(code, steps)
     learned = on_chip_config.OnChipConfig(code=code, **lengths).schedule(study)  # type: ignore[arg-type]

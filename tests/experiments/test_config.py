@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -8,19 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, box
+from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, activation, box
+from neuro_eqprop.architectures.registry import MODELS
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset, Split, load, one_hot
-from neuro_eqprop.experiments.config import Study, adapt, read, write
-from neuro_eqprop.experiments.models import rate
+from neuro_eqprop.experiments.config import Study, adapt, make_study, read, write
+from neuro_eqprop.settings import settings_of
 from neuro_eqprop.training.config import Nudging, Rule
+from neuro_eqprop.training.settings import RULE_SETTINGS, TrainingSettings
 
 POSITIVE = st.floats(1e-6, 1e6)
 STUDIES = st.builds(
-    Study,
+    make_study,
     hidden=st.lists(st.integers(1, 500), min_size=1, max_size=3).map(tuple),
-    activation=st.sampled_from(["hard_sigmoid", "box", "relu", "tanh"]),
-    height=POSITIVE,
+    activation=st.sampled_from(["hard_sigmoid", "relu", "tanh"]),
     output=st.sampled_from(["hard_sigmoid", "linear"]),
     bound=st.just(0.0) | POSITIVE,
     nudging=st.sampled_from(["positive", "centered"]),
@@ -28,7 +29,7 @@ STUDIES = st.builds(
     epochs=st.integers(1, 10**6),
     learning_rate=POSITIVE,
     seed=st.integers(0, 2**63),
-)
+) | st.builds(make_study, activation=st.just("box"), height=POSITIVE)
 
 
 @settings(derandomize=True, deadline=None, max_examples=40)
@@ -40,10 +41,15 @@ def test_a_study_survives_its_file(tmp_path_factory: pytest.TempPathFactory, stu
     assert write(read(path)) == write(study)
 
 
-def test_words_of_the_command_line_are_taken_in_the_type_of_the_setting() -> None:
+def test_text_from_the_command_line_is_converted_to_the_type_of_the_setting() -> None:
     told = {"hidden": "96,96", "epochs": "3", "beta": "0.25", "batch": "1e2", "model": "layered"}
     study = adapt(Study(), told)
-    assert (study.hidden, study.epochs, study.beta, study.batch) == ((96, 96), 3, 0.25, 100)
+    assert (study.get("hidden"), study.training.epochs, study.rule.beta, study.training.batch) == (
+        (96, 96),
+        3,
+        0.25,
+        100,
+    )
     assert adapt(study, {}) == study
 
 
@@ -61,7 +67,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("beta", "strong", "'beta' cannot be 'strong'"),
     ("epochs", 0, "epochs is 0"),
     ("epochs", "inf", "'epochs' cannot be 'inf'"),
-    ("epochs", "1.5", "not a whole number"),
+    ("epochs", "1.5", "not an integer"),
     ("epochs", [1], "'epochs' cannot be"),
     ("batch", -1, "batch is -1"),
     ("free_steps", 0, "free_steps is 0"),
@@ -74,13 +80,13 @@ BAD: list[tuple[str, Any, str]] = [
     ("feedback", 0.0, "feedback is 0"),
     ("feedback", "nan", "feedback is nan"),
     ("seed", -1, "seed is -1"),
-    ("seed", 0.5, "not a whole number"),
+    ("seed", 0.5, "not an integer"),
     ("height", 0, "height is 0"),
     ("hidden", "", "'hidden' cannot be"),
     ("hidden", "0", "at least one unit"),
     ("hidden", [], "at least one unit"),
-    ("hidden", [3.7], "not a whole number"),
-    ("hidden", 3.7, "not a whole number"),
+    ("hidden", [3.7], "not an integer"),
+    ("hidden", 3.7, "not an integer"),
     ("hidden", "12,x", "'hidden' cannot be '12,x'"),
 ]
 
@@ -123,7 +129,11 @@ def test_a_looped_network_has_one_hidden_layer() -> None:
         (b"epochs = ", "cannot be read as a study"),
         (b"\xff\xfe", "cannot be read as a study"),
         (b"epochs = 0", "epochs is 0"),
-        (b"[network]\nhidden = 3", "unknown setting 'network'"),
+        (b"[network]\nhidden = 3", "unknown setting 'network'; known: "),
+        (b"[model]\nname = 'looped'\nfeedback = 0.5", "study.toml: model 'looped' has no setting"),
+        (b"[training]\nepoch = 3", "unknown setting 'epoch'; known: epochs"),
+        (b"model = 3", "unknown model '3'; known: "),
+        (b"[model]\nhidden = 'wide'", "'hidden' cannot be 'wide'"),
         (b"epochs = 2023-01-01", "'epochs' cannot be"),
     ],
 )
@@ -146,7 +156,7 @@ def small() -> Dataset:
 
 
 def test_the_network_of_a_study_is_as_told() -> None:
-    study = Study(
+    study = make_study(
         hidden=(5, 4), activation="box", height=2.0, output="linear", bound=0.6, feedback=0.5
     )
     network = study.network(small())
@@ -158,24 +168,24 @@ def test_the_network_of_a_study_is_as_told() -> None:
 
 
 def test_a_looped_study_is_bounded_by_default() -> None:
-    network = Study(model="looped", hidden=(5,)).network(small())
+    network = make_study(model="looped", hidden=(5,)).network(small())
     assert {c.name: c.bound for c in network.connections}["hidden->hidden"] == 0.95
-    network = Study(model="looped", hidden=(5,), bound=0.5).network(small())
+    network = make_study(model="looped", hidden=(5,), bound=0.5).network(small())
     assert {c.name: c.bound for c in network.connections}["hidden->hidden"] == 0.5
 
 
-@pytest.mark.parametrize("start", [Study(rule="backprop"), Study(model="predictive")])
+@pytest.mark.parametrize("start", [make_study(rule="backprop"), make_study(model="predictive")])
 def test_a_bound_that_is_asked_for_is_kept_without_feedback(start: Study) -> None:
     for bound, kept in ((0.6, [None, 0.6, 0.6]), (0.0, [None, None, None])):
-        network = replace(start, hidden=(5, 4), bound=bound).network(small())
+        network = adapt(start, {"hidden": (5, 4), "bound": bound}).network(small())
         assert [c.bound for c in network.connections] == kept
 
 
 def test_backprop_leaves_out_the_bounds_that_let_a_model_settle() -> None:
-    own = Study(model="conv", hidden=(5,), bound=2.5).network(load("digits"))
+    own = make_study(model="conv", hidden=(5,), bound=2.5).network(load("digits"))
     assert [c.bound for c in own.connections] == [None, 2.5]
-    for study in (Study(model="modern"), Study(model="conv", bound=2.5)):
-        network = replace(study, hidden=(5,), rule="backprop").network(load("digits"))
+    for study in (make_study(model="modern"), make_study(model="conv", bound=2.5)):
+        network = adapt(study, {"hidden": (5,), "rule": "backprop"}).network(load("digits"))
         assert all(c.bound is None for c in network.connections)
 
 
@@ -183,11 +193,11 @@ ENUMS = {"nudging", "rule", "beta_end", "tolerance"}
 
 
 def test_the_recipe_of_a_study_is_as_told() -> None:
-    study = Study(nudging="positive", beta=0.2, epochs=3, seed=4, free_steps=9, nudged_steps=5)
+    study = make_study(nudging="positive", beta=0.2, epochs=3, seed=4, free_steps=9, nudged_steps=5)
     recipe = study.recipe()
-    shared = set(asdict(study)) & set(asdict(recipe))
+    shared = set(study.flat()) & set(asdict(recipe))
     assert {"epochs", "batch", "optimiser", "learning_rate", "beta", "seed"} <= shared
-    assert all(getattr(recipe, key) == getattr(study, key) for key in shared - ENUMS)
+    assert all(getattr(recipe, key) == study.get(key) for key in shared - ENUMS)
     assert recipe.nudging is Nudging.POSITIVE
     assert recipe.rule is Rule.HEBBIAN
     assert recipe.tolerance is None
@@ -200,15 +210,128 @@ def test_the_recipe_of_a_study_is_as_told() -> None:
 
 def test_activations_are_found_by_name() -> None:
     names = ("hard_sigmoid", "relu", "tanh", "linear", "box")
-    assert [rate(name, 3.0) for name in names] == [HARD_SIGMOID, RELU, TANH, LINEAR, box(3.0)]
+    assert [activation(name, 3.0) for name in names] == [HARD_SIGMOID, RELU, TANH, LINEAR, box(3.0)]
 
 
-def test_a_model_brings_settings_of_its_own_that_give_way() -> None:
-    conv = adapt(Study(), {"model": "conv"})
-    assert (conv.activation, conv.free_steps) == ("relu", 3)
-    asked = adapt(Study(), {"model": "conv", "activation": "tanh"})
-    assert (asked.activation, asked.output) == ("tanh", "linear")
-    before = adapt(Study(free_steps=7), {"model": "conv"})
-    assert (before.free_steps, before.nudged_steps) == (7, 1)
-    assert adapt(conv, {"seed": 1, "free_steps": 15}).free_steps == 15
-    assert adapt(Study(), {"model": "layered"}) == Study()
+def test_a_model_brings_defaults_that_give_way_to_what_was_set() -> None:
+    conv = make_study(model="conv")
+    assert (conv.get("activation"), conv.rule.free_steps) == ("relu", 3)
+    chosen = make_study(model="conv", activation="tanh")
+    assert (chosen.get("activation"), chosen.get("output")) == ("tanh", "linear")
+    before = adapt(make_study(free_steps=7), {"model": "conv"})
+    assert (before.rule.free_steps, before.rule.nudged_steps) == (7, 1)
+    assert adapt(conv, {"seed": 1, "free_steps": 15}).rule.free_steps == 15
+    assert adapt(conv, {"model": "layered"}) == Study()
+    assert make_study(model="layered") == Study()
+
+
+def test_a_rule_that_was_chosen_stays_when_the_model_changes() -> None:
+    chosen = make_study(rule="implicit", tolerance=1e-3)
+    assert adapt(chosen, {"model": "looped"}).rule == chosen.rule
+    assert adapt(make_study(model="predictive"), {"model": "looped"}).rule.name == "hebbian"
+    assert make_study(model="looped", symmetric=False).rule.name == "asymmetric"
+    assert make_study(model="looped", symmetric=False, rule="bptt").rule.name == "bptt"
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"model": "looped", "feedback": 0.1}, "model 'looped' has no setting 'feedback' (here"),
+        ({"model": "looped", "feedback": 0.1}, "belongs to layered, conv: leave it out"),
+        ({"model": "looped", "heads": 2}, "'heads' (here 2), which belongs to transformer: leave"),
+        ({"model": "layered", "symmetric": False}, "'symmetric' (here False)"),
+        ({"model": "transformer", "activation": "relu"}, "'activation' (here 'relu')"),
+        ({"rule": "bptt", "tolerance": 0.1}, "rule 'bptt' has no setting 'tolerance'"),
+        ({"rule": "bptt", "anderson": 3}, "'anderson'"),
+        ({"rule": "backprop", "damping": 0.5}, "'damping'"),
+        ({"activation": "relu", "height": 2.0}, "'height' (here 2.0) belongs to activation 'box'"),
+        ({"points": 6}, "'points' (here 6) belongs to nudging 'holomorphic', and nudging is 'cen"),
+        ({"model": "transformer", "attention_sharpness": 2.0}, "belongs to attention 'softmax'"),
+    ],
+)
+def test_settings_that_the_model_or_the_rule_does_not_have_are_refused(
+    changes: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ValueError, match="leave it out") as caught:
+        make_study(**changes)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_takes_a_bound_and_keeps_its_defaults_in_a_file(
+    model: str, tmp_path: Path
+) -> None:
+    study = make_study(model=model, bound=0.5)
+    assert study.get("bound") == 0.5
+    (tmp_path / "study.toml").write_text(write(study))
+    assert read(tmp_path / "study.toml") == study
+
+
+def test_flat_names_are_unique_across_the_tables() -> None:
+    for model in MODELS.values():
+        for kind in RULE_SETTINGS.values():
+            names = [*settings_of(Study), *settings_of(type(model.settings()))]
+            names += [*settings_of(kind), *settings_of(TrainingSettings)]
+            assert len(names) == len(set(names))
+
+
+def test_settings_are_found_by_flat_name_by_table_and_in_tables() -> None:
+    flat = make_study(model="looped", hidden=(9,), epochs=3, beta=0.2)
+    dotted = {"model.name": "looped", "model.hidden": "9", "training.epochs": 3, "rule.beta": 0.2}
+    assert adapt(Study(), dotted) == flat
+    tables = {
+        "model": {"name": "looped", "hidden": [9]},
+        "training": {"epochs": 3},
+        "rule": {"beta": 0.2},
+    }
+    assert adapt(Study(), tables) == flat
+    with pytest.raises(UnknownNameError, match="unknown table of a study 'train'; known: training"):
+        adapt(Study(), {"train.epochs": 3})
+
+
+def test_a_study_file_has_a_table_for_the_model_the_rule_and_the_training() -> None:
+    text = write(make_study(model="looped", hidden=(9,), rule="implicit"))
+    assert text.startswith('dataset = "digits"\nseed = 0\n\n[model]\nname = "looped"\nhidden = [9]')
+    assert '\n[rule]\nname = "implicit"\nnudging = "centered"\n' in text
+    assert "\n[training]\nepochs = 30\n" in text
+    assert "heads" not in text
+
+
+OLD = Path(__file__).parent / "version_0_1"
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("layered", {}),
+        ("looped", {"model": "looped"}),
+        ("toroidal", {"model": "toroidal"}),
+        ("modern", {"model": "modern", "symmetric": False}),
+        ("conv", {"model": "conv"}),
+        ("multiscale", {"model": "multiscale"}),
+        ("predictive", {"model": "predictive"}),
+        ("transformer", {"model": "transformer"}),
+        ("backprop", {"rule": "backprop", "hidden": 64, "activation": "box", "height": 2.0}),
+        ("implicit", {"model": "looped", "rule": "implicit", "tolerance": 1e-4, "bound": 0.8}),
+    ],
+)
+def test_flat_study_files_of_version_0_1_still_open(name: str, changes: dict[str, Any]) -> None:
+    assert read(OLD / f"{name}.toml") == make_study(**changes)
+
+
+def test_a_flat_study_file_with_a_setting_that_has_no_use_is_refused(tmp_path: Path) -> None:
+    text = (OLD / "looped.toml").read_text().replace("heads = 4", "heads = 8")
+    (tmp_path / "study.toml").write_text(text)
+    with pytest.raises(ValueError, match="model 'looped' has no setting 'heads'"):
+        read(tmp_path / "study.toml")
+
+
+def test_a_strong_nudge_is_refused_only_where_nothing_would_settle() -> None:
+    with pytest.raises(ValueError, match=r"beta is 1.5; .*use nudging 'positive'"):
+        make_study(beta=1.5)
+    with pytest.raises(ValueError, match=r"beta_end is 1.5"):
+        make_study(beta_end=1.5)
+    assert make_study(beta=1.5, nudging="positive").rule.beta == 1.5
+    assert make_study(model="transformer", beta=2.0).rule.beta == 2.0
+    with pytest.raises(ValueError, match=r"damping is 1.5; it must not be above one"):
+        make_study(damping=1.5)

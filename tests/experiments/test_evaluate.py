@@ -13,7 +13,7 @@ from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.backends.base import Feature, Result, Support, load
 from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.experiments import evaluate as evaluate_module
-from neuro_eqprop.experiments.config import Study, write
+from neuro_eqprop.experiments.config import make_study, write
 from neuro_eqprop.experiments.evaluate import agreement, count_events, evaluate, samples_of
 from neuro_eqprop.experiments.run_folder import Run, RunError, append, open_run
 from neuro_eqprop.experiments.train import run_training
@@ -25,7 +25,7 @@ from neuro_eqprop.spiking.codes import CODES, Code, Coding, LoweringError
 from neuro_eqprop.spiking.lower import lower, stimulate
 from neuro_eqprop.traces import NOTHING, MemorySink
 
-STUDY = Study(hidden=(20,), epochs=3, batch=64, learning_rate=0.01)
+STUDY = make_study(hidden=(20,), epochs=3, batch=64, learning_rate=0.01)
 SMALL = layered(2, (2,), 2, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
 
 
@@ -152,7 +152,7 @@ def test_an_unknown_place_lists_the_known_ones(run: Run) -> None:
 
 
 def test_a_network_that_cannot_be_lowered_names_its_layer(tmp_path: Path) -> None:
-    study = Study(hidden=(4,), epochs=1, batch=512, activation="tanh", output="linear")
+    study = make_study(hidden=(4,), epochs=1, batch=512, activation="tanh", output="linear")
     run_training(study, tmp_path / "run", force=False, resume=False, watch=nothing)
     run = open_run(tmp_path / "run")
     with pytest.raises(LoweringError, match="layer 'hidden' has activation 'tanh'"):

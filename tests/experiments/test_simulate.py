@@ -10,7 +10,7 @@ import pytest
 from neuro_eqprop.analysis.compare import compare, hebbian_update
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import one_hot
-from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.config import make_study
 from neuro_eqprop.experiments.evaluate import evaluate
 from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.experiments.simulate import SimulationConfig, simulate
@@ -24,7 +24,7 @@ from neuro_eqprop.spiking.codes import CODES, Code
 from neuro_eqprop.traces import ActivityKind
 from neuro_eqprop.training.relax import SWEEPS, relax
 
-STUDY = Study(hidden=(16,), epochs=2, batch=64, learning_rate=0.01, beta=0.25)
+STUDY = make_study(hidden=(16,), epochs=2, batch=64, learning_rate=0.01, beta=0.25)
 ASKED = SimulationConfig(
     on="reference", samples=5, steps=40, code=Code.RATE, phases=True, record=()
 )

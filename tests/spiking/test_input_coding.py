@@ -14,7 +14,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Result, load, tally
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import load as load_data
-from neuro_eqprop.experiments.config import Study, write
+from neuro_eqprop.experiments.config import make_study, write
 from neuro_eqprop.experiments.evaluate import evaluate, samples_of
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY, Run, open_run
 from neuro_eqprop.initialise import initialise
@@ -153,7 +153,7 @@ def test_a_layer_called_on_is_refused() -> None:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run that nobody trained: what is looked at here is how data enter it."""
     out = tmp_path_factory.mktemp("entered")
-    study, rng = Study(hidden=(20,)), np.random.default_rng(0)
+    study, rng = make_study(hidden=(20,)), np.random.default_rng(0)
     made = study.network(load_data("digits"))
     params = initialise(made, rng) | {"hidden": rng.uniform(-0.2, 0.2, 20)}
     (out / STUDY).write_text(write(study))

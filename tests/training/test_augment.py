@@ -8,7 +8,7 @@ import torch
 
 from neuro_eqprop.data import load
 from neuro_eqprop.estimator import EqPropClassifier
-from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.config import make_study
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.training.augment import no_augmentation, random_shift
 
@@ -47,12 +47,12 @@ def test_what_cannot_be_moved_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a shift of 4 pixels can move a picture of 5 by 4 away"):
         random_shift(4, SHAPE)
     out = tmp_path / "run"
-    study = Study(dataset="parity", hidden=(4,), epochs=1, shift=1)
+    study = make_study(dataset="parity", hidden=(4,), epochs=1, shift=1)
     with pytest.raises(ValueError, match="only pictures"):
         run_training(study, out, force=False, resume=False, watch=lambda _: None)
     assert not out.exists()
     with pytest.raises(ValueError, match="shift is -1"):
-        Study(shift=-1)
+        make_study(shift=-1)
 
 
 def test_training_sees_moved_pictures_and_is_judged_by_others() -> None:

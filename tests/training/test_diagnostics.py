@@ -12,7 +12,7 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, TANH
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.data import Split, load_digits
-from neuro_eqprop.experiments.config import Study, adapt
+from neuro_eqprop.experiments.config import Study, adapt, make_study
 from neuro_eqprop.experiments.run_folder import METRICS, RunError
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.initialise import initialise
@@ -106,7 +106,7 @@ def test_the_confusion_counts_every_sample_once() -> None:
 
 
 def test_a_training_tells_of_held_out_samples_and_of_its_gradient(tmp_path: Path) -> None:
-    study = Study(epochs=1, hidden=(12,), validation=0.2)
+    study = make_study(epochs=1, hidden=(12,), validation=0.2)
     told = run_training(study, tmp_path / "run", force=False, resume=False, watch=lambda _: None)
     line = json.loads((tmp_path / "run" / METRICS).read_text().splitlines()[-1])
     assert line["validation_accuracy"] == told["validation_accuracy"]
@@ -119,13 +119,13 @@ def test_a_training_tells_of_held_out_samples_and_of_its_gradient(tmp_path: Path
 
 
 def test_a_device_that_is_not_there_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    study = Study(epochs=1, device="nowhere")
+    study = make_study(epochs=1, device="nowhere")
     with pytest.raises(RunError, match="use cpu"):
         run_training(study, tmp_path / "run", force=False, resume=False, watch=lambda _: None)
     assert not (tmp_path / "run").exists()
 
 
 def test_another_model_brings_its_own_rule_unless_one_is_named() -> None:
-    assert adapt(Study(), {"model": "predictive"}).rule == "single-phase"
-    assert adapt(Study(), {"model": "predictive", "rule": "backprop"}).rule == "backprop"
-    assert adapt(Study(model="predictive"), {"model": "looped"}).rule == "hebbian"
+    assert adapt(Study(), {"model": "predictive"}).rule.name == "single-phase"
+    assert adapt(Study(), {"model": "predictive", "rule": "backprop"}).rule.name == "backprop"
+    assert adapt(make_study(model="predictive"), {"model": "looped"}).rule.name == "hebbian"

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.experiments.config import Study, adapt
+from neuro_eqprop.experiments.config import Study, adapt, make_study
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.training.lr_schedules import SCHEDULERS, TrainingLength, learning_rates
 from neuro_eqprop.training.optimizers import OPTIMISERS, make_optimizer
@@ -51,9 +51,9 @@ def test_only_weights_decay_and_all_of_them() -> None:
 )
 def test_an_optimiser_that_cannot_be_is_refused_in_a_sentence(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        Study(optimiser=text)
+        make_study(optimiser=text)
     with pytest.raises(UnknownNameError, match="known: adam"):
-        Study(optimiser="adamm")
+        make_study(optimiser="adamm")
 
 
 @pytest.mark.parametrize("name", SCHEDULERS)
@@ -101,7 +101,7 @@ def test_courses_of_our_own_and_what_torch_needs_is_filled_in() -> None:
 )
 def test_a_scheduler_that_cannot_be_is_refused_in_a_sentence(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        Study(fall=text)
+        make_study(fall=text)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from neuro_eqprop.data import load
-from neuro_eqprop.experiments.config import Study, read, write
+from neuro_eqprop.experiments.config import Study, adapt, make_study, read, write
 from neuro_eqprop.experiments.run_folder import RunError, open_run
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.initialise import initialise
@@ -25,8 +25,8 @@ from neuro_eqprop.rate.inference import accuracy
 from neuro_eqprop.training.rules.contrastive import TrainingError
 from neuro_eqprop.training.train import Progress, Snapshot, train
 
-TINY = Study(hidden=(9,), epochs=3, batch=256, free_steps=8, nudged_steps=4, seed=5)
-LOOPED = replace(TINY, model="looped", bound=0.4, learning_rate=0.02)
+TINY = make_study(hidden=(9,), epochs=3, batch=256, free_steps=8, nudged_steps=4, seed=5)
+LOOPED = adapt(TINY, {"model": "looped", "bound": 0.4, "learning_rate": 0.02})
 DATA = load("digits")
 
 
@@ -64,14 +64,14 @@ def test_the_same_seed_gives_the_same_weights() -> None:
     one, two = epochs(TINY), epochs(TINY)
     assert [p.snapshot.epoch for p in one] == [1, 2, 3]
     assert same(one[-1].snapshot, two[-1].snapshot)
-    other = epochs(replace(TINY, seed=6), begin(TINY))
+    other = epochs(adapt(TINY, {"seed": 6}), begin(TINY))
     assert not same(one[-1].snapshot, other[-1].snapshot)
 
 
 @pytest.mark.parametrize("optimiser", ["adam", "sgd"])
 @pytest.mark.parametrize("left_at", [1, 2])
 def test_training_goes_on_where_it_was_left(optimiser: str, left_at: int) -> None:
-    study = replace(TINY, optimiser=optimiser, model="looped", learning_rate=0.01)
+    study = adapt(TINY, {"optimiser": optimiser, "model": "looped", "learning_rate": 0.01})
     whole = epochs(study)
     rest = epochs(study, whole[left_at - 1].snapshot)
     assert len(rest) == 3 - left_at
@@ -82,7 +82,7 @@ def test_training_goes_on_where_it_was_left(optimiser: str, left_at: int) -> Non
 
 @pytest.mark.parametrize(
     "study",
-    [LOOPED, replace(LOOPED, model="layered", hidden=(9, 7), bound=0.3)],
+    [LOOPED, adapt(LOOPED, {"model": "layered", "hidden": (9, 7), "bound": 0.3})],
     ids=["looped", "two hidden"],
 )
 def test_the_spectral_bound_is_kept_at_every_epoch(study: Study) -> None:
@@ -107,8 +107,16 @@ def test_a_loop_stays_exactly_symmetric() -> None:
 @pytest.mark.parametrize("nudging", ["centered", "positive"])
 @pytest.mark.parametrize("model", ["layered", "looped"])
 def test_training_learns(nudging: str, model: str) -> None:
-    study = replace(
-        TINY, nudging=nudging, model=model, hidden=(24,), batch=64, epochs=4, learning_rate=0.01
+    study = adapt(
+        TINY,
+        {
+            "nudging": nudging,
+            "model": model,
+            "hidden": (24,),
+            "batch": 64,
+            "epochs": 4,
+            "learning_rate": 0.01,
+        },
     )
     done, network, ops = epochs(study), study.network(DATA), TorchOps()
     before, after = (
@@ -122,7 +130,9 @@ def test_training_learns(nudging: str, model: str) -> None:
 
 
 def test_training_that_explodes_says_so_and_what_to_do() -> None:
-    study = replace(TINY, activation="relu", output="linear", learning_rate=1e30, epochs=9)
+    study = adapt(
+        TINY, {"activation": "relu", "output": "linear", "learning_rate": 1e30, "epochs": 9}
+    )
     with pytest.raises(TrainingError, match="smaller learning rate"):
         epochs(study)
 
@@ -220,7 +230,11 @@ def test_a_finished_run_has_nothing_to_resume(finished: Path) -> None:
 def test_a_run_is_resumed_with_its_own_settings_only(tmp_path: Path) -> None:
     stopped(LOOPED, tmp_path / "run", 1)
     before = files(tmp_path / "run")
-    for other in (replace(LOOPED, epochs=9), replace(LOOPED, seed=1), replace(LOOPED, beta=0.1)):
+    for other in (
+        adapt(LOOPED, {"epochs": 9}),
+        adapt(LOOPED, {"seed": 1}),
+        adapt(LOOPED, {"beta": 0.1}),
+    ):
         with pytest.raises(RunError, match="other settings"):
             go_on(other, tmp_path / "run")
     assert files(tmp_path / "run") == before
@@ -228,7 +242,7 @@ def test_a_run_is_resumed_with_its_own_settings_only(tmp_path: Path) -> None:
 
 def test_a_snapshot_of_another_network_is_refused(tmp_path: Path) -> None:
     stopped(LOOPED, tmp_path / "run", 1)
-    other = replace(LOOPED, hidden=(7,))
+    other = adapt(LOOPED, {"hidden": (7,)})
     (tmp_path / "run/study.toml").write_text(write(other))
     with pytest.raises(RunError, match="another network"):
         go_on(other, tmp_path / "run")
@@ -239,7 +253,7 @@ def test_a_folder_with_a_run_is_left_alone_unless_forced(tmp_path: Path) -> None
     run_training(TINY, out, force=False, resume=False, watch=quiet)
     for name in ("evaluations.jsonl", "report.html", "traces.h5", "notes.txt"):
         (out / name).write_text("made from the first run")
-    before, other = files(out), replace(TINY, seed=8)
+    before, other = files(out), adapt(TINY, {"seed": 8})
     with pytest.raises(RunError, match=r"already holds a run .*--force"):
         run_training(other, out, force=False, resume=False, watch=quiet)
     assert files(out) == before
@@ -251,7 +265,7 @@ def test_a_folder_with_a_run_is_left_alone_unless_forced(tmp_path: Path) -> None
 def test_what_else_lies_in_a_folder_is_kept(tmp_path: Path) -> None:
     for name in ("mine.h5", "report.html", "energy.json"):
         (tmp_path / name).write_text("mine")
-    run_training(replace(TINY, epochs=1), tmp_path, force=False, resume=False, watch=quiet)
+    run_training(adapt(TINY, {"epochs": 1}), tmp_path, force=False, resume=False, watch=quiet)
     assert all((tmp_path / name).exists() for name in ("mine.h5", "report.html", "energy.json"))
 
 
@@ -262,7 +276,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     assert (tmp_path / "run").read_text() == "mine"
 
 
-LONG = replace(TINY, epochs=120)
+LONG = adapt(TINY, {"epochs": 120})
 """Long enough that a signal sent after its first epochs finds it at work."""
 
 
@@ -294,7 +308,7 @@ def test_interrupted_then_killed_a_run_still_ends_in_the_same_bytes(tmp_path: Pa
     lines = (out / "metrics.jsonl").read_text()
     assert lines.endswith("}\n")
     reached = len([json.loads(line) for line in lines.splitlines()])
-    assert 2 <= reached < LONG.epochs
+    assert 2 <= reached < LONG.training.epochs
 
     process = child(out, "--resume")
     wait_for(out, reached + 2, process)

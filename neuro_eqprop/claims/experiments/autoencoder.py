@@ -51,7 +51,7 @@ def reconstruction(arguments: Mapping[str, Any], seed: int) -> Json:
     """The error before and after training."""
     data, study = data_of(arguments), study_of(arguments, seed)
     network = layered(
-        data.features, study.hidden, data.features, hidden_rate=TANH, output_rate=LINEAR
+        data.features, study.get("hidden"), data.features, hidden_rate=TANH, output_rate=LINEAR
     )
     before = {name: TorchOps().from_numpy(v) for name, v in begin(study, network).params.items()}
     return {

@@ -51,17 +51,18 @@ def eqprop(study: Study, data: Dataset) -> Learner:
 
 def backprop(study: Study, data: Dataset) -> Learner:
     """A learner by backpropagation through the feed-forward twin."""
-    net = twin((data.features, *study.hidden, data.classes), study.activation, study.seed)
+    sizes = (data.features, *study.get("hidden"), data.classes)
+    net = twin(sizes, study.get("activation"), study.seed)
 
     def go(task: Dataset) -> Callable[[Split], float]:
         for _ in learn(
             net,
             task.train,
-            epochs=study.epochs,
-            batch=study.batch,
-            rate=study.learning_rate,
+            epochs=study.training.epochs,
+            batch=study.training.batch,
+            rate=study.training.learning_rate,
             seed=study.seed,
-            cost=study.cost or Cost.SQUARED.value,
+            cost=study.training.cost or Cost.SQUARED.value,
         ):
             pass
         return lambda split: score(net, split)

@@ -90,13 +90,13 @@ def loop(study: Study, data: Dataset, grads: Grads) -> Callable[[], None]:
         for name, value in begin(study, network).params.items()
     }
     x, y = ops.from_numpy(data.train.x), ops.from_numpy(one_hot(data.train.y, data.classes))
-    stepper = torch.optim.Adam(list(leaves.values()), lr=study.learning_rate)
+    stepper = torch.optim.Adam(list(leaves.values()), lr=study.training.learning_rate)
 
     def run() -> None:
-        for rows in batches(data.train, study.batch, np.random.default_rng(study.seed)):
+        for rows in batches(data.train, study.training.batch, np.random.default_rng(study.seed)):
             chosen = torch.from_numpy(rows)
             stepper.zero_grad()
-            grads(network, leaves, x[chosen], y[chosen], study.free_steps)
+            grads(network, leaves, x[chosen], y[chosen], study.rule.free_steps)
             stepper.step()
             with torch.no_grad():
                 for name, kept in spectral.project_exactly(ops, network, leaves).items():
@@ -108,11 +108,11 @@ def loop(study: Study, data: Dataset, grads: Grads) -> Callable[[], None]:
 def times(arguments: Mapping[str, Any], seed: int) -> Json:
     """CPU seconds of an epoch by each way."""
     data, study = data_of(arguments), study_of(arguments, seed)
-    hidden = study.hidden * 2 if study.model == "looped" else study.hidden
-    net = twin((data.features, *hidden, data.classes), study.activation, seed)
+    hidden = study.get("hidden") * 2 if study.model.name == "looped" else study.get("hidden")
+    net = twin((data.features, *hidden, data.classes), study.get("activation"), seed)
 
     def feedforward() -> None:
-        rate, batch = study.learning_rate, study.batch
+        rate, batch = study.training.learning_rate, study.training.batch
         next(learn(net, data.train, epochs=1, batch=batch, rate=rate, seed=seed))
 
     runs: dict[str, Callable[[], object]] = {

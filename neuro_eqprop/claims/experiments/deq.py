@@ -38,7 +38,7 @@ def side_by_side(arguments: Mapping[str, Any], seed: int) -> Json:
     study = study_of(arguments, seed)
     done = trained(study, data_of(arguments))
     network, params, data = done.network, done.exact, done.data
-    rows = np.random.default_rng([seed, 1]).integers(0, len(data.train), study.batch)
+    rows = np.random.default_rng([seed, 1]).integers(0, len(data.train), study.training.batch)
     x, y = data.train.x[rows], one_hot(data.train.y[rows], data.classes)
     truth = flat({name: -slope for name, slope in implicit(network, params, x, y).items()})
     ways: dict[str, cost.Grads] = {
@@ -52,7 +52,7 @@ def side_by_side(arguments: Mapping[str, Any], seed: int) -> Json:
     runs: dict[str, Callable[[], object]] = {"eqprop": torch.no_grad()(asks)}
     made = {"eqprop": flat(asked)}
     for name, way in ways.items():
-        slopes = cost.ready(network, params, x, y, study.free_steps, way)
+        slopes = cost.ready(network, params, x, y, study.rule.free_steps, way)
         runs[name] = slopes
         found = {part: -TorchOps().to_numpy(slope) for part, slope in slopes().items()}
         made[name] = flat(symmetrise(network, found))

@@ -51,7 +51,7 @@ def ratios(arguments: Mapping[str, Any], seed: int) -> Json:
     """For each chip and batch how many times the chip's joules the GPU uses (value, low, high)."""
     study, data = study_of(arguments, seed), data_of(arguments)
     model = trained(study, data)
-    run = Run(Path(), study, Model(model.network, model.params, study.epochs), data)
+    run = Run(Path(), study, Model(model.network, model.params, study.training.epochs), data)
     counted = count_events(
         run,
         samples=arguments["samples"],

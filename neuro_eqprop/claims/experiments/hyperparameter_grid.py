@@ -16,7 +16,7 @@ import torch
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.claims.experiments.common import Trained, begin, data_of, study_of
 from neuro_eqprop.data import Dataset, batches, one_hot
-from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate import spectral
 from neuro_eqprop.rate.field import field
@@ -30,12 +30,13 @@ def damped(study: Study, data: Dataset, damping: float) -> Trained:
     """Train with damped synchronous steps."""
     network, ops = study.network(data), TorchOps()
     params = {n: ops.from_numpy(v) for n, v in begin(study, network).params.items()}
-    stepper = torch.optim.Adam(list(params.values()), lr=study.learning_rate)
+    stepper = torch.optim.Adam(list(params.values()), lr=study.training.learning_rate)
     settling = Settling(Damped(damping), Damped(damping), measured=False)
     schedule = study.recipe().schedule()
     x, y = ops.from_numpy(data.train.x), ops.from_numpy(one_hot(data.train.y, data.classes))
-    for epoch in range(study.epochs):
-        for rows in batches(data.train, study.batch, np.random.default_rng([study.seed, epoch])):
+    for epoch in range(study.training.epochs):
+        rng = np.random.default_rng([study.seed, epoch])
+        for rows in batches(data.train, study.training.batch, rng):
             chosen = torch.from_numpy(rows)
             phases = relax(field(ops, network, params, x[chosen]), y[chosen], schedule, settling)
             states = {name: settled.state for name, settled in phases.items()}
@@ -57,7 +58,7 @@ def grid(arguments: Mapping[str, Any], seed: int) -> Json:
     rows = []
     for beta in arguments["betas"]:
         for rate in arguments["rates"]:
-            changed = replace(study, beta=beta, learning_rate=rate)
+            changed = adapt(study, {"beta": beta, "learning_rate": rate})
             found = damped(changed, data, arguments["damping"])
             scores = {"held_out": found.accuracy(held), "test_accuracy": found.accuracy()}
             rows.append({"beta": beta, "rate": rate, **scores})

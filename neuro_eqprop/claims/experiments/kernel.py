@@ -79,12 +79,12 @@ def times(arguments: Mapping[str, Any], seed: int) -> Json:
     data, study = data_of(arguments), study_of(arguments, seed)
     network, plan = study.network(data), study.recipe().schedule()
     params = initialise(network, np.random.default_rng(seed))
-    rows = np.random.default_rng([seed, 1]).integers(0, len(data.train), study.batch)
+    rows = np.random.default_rng([seed, 1]).integers(0, len(data.train), study.training.batch)
     x, y = data.train.x[rows], one_hot(data.train.y[rows], data.classes)
     numpy_run = step(NumpyOps(np.float32), network, params, x, y, plan)
     torch_run = step(TorchOps(), network, params, x, y, plan)
     distance = apart(numpy_run(), torch_run())
-    graph = ready(network, params, x, y, study.free_steps, bptt)
+    graph = ready(network, params, x, y, study.rule.free_steps, bptt)
     found = interleaved(
         {"numpy": numpy_run, "torch": torch_run, "autograd": graph},
         rounds=arguments["rounds"],

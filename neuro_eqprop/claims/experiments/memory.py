@@ -19,12 +19,12 @@ from torch.utils._pytree import tree_leaves
 
 from neuro_eqprop.activations import LINEAR, TANH
 from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.architectures.registry import MODELS
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.claims.experiments.backprop_mlp import twin
 from neuro_eqprop.claims.experiments.common import begin
 from neuro_eqprop.data import Dataset, load_digits, one_hot
 from neuro_eqprop.experiments.config import Study, adapt
-from neuro_eqprop.experiments.models import MODELS
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.torch import TorchOps

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.claims.experiments.common import Trained, begin, data_of, epochs, study_of
+from neuro_eqprop.experiments.config import adapt
 from neuro_eqprop.training.rules.contrastive import TrainingError
 
 
@@ -43,16 +43,16 @@ def annealed(arguments: Mapping[str, Any], seed: int) -> Json:
     """Test accuracy after each epoch, with the beta of each."""
     data, study = data_of(arguments), study_of(arguments, seed)
     network, told = study.network(data), arguments["plan"]
-    snapshot, plan = begin(study, network), betas(told, study.epochs)
+    snapshot, plan = begin(study, network), betas(told, study.training.epochs)
     curve: list[float] = []
     for beta in plan:
         # Over the whole training beta goes from batch to batch, as a study's `beta_end` says.
-        slow = replace(study, beta=told["start"], beta_end=told["end"])
-        changed = slow if told["over"] == 1.0 else replace(study, beta=beta)
+        slow = adapt(study, {"beta": told["start"], "beta_end": told["end"]})
+        changed = slow if told["over"] == 1.0 else adapt(study, {"beta": beta})
         try:
             progress = next(epochs(changed, data, snapshot))
         except TrainingError:  # the rates diverged (NaN or inf): a collapse, if there is one
-            curve += [1.0 / data.classes] * (study.epochs - len(curve))
+            curve += [1.0 / data.classes] * (study.training.epochs - len(curve))
             break
         snapshot = progress.snapshot
         curve.append(Trained(network, snapshot.params, data).accuracy())

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.claims.experiments.backprop_mlp import learn, score, twin
 from neuro_eqprop.claims.experiments.common import data_of, study_of, trained
 from neuro_eqprop.data import Dataset
-from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.training.rules.contrastive import TrainingError
 
 
@@ -26,8 +25,8 @@ def contest(arguments: Mapping[str, Any], seed: int) -> Json:
     judged = Dataset(data.name, data.train.take(slice(0, cut)), held, data.classes, data.shape)
     play = eqprop if arguments["rule"] == "eqprop" else backprop
     settings = [(c, r) for c in arguments["costs"] for r in arguments["rates"]]
-    plans = [replace(study, cost=cost, learning_rate=rate) for cost, rate in settings]
-    short = [play(replace(plan, epochs=arguments["search"]), judged) for plan in plans]
+    plans = [adapt(study, {"cost": cost, "learning_rate": rate}) for cost, rate in settings]
+    short = [play(adapt(plan, {"epochs": arguments["search"]}), judged) for plan in plans]
     best = max(range(len(plans)), key=lambda k: short[k])
     return {
         "held_out_accuracy": short,
@@ -48,16 +47,16 @@ def eqprop(study: Study, data: Dataset) -> float:
 
 def backprop(study: Study, data: Dataset) -> float:
     """The same for the feed-forward twin; a looped network's has a second hidden layer."""
-    hidden = study.hidden * 2 if study.model == "looped" else study.hidden
-    net = twin((data.features, *hidden, data.classes), study.activation, study.seed)
+    hidden = study.get("hidden") * 2 if study.model.name == "looped" else study.get("hidden")
+    net = twin((data.features, *hidden, data.classes), study.get("activation"), study.seed)
     for _ in learn(
         net,
         data.train,
-        epochs=study.epochs,
-        batch=study.batch,
-        rate=study.learning_rate,
+        epochs=study.training.epochs,
+        batch=study.training.batch,
+        rate=study.training.learning_rate,
         seed=study.seed,
-        cost=study.cost,
+        cost=study.training.cost,
     ):
         pass
     return score(net, data.test)

@@ -50,14 +50,16 @@ def learn_rate_epoch(
 ) -> tuple[dict[str, Array], Array]:
     """The same samples learned by the rate network: weights by projection, and output drive."""
     schedule = rate_schedule(
-        task.plastic.rule.schedule, free=task.study.free_steps, nudged=task.study.nudged_steps
+        task.plastic.rule.schedule,
+        free=task.study.rule.free_steps,
+        nudged=task.study.rule.nudged_steps,
     )
     learned = learn_rates(
         task.network,
         rate_parameters(task, state),
         samples,
         schedule=schedule,
-        batch=task.study.batch,
+        batch=task.study.training.batch,
         limit=task.config.bound,
         watch=progress,
     )

@@ -33,7 +33,7 @@ def evaluate_epoch(task: Task, state: LearningState) -> dict[str, Any]:
         "test_accuracy": float(correct.mean()),
     }
     if task.config.tasks > 1:
-        metrics["task"] = (state.epoch - 1) // task.study.epochs
+        metrics["task"] = (state.epoch - 1) // task.study.training.epochs
         metrics["by_task"] = [
             float(correct[np.isin(test.y, classes)].mean()) for classes in task.class_groups
         ]

@@ -49,7 +49,7 @@ def run_result(
         "bits": (9 if config.engine else config.bits) or None,
         "steps_per_phase": nudged,
         "phases": steps | {"commit": 1},
-        "batch": task.study.batch,
+        "batch": task.study.training.batch,
         "lessons": state.samples,
         **{key: sum(row.get(key, 0) for row in rows) for key in SUMMED},
         **{key: last.get(key, {}) for key in LAST},

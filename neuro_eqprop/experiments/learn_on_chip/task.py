@@ -9,7 +9,7 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.data import Dataset, Split, batches, one_hot
 from neuro_eqprop.data import load as load_data
-from neuro_eqprop.experiments.config import Study
+from neuro_eqprop.experiments.config import Study, make_study
 from neuro_eqprop.experiments.on_chip_config import DEFAULTS, RATES, OnChipConfig
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network
@@ -58,7 +58,7 @@ class Task:
     @property
     def epochs(self) -> int:
         """Epochs of all tasks together."""
-        return self.study.epochs * self.config.tasks
+        return self.study.training.epochs * self.config.tasks
 
     @property
     def total_samples(self) -> int:
@@ -73,8 +73,8 @@ class Task:
     def sample_order(self, epoch: int) -> Ints:
         """The rows of the training samples that an epoch shows, shuffled as in training."""
         rng = np.random.default_rng([self.study.seed, epoch])
-        rows = np.concatenate(list(batches(self.train, self.study.batch, rng)))
-        classes = self.class_groups[epoch // self.study.epochs]
+        rows = np.concatenate(list(batches(self.train, self.study.training.batch, rng)))
+        classes = self.class_groups[epoch // self.study.training.epochs]
         return np.asarray(rows[np.isin(self.train.y[rows], classes)])
 
     def learning_rates(self, epoch: int, samples: int) -> Array:
@@ -82,10 +82,12 @@ class Task:
 
         It is constant within a batch.
         """
-        batch = np.arange(samples) // self.study.batch
-        batches_per_epoch = -(-samples // self.study.batch)
-        done = (epoch % self.study.epochs + batch / batches_per_epoch) / self.study.epochs
-        return np.asarray(self.study.learning_rate * 0.5 * (1 + np.cos(np.pi * done)))
+        batch = np.arange(samples) // self.study.training.batch
+        batches_per_epoch = -(-samples // self.study.training.batch)
+        done = (
+            epoch % self.study.training.epochs + batch / batches_per_epoch
+        ) / self.study.training.epochs
+        return np.asarray(self.study.training.learning_rate * 0.5 * (1 + np.cos(np.pi * done)))
 
     def training_samples(
         self, epoch: int, *, most: int | None = None, first: int = 0
@@ -121,10 +123,10 @@ def prepare(study: Study, config: OnChipConfig) -> Task:
 
 def refuse_training_only(study: Study) -> None:
     """Refuse settings that learning in a simulator would ignore."""
-    usual = Study(model=study.model)
+    usual = make_study(model=study.model.name)
     for key in TRAINING_ONLY:
-        if getattr(study, key) not in (getattr(usual, key), DEFAULTS.get(key)):
+        if study.get(key) not in (usual.get(key), DEFAULTS.get(key)):
             raise ValueError(
-                f"learning in a simulator has no setting {key!r} (here {getattr(study, key)!r}): "
+                f"learning in a simulator has no setting {key!r} (here {study.get(key)!r}): "
                 f"leave it out, or train rates with `neuro-eqprop train`"
             )

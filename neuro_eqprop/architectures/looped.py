@@ -1,0 +1,61 @@
+"""The model `looped`: a hidden layer connected to itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neuro_eqprop.activations import Activation
+from neuro_eqprop.architectures.base import Architecture, RateSettings, size
+from neuro_eqprop.architectures.mlp import layered
+from neuro_eqprop.arrays import Shape
+from neuro_eqprop.networks import Connection, Network
+from neuro_eqprop.settings import setting
+
+
+@dataclass(frozen=True)
+class RecurrentSettings(RateSettings):
+    """Settings of a model with recurrent weights, whose spectral norm is bounded."""
+
+    bound: float = setting(0.95, "bound on the spectral norm of recurrent weights", above=0)
+
+
+@dataclass(frozen=True)
+class LoopedSettings(RecurrentSettings):
+    """Settings of a hidden layer connected to itself."""
+
+    name: str = "looped"
+    symmetric: bool = setting(True, "recurrent weights are symmetric: the network has an energy")
+
+
+def looped(
+    inputs: int,
+    hidden: int,
+    outputs: int,
+    *,
+    hidden_rate: Activation,
+    output_rate: Activation,
+    bound: float | None,
+    symmetric: bool = True,
+) -> Network:
+    """x -> h <-> output, and h -> h by a matrix of spectral norm at most `bound`.
+
+    A matrix that is not `symmetric` leaves the network without an energy.
+    """
+    plain = layered(inputs, (hidden,), outputs, hidden_rate=hidden_rate, output_rate=output_rate)
+    loop = Connection("hidden", "hidden", symmetric=symmetric, bound=bound)
+    return Network(plain.layers, (plain.connections[0], loop, *plain.connections[1:]))
+
+
+def build(settings: LoopedSettings, shape: Shape, classes: int) -> Network:
+    """The network of the settings."""
+    return looped(
+        size(shape),
+        settings.hidden[0],
+        classes,
+        **settings.rates,
+        bound=settings.bound,
+        symmetric=settings.symmetric,
+    )
+
+
+LOOPED = Architecture("looped", "hidden layer connected to itself", LoopedSettings, build)

@@ -1,0 +1,65 @@
+"""The model `toroidal`: a recurrent hidden layer with delayed feedback from its past states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from neuro_eqprop.activations import Activation
+from neuro_eqprop.architectures.base import Architecture, size
+from neuro_eqprop.architectures.looped import RecurrentSettings, looped
+from neuro_eqprop.arrays import Shape
+from neuro_eqprop.networks import Connection, Network
+from neuro_eqprop.operators import DelayedFeedback
+
+
+@dataclass(frozen=True)
+class ToroidalSettings(RecurrentSettings):
+    """Settings of a recurrent hidden layer with delayed feedback."""
+
+    name: str = "toroidal"
+
+
+ECHO = DelayedFeedback((0.9, 0.81, 0.729))
+"""The past that a torus hears: three steps, each fainter."""
+ECHO_PART = 0.25
+"""How much of a torus's bound its echo may take."""
+
+
+def toroidal(
+    inputs: int,
+    hidden: int,
+    outputs: int,
+    *,
+    hidden_rate: Activation,
+    output_rate: Activation,
+    bound: float,
+) -> Network:
+    """As `looped`, and h also hears its last three states, with one gain for all.
+
+    The two loops share the bound: at equilibrium their sum is what has to contract.
+    """
+    echo = Connection("hidden", "hidden", ECHO, bound=bound * ECHO_PART, label="echo")
+    plain = looped(
+        inputs,
+        hidden,
+        outputs,
+        hidden_rate=hidden_rate,
+        output_rate=output_rate,
+        bound=bound * (1.0 - ECHO_PART),
+    )
+    return replace(plain, connections=(*plain.connections, echo))
+
+
+def build(settings: ToroidalSettings, shape: Shape, classes: int) -> Network:
+    """The network of the settings."""
+    return toroidal(
+        size(shape), settings.hidden[0], classes, **settings.rates, bound=settings.bound
+    )
+
+
+TOROIDAL = Architecture(
+    "toroidal",
+    "hidden layer connected to itself and to its last three states",
+    ToroidalSettings,
+    build,
+)

@@ -1,0 +1,114 @@
+"""The settings of training and of update rules: tables `[training]` and `[rule]` of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from neuro_eqprop.networks import Cost
+from neuro_eqprop.settings import check, setting
+from neuro_eqprop.training.config import Nudging
+from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates
+from neuro_eqprop.training.optimizers import make_optimizer
+
+ORDERS = ("sequential", "synchronous")
+
+
+@dataclass(frozen=True)
+class RuleSettings:
+    """The settings that every update rule has: the table `[rule]` of a study."""
+
+    name: str
+    nudging: str = setting(
+        "centered", "nudged phases that follow the free one", choices=[n.value for n in Nudging]
+    )
+    beta: float = setting(0.5, "strength of the nudge, per sample of a batch", above=0)
+    points: int = setting(
+        4, "points of holomorphic nudging", least=3, only_with=("nudging", "holomorphic")
+    )
+    free_steps: int = setting(15, "steps of the free phase", above=0)
+    nudged_steps: int = setting(8, "steps of a nudged phase", above=0)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True)
+class AnnealedSettings(RuleSettings):
+    """Settings of a rule whose nudge may change in the course of training."""
+
+    beta_end: float = setting(
+        0.0, "beta at the end of training, reached linearly; 0 keeps it constant", least=0
+    )
+
+
+@dataclass(frozen=True)
+class SweepSettings(RuleSettings):
+    """Settings of a rule that lets the network settle in a fixed number of sweeps."""
+
+    damping: float = setting(1.0, "damping factor of an update, in (0, 1]", above=0, most=1)
+    order: str = setting(
+        "sequential", "layers are updated one by one (Gauss-Seidel) or all at once", choices=ORDERS
+    )
+
+
+@dataclass(frozen=True)
+class SolverSettings(SweepSettings):
+    """Settings of a rule that lets the network settle until it converges."""
+
+    anderson: int = setting(0, "past sweeps used by Anderson mixing; 0 for none", least=0)
+    tolerance: float = setting(
+        0.0, "a sample has settled when no rate changes more in a step; 0 takes all steps", least=0
+    )
+
+
+@dataclass(frozen=True)
+class ContrastiveSettings(SolverSettings, AnnealedSettings):
+    """Settings of a rule that compares a free phase with nudged ones."""
+
+
+RULE_SETTINGS: Mapping[str, type[RuleSettings]] = {
+    "hebbian": ContrastiveSettings,
+    "vector-field": ContrastiveSettings,
+    "asymmetric": ContrastiveSettings,
+    "hybrid": ContrastiveSettings,
+    "single-phase": AnnealedSettings,
+    "backprop": RuleSettings,
+    "bptt": SweepSettings,
+    "implicit": SolverSettings,
+}
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """The settings of training apart from its rule: the table `[training]` of a study."""
+
+    epochs: int = setting(30, "passes over the training samples", above=0)
+    batch: int = setting(32, "samples of a batch", above=0)
+    optimiser: str = setting(
+        "adam", "optimizer of torch by name, with options: sgd(momentum=0.5, nesterov=true)"
+    )
+    learning_rate: float = setting(0.002, "learning rate at the start", above=0)
+    fall: str = setting(
+        "cosine",
+        "schedule of the learning rate: cosine, linear, steps, constant, or a scheduler of torch "
+        "such as StepLR(step_size=5, gamma=0.5)",
+    )
+    weight_decay: float = setting(0.0, "weight decay; biases do not decay", least=0)
+    cost: str = setting(
+        "",
+        "squared or cross_entropy; empty for the model's default",
+        choices=("", *(c.value for c in Cost)),
+    )
+    shift: int = setting(0, "shift images randomly by up to this many pixels", least=0)
+    validation: float = setting(
+        0.0, "fraction of the training samples held out for validation", least=0, below=1
+    )
+    device: str = setting("cpu", "device of torch: cpu, cuda, mps")
+
+    def __post_init__(self) -> None:
+        check(self)
+        make_optimizer(self.optimiser, self.learning_rate, {"any": torch.zeros(1)})
+        learning_rates(self.fall, self.learning_rate, TrainingLength(self.epochs, 1))
