@@ -32,10 +32,11 @@ $(VENV)/env.done: pyproject.toml $(PINS) | $(BIN)/python
 	$(PIP) --editable .
 	@touch $@
 
-# NeuroBench alone: what it asks for besides (sound, event cameras) its counts of operations never use.
+# NeuroBench and lava-dl without their dependencies (sound, event cameras, OpenCV): the tests use
+# the counts of the one and the file reader of the other alone.
 $(VENV)/dev.done: $(VENV)/env.done
 	$(PIP) --editable '.[dev]'
-	$(PIP) --no-deps neurobench
+	$(PIP) --no-deps neurobench lava-dl
 	@touch $@
 
 env: $(VENV)/env.done

@@ -11,6 +11,7 @@ from scipy.sparse import csr_matrix
 from neuro_eqprop.activations import ActivationKind
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.backends.lava.native.plan import Edge, Layer, Plan
 from neuro_eqprop.spiking.ir import Gain, Graded, SpikingNetwork
 
 if TYPE_CHECKING:
@@ -48,8 +49,19 @@ def stock_network(
     BackendError
         If stock processes cannot do what the network needs; the message says what.
     """
-    from neuro_eqprop.backends.lava.native.stock import Edge, Layer, Plan, StockNetwork
+    from neuro_eqprop.backends.lava.native.stock import StockNetwork
 
+    return StockNetwork(stock_plan(network, feeds, bits=bits, reset_interval=reset_interval), name)
+
+
+def stock_plan(
+    network: SpikingNetwork,
+    feeds: Mapping[str, Array],
+    *,
+    bits: int | None = None,
+    reset_interval: int | None = None,
+) -> Plan:
+    """Layers and weights for stock processes; arguments as in `stock_network`."""
     check_stock(network)
     graded = isinstance(network.populations[0].neuron, Graded)
     layers = []
@@ -64,7 +76,7 @@ def stock_network(
     edges += [Edge(p.source, p.target, sparse(p.weight)) for p in network.projections]
     features = next(iter(feeds.values())).shape[1]
     try:
-        plan = Plan(
+        return Plan(
             features,
             tuple(layers),
             tuple(edges),
@@ -76,7 +88,6 @@ def stock_network(
         )
     except ValueError as error:
         raise BackendError(f"stock Lava processes cannot run this network: {error}") from error
-    return StockNetwork(plan, name=name)
 
 
 def sparse(weight: Array) -> Array | csr_matrix:

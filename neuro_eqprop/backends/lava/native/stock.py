@@ -19,8 +19,7 @@ SciPy alone.
 # No `from __future__ import annotations`: Lava executes this file under another module name, where
 # dataclasses could not resolve annotations given as text.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,163 +36,23 @@ from lava.proc.dense.process import Dense
 from lava.proc.io.reset import Reset
 from lava.proc.sdn.process import ActivationMode, SigmaDelta
 from lava.proc.sparse.process import Sparse
-from scipy.sparse import csr_matrix, hstack, issparse, vstack
+from scipy.sparse import csr_matrix, issparse
 
-Array = npt.NDArray[np.float64]
-Weight = Any
-"""A matrix: a NumPy array or a SciPy CSR matrix."""
-SPARSE_BELOW = 0.25
-"""Share of non-zero weights below which `Sparse` replaces `Dense`."""
-THRESHOLD = 2.0**-8
-"""Change of a rate from which a graded unit sends a message."""
-MOST = 127
-"""Largest integer weight of 8 bits. Lava's fixed-point synapses drop the last of their 9 bits."""
-STATE_BITS, INPUT_BITS = 23, 12
-
-
-@dataclass(frozen=True)
-class Layer:
-    """Units that clip their drive to low..high."""
-
-    name: str
-    bias: Array
-    low: float
-    high: float
-
-    @property
-    def size(self) -> int:
-        """The number of units."""
-        return int(self.bias.size)
-
-    @property
-    def corners(self) -> tuple[tuple[float, float], ...]:
-        """(sign, corner) of the relu units that add up to the activation; empty for a line."""
-        found = [(1.0, self.low)] if np.isfinite(self.low) else []
-        return (*found, *([(-1.0, self.high)] if np.isfinite(self.high) else []))
-
-
-@dataclass(frozen=True)
-class Edge:
-    """Weights (target units, source units) between two layers; the source may be `input`."""
-
-    source: str
-    target: str
-    weight: Weight
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a network of stock processes is made of."""
-
-    features: int
-    layers: tuple[Layer, ...]
-    edges: tuple[Edge, ...]
-    output: str
-    graded: bool
-    bits: int | None = None
-    reset_interval: int | None = None
-    threshold: float = THRESHOLD
-    input: str = "input"
-
-    def __post_init__(self) -> None:
-        if not self.graded and self.reset_interval is None:
-            raise ValueError(
-                "spikes of code 'rate' need reset_interval: the state of ATRLIF grows in every step"
-            )
-        if self.bits not in (None, 8):
-            raise ValueError(f"stock synapses have 8 bits, not {self.bits}; use bits=8")
-        for layer in self.layers:
-            if not np.isfinite(layer.low) and np.isfinite(layer.high):
-                raise ValueError(f"layer {layer.name!r} is bounded above alone: no relu does that")
-            if not self.graded and (layer.low, layer.high) != (0.0, 1.0):
-                raise ValueError(f"layer {layer.name!r}: spikes of code 'rate' carry 0..1 alone")
-
-    def __getitem__(self, name: str) -> Layer:
-        return next(layer for layer in self.layers if layer.name == name)
-
-
-@dataclass(frozen=True)
-class Scale:
-    """Fixed-point scales of a plan; all zero in floating point."""
-
-    message_exp: int = 0
-    """Graded messages, input included, count 2^-message_exp."""
-    state_exp: int = 0
-    """States of graded units count 2^-(message_exp + state_exp)."""
-    drive_exp: int = 0
-    """Input of spiking units counts 2^-drive_exp; the threshold is half of a whole."""
-    weight_exp: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """Weights of an edge are integers times 2^-weight_exp."""
-
-
-def scale_of(plan: Plan) -> Scale:
-    """The finest scales whose states fit 24 bits."""
-    if plan.bits is None:
-        return Scale()
-    finest = {
-        (e.source, e.target): int(np.floor(np.log2(MOST / (abs(e.weight).max() + 2.0**-12))))
-        for e in plan.edges
-    }
-    reach = 1 + int(np.ceil(np.log2(max(largest_drive(plan), 1.0))))
-    if plan.graded:
-        state = max(1, *finest.values())
-        return Scale(min(INPUT_BITS, STATE_BITS - state - reach), state, 0, finest)
-    # v keeps the sum of all drives since the last reset, counted in 2^-(drive_exp + 6).
-    steps = int(np.ceil(np.log2(plan.reset_interval or 1)))
-    return Scale(8, 0, min(11, STATE_BITS - 6 - reach - steps), finest)
-
-
-def largest_drive(plan: Plan) -> float:
-    """The largest drive with rates at their bounds (relu and linear units taken as 1)."""
-    found = 0.0
-    for layer in plan.layers:
-        total = np.abs(layer.bias).copy()
-        for edge in plan.edges:
-            if edge.target == layer.name:
-                # Sources rarely agree: the root of the sum of squares, times four, is not reached.
-                squares = (
-                    edge.weight.multiply(edge.weight) if issparse(edge.weight) else edge.weight**2
-                )
-                total += 4 * np.sqrt(row_sums(squares))
-        found = max(found, float(total.max()))
-    return found
-
-
-def row_sums(weight: Weight) -> Array:
-    """The sum of each row."""
-    return np.asarray(weight.sum(axis=1), dtype=np.float64).ravel()
-
-
-def expanded(plan: Plan, edge: Edge) -> Weight:
-    """Weights between the relu units of two layers: rows repeat, columns carry signs."""
-    weight = edge.weight
-    if not plan.graded:
-        return weight
-    beside, below = (hstack, vstack) if issparse(weight) else (np.hstack, np.vstack)
-    if edge.source != plan.input and plan[edge.source].corners:
-        weight = beside([s * weight for s, _ in plan[edge.source].corners])
-    return below([weight] * max(1, len(plan[edge.target].corners)))
-
-
-def biases(plan: Plan, layer: Layer) -> Array:
-    """Biases of the relu units of a layer, the constant part of their sources' rates included."""
-    bias = layer.bias.copy()
-    for edge in plan.edges:
-        if edge.target == layer.name and edge.source != plan.input:
-            low = plan[edge.source].low
-            if np.isfinite(low) and low != 0.0:
-                bias = bias + low * row_sums(edge.weight)
-    return np.concatenate([bias - corner for _, corner in layer.corners] or [bias])
-
-
-def integers(values: Array, exponent: int) -> npt.NDArray[np.int64]:
-    """The nearest multiples of 2^-exponent, as integers."""
-    return np.asarray(np.rint(np.ldexp(values, exponent)), dtype=np.int64)
-
-
-def port_name(layer: str) -> str:
-    """The name of a layer's port: `s_` and the layer, other characters replaced."""
-    return "s_" + "".join(c if c.isalnum() else "_" for c in layer)
+from neuro_eqprop.backends.lava.native.plan import (
+    MOST,
+    SPARSE_BELOW,
+    Array,
+    Edge,
+    Layer,
+    Plan,
+    Scale,
+    Weight,
+    biases,
+    expanded,
+    integers,
+    port_name,
+    scale_of,
+)
 
 
 class Row(NamedTuple):

@@ -1,0 +1,142 @@
+"""Networks in the HDF5 format that lava-dl's `netx.hdf5.Network` loads.
+
+netx runs sigma-delta layers in fixed point: weights count 1/64, messages 2^-MESSAGE_EXP, states
+2^-(MESSAGE_EXP + 6). A network without feedback becomes one `dense` layer for each layer, any other
+one `dense_rec` layer that holds all units. netx applies relu to every unit, so a layer that clips
+on both sides has two units for each of its own (see `backends.lava.native.plan`), and `out`
+carries all units of the last layer. netx does not reset sigma-delta units: a sample is sent as its
+difference to the sample before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.backends.lava.native.plan import Edge, Layer, Plan, biases, expanded, integers
+
+WEIGHT_EXP, STATE_EXP, SPIKE_EXP = 6, 6, 6
+"""Exponents that netx fixes, or takes by default."""
+MESSAGE_EXP = 14
+MESSAGE_BITS = 24
+LARGEST = 254
+"""Largest integer weight that netx keeps."""
+
+
+@dataclass(frozen=True)
+class NetxCoding:
+    """How samples enter a netx network and its messages become rates."""
+
+    features: int
+    units: int
+    """Units that `out` carries."""
+    output: Layer
+    first: int
+    """Place of the output's first unit among them."""
+
+    def encode(self, x: npt.ArrayLike, steps: int) -> Ints:
+        """Samples (samples, features) as the data (features, samples * steps) of a RingBuffer."""
+        rows = np.atleast_2d(np.asarray(x, dtype=np.float64))
+        if rows.shape[1] != self.features:
+            raise ValueError(f"x has {rows.shape[1]} features; the network takes {self.features}")
+        sent = np.diff(integers(rows, MESSAGE_EXP), axis=0, prepend=0)
+        data = np.zeros((self.features, len(rows) * steps), dtype=np.int64)
+        data[:, ::steps] = sent.T
+        return data
+
+    def decode(self, messages: npt.ArrayLike, steps: int) -> Ints:
+        """Predicted classes (samples,) from messages (units, samples * steps) of `out`."""
+        return np.asarray(self.rates(messages, steps).argmax(axis=1))
+
+    def rates(self, messages: npt.ArrayLike, steps: int) -> Array:
+        """Rates of the output (samples, classes)."""
+        state = np.ldexp(np.cumsum(np.asarray(messages, dtype=np.float64), axis=1), -MESSAGE_EXP)
+        late = state.reshape(len(state), -1, steps)[..., -max(1, steps // 4) :].mean(axis=2)
+        size, total = self.output.size, 0.0
+        for number, (sign, _) in enumerate(self.output.corners or ((1.0, 0.0),)):
+            start = self.first + number * size
+            total = total + sign * late[start : start + size]
+        low = self.output.low if np.isfinite(self.output.low) else 0.0
+        return np.asarray(low + total).T
+
+
+def write_netx(plan: Plan, path: str | Path) -> NetxCoding:
+    """Write a graded network as a netx file; how to feed it and read it comes back.
+
+    Load it with `netx.hdf5.Network(net_config=path, input_message_bits=24)`.
+    """
+    if not plan.graded:
+        raise BackendError("a netx file holds sigma-delta layers: use code 'graded'")
+    order = [layer.name for layer in plan.layers]
+    chain = [plan.input, *order]
+    forward = all(chain.index(e.target) == chain.index(e.source) + 1 for e in plan.edges)
+    temporary = Path(path).with_name(f".{Path(path).name}.partial")
+    with h5py.File(temporary, "w") as file:
+        entry = file.create_group("layer/0")
+        entry["type"], entry["shape"] = np.bytes_("input"), np.array([plan.features])
+        if forward:
+            for number, layer in enumerate(plan.layers, start=1):
+                edge = next(e for e in plan.edges if e.target == layer.name)
+                dense(file, number, "dense", [layer], plan, weight=block(plan, [layer], [edge]))
+        else:
+            fed = [e for e in plan.edges if e.source == plan.input]
+            inner = [e for e in plan.edges if e.source != plan.input]
+            group = dense(
+                file, 1, "dense_rec", plan.layers, plan, weight=block(plan, plan.layers, fed)
+            )
+            group["weight_rec"] = weights(block(plan, plan.layers, inner, plan.layers))
+    temporary.replace(path)
+    last = plan.layers[-1:] if forward else plan.layers
+    first = sum(units(layer) for layer in last[: [x.name for x in last].index(plan.output)])
+    return NetxCoding(plan.features, sum(map(units, last)), plan[plan.output], first)
+
+
+def units(layer: Layer) -> int:
+    """The relu units of a layer."""
+    return layer.size * max(1, len(layer.corners))
+
+
+def block(
+    plan: Plan, targets: Sequence[Layer], edges: Sequence[Edge], sources: Sequence[Layer] = ()
+) -> Array:
+    """The weights of several edges as one matrix over the relu units of all layers."""
+    rows = np.cumsum([0, *map(units, targets)])
+    columns = np.cumsum([0, *map(units, sources)])
+    at, of = [t.name for t in targets], [s.name for s in sources]
+    width = columns[-1] if sources else expanded(plan, edges[0]).shape[1]
+    found = np.zeros((rows[-1], width))
+    for edge in edges:
+        weight = expanded(plan, edge)
+        dense_weight = weight if isinstance(weight, np.ndarray) else weight.toarray()
+        left = columns[of.index(edge.source)] if sources else 0
+        top = rows[at.index(edge.target)]
+        found[top : top + len(dense_weight), left : left + dense_weight.shape[1]] += dense_weight
+    return found
+
+
+def weights(weight: Array) -> Ints:
+    """Weights in the integers of netx."""
+    return np.clip(integers(weight, WEIGHT_EXP), -LARGEST, LARGEST)
+
+
+def dense(
+    file: h5py.File, number: int, kind: str, layers: Sequence[Layer], plan: Plan, *, weight: Array
+) -> h5py.Group:
+    """Write a dense layer of sigma-delta units."""
+    group = file.create_group(f"layer/{number}")
+    bias = np.concatenate([biases(plan, layer) for layer in layers])
+    # netx shifts bias and threshold by SPIKE_EXP + STATE_EXP.
+    group["type"], group["shape"] = np.bytes_(kind), np.array([len(bias)])
+    group["weight"], group["bias"] = weights(weight), integers(bias, MESSAGE_EXP - SPIKE_EXP)
+    neuron = group.create_group("neuron")
+    neuron["type"] = np.bytes_("SDNN")
+    threshold = integers(np.array([plan.threshold]), MESSAGE_EXP - SPIKE_EXP)
+    neuron["vThMant"] = int(max(1, threshold[0]))
+    return group
