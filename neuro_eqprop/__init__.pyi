@@ -1,5 +1,5 @@
 from neuro_eqprop.analysis.compare import compare as compare
-from neuro_eqprop.backends.base import load as load_backend
+from neuro_eqprop.backends.registry import load_backend as load_backend
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.estimator import EqPropClassifier as EqPropClassifier
 from neuro_eqprop.experiments.run_folder import open_run as open_run

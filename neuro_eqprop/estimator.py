@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import load
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.experiments.config import Study, make_study
 from neuro_eqprop.experiments.evaluate import DT, equilibria
@@ -140,5 +140,7 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         network = lower(self.network_, self.params_, dt=DT, coding=coding, nudged=False)
         stimulus = stimulate(self.network_, self.params_, x, target=None, coding=coding)
         schedule = free_only(steps=steps, window=tail(steps, coding.tail))
-        result = load(on).run(network, stimulus, schedule, record=NOTHING, sink=MemorySink())
+        result = load_backend(on).run(
+            network, stimulus, schedule, record=NOTHING, sink=MemorySink()
+        )
         return self.classes_[result.drive[network.output][:, 0].argmax(axis=1)]

@@ -1,27 +1,27 @@
-"""What a simulator must do, and how one is found by its name."""
+"""Backends: the interface of a simulator, its facts, and what a run returns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from importlib import import_module
-from typing import Protocol, cast
+from typing import Protocol
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, Ints, UnknownNameError
+from neuro_eqprop.activations import ActivationKind
+from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.spiking.ir import Graded, SpikingNetwork, Stimulus
+from neuro_eqprop.spiking.ir import Gain, Graded, Reset, Spiking, SpikingNetwork, Stimulus
 from neuro_eqprop.traces import ActivityKind, Counts, Record, Sink
 
 
 class BackendError(RuntimeError):
-    """A simulator is missing, cannot do what was asked, or failed; the message says which."""
+    """A backend is missing, lacks a feature that the run needs, or failed."""
 
 
 class Feature(Enum):
-    """What a backend may or may not be able to do."""
+    """A capability that not every backend has."""
 
     SPIKING = "binary spikes"
     RESET_TO_ZERO = "reset to zero"
@@ -29,14 +29,14 @@ class Feature(Enum):
     GATED_GAIN = "gains switched between phases"
     GRADED = "graded messages"
     TANH = "graded tanh"
-    FOLLOW = "spikes that follow a rate"
-    FIXED_POINT = "whole numbers of 24 bits"
+    FOLLOW = "spikes that track a rate"
+    FIXED_POINT = "24-bit fixed point"
     EXACT = "the same spikes as the reference"
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The features a backend has, and for each it lacks the reason."""
+    """The features of a backend: all but those with a reason why it lacks them."""
 
     reasons: Mapping[Feature, str]
 
@@ -47,37 +47,85 @@ class Support:
 EVERYTHING = Support({})
 FLOAT_ONLY = Support(
     {
-        Feature.FOLLOW: "its spikes follow no rate; use the reference or the emulator",
-        Feature.FIXED_POINT: "it runs in floating point; use the reference, the emulator or lava",
+        Feature.FOLLOW: "its spikes track no rate",
+        Feature.FIXED_POINT: "it runs in floating point",
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
+class BackendInfo:
+    """The facts of a backend: help texts, refusals, `doctor` and tables are derived from it.
+
+    Parameters
+    ----------
+    name
+        As in `--on`.
+    label
+        Name for people, as in tables and plots.
+    summary
+        One line about how it runs a network.
+    simulator
+        The `Backend` class as "module:attribute"; imported on first use, called without arguments.
+    support
+        Its features, with a reason for each that it lacks.
+    learner
+        The `Learner` class as "module:attribute"; empty if it cannot learn.
+    cannot_learn
+        Why it has no learner.
+    chunk
+        Samples to pass to one `run` when there are many: enough to be fast, few enough to show
+        progress and to bound memory.
+    requires
+        Installed distributions it needs, each with its version constraint.
+    python
+        The only Python version it runs on, as "3.10"; empty for any.
+    python_variable
+        Environment variable that names another Python to run it with.
+    deadline
+        Seconds without progress after which its child process is ended; None if it runs in this
+        process.
+    """
+
+    name: str
+    label: str
+    summary: str
+    simulator: str
+    support: Support
+    learner: str = ""
+    cannot_learn: str = "its synapses do not change"
+    chunk: int = 120
+    requires: Mapping[str, str] = field(default_factory=dict)
+    python: str = ""
+    python_variable: str = ""
+    deadline: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Overflow:
-    """How often a value of a population in fixed point did not fit, over all units and steps."""
+    """How often a value of a population in fixed point exceeded 24 bits, over units and steps."""
 
     wraps: int
-    """Of a current, or of a graded unit's sums: the value went on at the other end."""
+    """Of a current, or of the sums of a graded unit: the value wrapped around."""
     saturations: int
-    """Of a voltage, or of a graded unit's state: the value stayed at the end."""
+    """Of a voltage, or of the state of a graded unit: the value was clipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run measured: arrays (samples, phases, units) by population."""
+    """Measurements of a run: arrays (samples, phases, units) by population."""
 
     messages: Mapping[str, Ints]
-    """Spikes or messages each unit sent in each phase."""
+    """Number of spikes or messages of each unit in each phase."""
     firing: Mapping[str, Array]
-    """Mean over the window of s, for a graded unit of what it has sent in sum, or of the rate x
-    that a unit follows."""
+    """Rate, as a mean over the window: of s; of the sum of messages for a graded unit; of x for a
+    unit that tracks a rate."""
     drive: Mapping[str, Array]
-    """Mean over the window of the drive: the pre-activation."""
+    """Mean of the drive, the pre-activation, over the window."""
     overflows: Mapping[str, Overflow] = field(default_factory=dict)
     """By population, if the network is in fixed point."""
     copies: int = 1
-    """Neurons that stand for each unit: two where each is a pair that obeys Dale's law."""
+    """Neurons per unit: two where each unit is a pair of neurons that obeys Dale's law."""
 
 
 class Backend(Protocol):
@@ -85,12 +133,12 @@ class Backend(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called on the command line."""
+        """Its name, as in `--on`."""
         ...
 
     @property
     def support(self) -> Support:
-        """What it can do."""
+        """Its features."""
         ...
 
     def run(
@@ -102,28 +150,27 @@ class Backend(Protocol):
         record: Record,
         sink: Sink,
     ) -> Result:
-        """Run all samples through the schedule, each from rest; hand recordings to the sink."""
+        """Run all samples through the schedule, each from rest; pass recordings to the sink."""
         ...
 
 
-BACKENDS: Mapping[str, tuple[str, str]] = {
-    "reference": ("neuro_eqprop.backends.reference.simulator", "Reference"),
-    "emulator": ("neuro_eqprop.backends.emulator.simulator", "Emulator"),
-    "lava": ("neuro_eqprop.backends.lava.simulator", "Lava"),
-    "lava-fused": ("neuro_eqprop.backends.lava.variants", "LavaFused"),
-    "lava-stock": ("neuro_eqprop.backends.lava.variants", "LavaStock"),
-    "brian2": ("neuro_eqprop.backends.brian2.simulator", "Brian2"),
-    "brian2-biology": ("neuro_eqprop.backends.brian2.continuous", "Brian2Biology"),
-    "snntorch": ("neuro_eqprop.backends.snntorch.simulator", "SnnTorch"),
-}
-
-
-def load(name: str) -> Backend:
-    """The backend of that name; its simulator is imported when it runs, not before."""
-    if name not in BACKENDS:
-        raise UnknownNameError("backend", name, BACKENDS)
-    module, attribute = BACKENDS[name]
-    return cast(Backend, getattr(import_module(module), attribute)())
+def needed_features(network: SpikingNetwork, stimulus: Stimulus | None = None) -> list[Feature]:
+    """The features that a backend needs to run a network."""
+    neurons = [population.neuron for population in network.populations]
+    spiking = [neuron for neuron in neurons if isinstance(neuron, Spiking)]
+    graded = [neuron for neuron in neurons if isinstance(neuron, Graded)]
+    gated = any(p.gain is Gain.BETA for p in network.projections)
+    needed = {
+        Feature.SPIKING: bool(spiking),
+        Feature.RESET_TO_ZERO: any(neuron.reset is Reset.ZERO for neuron in spiking),
+        Feature.DELAY: any(p.delay > 1 for p in network.projections),
+        Feature.GATED_GAIN: gated or (stimulus is not None and bool(stimulus.pull)),
+        Feature.GRADED: bool(graded),
+        Feature.TANH: any(neuron.activation.curve is ActivationKind.TANH for neuron in graded),
+        Feature.FOLLOW: any(neuron.follow is not None for neuron in spiking),
+        Feature.FIXED_POINT: network.fixed is not None,
+    }
+    return [feature for feature, present in needed.items() if present]
 
 
 def kinds(network: SpikingNetwork) -> dict[str, ActivityKind]:
@@ -135,7 +182,7 @@ def kinds(network: SpikingNetwork) -> dict[str, ActivityKind]:
 
 
 def nothing(network: SpikingNetwork, schedule: Schedule) -> Result:
-    """What no samples come to."""
+    """The result of a run without samples."""
     shapes = {p.name: (0, len(schedule), p.size) for p in network.populations}
     whole = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
     real = {name: np.zeros(shape) for name, shape in shapes.items()}
@@ -145,8 +192,9 @@ def nothing(network: SpikingNetwork, schedule: Schedule) -> Result:
 def tally(
     network: SpikingNetwork, stimulus: Stimulus, schedule: Schedule, result: Result
 ) -> dict[tuple[str, str], Counts]:
-    """Events by population and phase. The host's work is booked once: on the first phase of the
-    first population it feeds.
+    """Events by population and phase.
+
+    Host operations are counted once, in the first phase of the first population with a current.
     """
     counts: dict[tuple[str, str], Counts] = {}
     first = next((p.name for p in network.populations if p.name in stimulus.current), None)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Protocol, cast
+from typing import Protocol
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, Ints, UnknownNameError
-from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.spiking.ir import Gain
 from neuro_eqprop.spiking.plasticity import COMMIT, PlasticNetwork, TrainingSamples
 from neuro_eqprop.traces import Counts
@@ -80,38 +77,6 @@ class Learner(Protocol):
     ) -> Learned:
         """Learn from all lessons, one after the other, beginning at rest with traces at zero."""
         ...
-
-
-LEARNERS: Mapping[str, tuple[str, str]] = {
-    "reference": ("neuro_eqprop.backends.reference.learning", "ReferenceLearner"),
-    "emulator": ("neuro_eqprop.backends.emulator.learning", "EmulatorLearner"),
-    "lava": ("neuro_eqprop.backends.lava.learning.learner", "LavaLearner"),
-    "brian2": ("neuro_eqprop.backends.brian2.learning", "Brian2Learner"),
-}
-"""A learner is there as soon as its module is."""
-
-CANNOT: Mapping[str, str] = {
-    "brian2-biology": "its neurons run in continuous time, and the rule is defined by steps",
-    "snntorch": "its neurons have no synapses that change, only weights that torch trains",
-    "rate": "rates learn by `neuro-eqprop train`",
-}
-"""Why one that is not there cannot learn."""
-
-
-def able() -> list[str]:
-    """The simulators that can learn here."""
-    return [name for name, (module, _) in LEARNERS.items() if find_spec(module) is not None]
-
-
-def load_learner(name: str) -> Learner:
-    """The learner of that name; one that cannot learn is refused with the reason."""
-    known = able()
-    if name not in known and name in CANNOT:
-        raise BackendError(f"{name} cannot learn: {CANNOT[name]}; use {' or '.join(known)}")
-    if name not in known:
-        raise UnknownNameError("simulator that learns", name, known)
-    module, attribute = LEARNERS[name]
-    return cast(Learner, getattr(import_module(module), attribute)())
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from neuro_eqprop.backends.registry import BACKENDS
 from neuro_eqprop.cli.command import (
     FAILURE,
     Command,
@@ -86,7 +87,9 @@ def input_option(parser: ArgumentParser) -> None:
 def options(parser: ArgumentParser) -> None:
     """Which run, where, and how."""
     source_options(parser)
-    parser.add_argument("--on", default="rate", metavar="WHERE", help="rate, numpy or a simulator")
+    parser.add_argument(
+        "--on", default="rate", metavar="WHERE", help=", ".join(("rate", "numpy", *BACKENDS))
+    )
     parser.add_argument("--samples", type=some, default=None, metavar="N", help="a number or all")
     code_options(parser)
     input_option(parser)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from neuro_eqprop.backends.registry import learner_names
 from neuro_eqprop.cli.command import (
     Command,
     Json,
@@ -19,6 +20,7 @@ from neuro_eqprop.cli.command import (
     positive_int,
     print_facts,
 )
+from neuro_eqprop.spiking.codes import learning_codes
 
 if TYPE_CHECKING:
     from neuro_eqprop.experiments.config import Study
@@ -67,14 +69,14 @@ def options(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("study", nargs="?", type=Path, metavar="STUDY.toml", help="settings; options override them")
     add("--out", type=Path, required=True, metavar="RUN", help="the folder of the run")
-    add("--on", help="reference, emulator, lava, brian2, or rate: the same lessons with rates")
+    add("--on", help=f"{', '.join(learner_names())}, or rate: the rate network, as a baseline")
     add("--dataset", help="digits (embedded), mnist, fashion-mnist")
     add("--model", help="layered, or looped without a bound")
     add("--hidden", metavar="N[,N...]", help="units of each hidden layer")
     add("--activation", help="of hidden layers: hard_sigmoid; code graded also has others")
     add("--output", help="hard_sigmoid or linear; spikes of code rate need the first")
     add("--feedback", type=positive_float, help="scale of what comes back in a layered network")
-    add("--code", help="graded or rate")
+    add("--code", help=" or ".join(learning_codes()))
     add("--bits", type=positive_int, help="of weights, rounded at random; traces have 7")
     add("--engine", action="store_true", help="whole numbers as Lava's engine rounds them")
     add("--steps", type=positive_int, help="of a nudged phase; sets free, settle and window")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from neuro_eqprop.backends.registry import BACKENDS
 from neuro_eqprop.cli.command import Command, Json, positive_int, print_facts
 from neuro_eqprop.cli.evaluate import (
     code_options,
@@ -20,7 +21,7 @@ def options(parser: ArgumentParser) -> None:
     """Which run, where, what to record."""
     add = parser.add_argument
     source_options(parser)
-    add("--on", required=True, metavar="WHERE", help="rate, or a simulator")
+    add("--on", required=True, metavar="WHERE", help=", ".join(("rate", *BACKENDS)))
     add("--samples", type=positive_int, default=10, metavar="N")
     add("--traces", type=Path, metavar="FILE.h5", help="RUN/traces.h5 or NET.h5 if not given")
     add("--phases", action="store_true", help="run the nudged phases too")

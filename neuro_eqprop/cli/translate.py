@@ -8,13 +8,14 @@ from pathlib import Path
 from rich.console import Console
 
 from neuro_eqprop.cli.command import Command, Json, positive_int, print_facts
+from neuro_eqprop.spiking.codes import CODES
 
 
 def options(parser: ArgumentParser) -> None:
     """Which run, and where to."""
     parser.add_argument("run", type=Path, metavar="RUN")
     parser.add_argument("--out", type=Path, required=True, metavar="NET.nir")
-    parser.add_argument("--code", default="rate", help="rate, graded or paired")
+    parser.add_argument("--code", default="rate", help=", ".join(CODES))
     parser.add_argument("--bits", type=positive_int, help="of integer weights, in fixed point")
     parser.add_argument("--nudged", action="store_true", help="with the synapses of the nudge")
     parser.add_argument("--force", action="store_true", help="replace the file")

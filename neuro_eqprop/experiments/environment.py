@@ -5,10 +5,9 @@ from __future__ import annotations
 import shutil
 import sys
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 
 from neuro_eqprop import __version__, data
+from neuro_eqprop.backends.registry import BACKENDS, installed, unavailable
 
 PACKAGES = ("numpy", "torch", "lava-nc", "brian2", "snntorch", "h5py", "safetensors", "plotly")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -23,15 +22,6 @@ class Finding:
     note: str
 
 
-@cache  # reading what pip left takes milliseconds
-def installed(name: str) -> str | None:
-    """The version of a package, if it is installed."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
 def versions() -> dict[str, str]:
     """The versions of what a result may depend on."""
     found = {name: installed(name) for name in PACKAGES}
@@ -44,10 +34,10 @@ def look() -> list[Finding]:
     findings = [Finding("python", True, sys.version.split()[0])]
     for name in PACKAGES:
         number = installed(name)
-        way_out = f"pip install {name}"
-        if name == "lava-nc":
-            way_out = "needs Python 3.10: `make env` builds that environment"
-        findings.append(Finding(name, number is not None, number or way_out))
+        findings.append(Finding(name, number is not None, number or f"pip install {name}"))
+    for info in BACKENDS.values():
+        reason = unavailable(info)
+        findings.append(Finding(f"backend {info.name}", reason is None, reason or info.summary))
     compiler = shutil.which("gcc") or shutil.which("cc")
     note = compiler or "optional: Brian2's other targets and building packages need one"
     findings.append(Finding("compiler", compiler is not None, note))

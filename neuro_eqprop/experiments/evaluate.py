@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
-from neuro_eqprop.backends.base import BACKENDS, Feature, load, tally
+from neuro_eqprop.backends.base import Feature, tally
+from neuro_eqprop.backends.registry import BACKENDS, load_backend
 from neuro_eqprop.data import Split
 from neuro_eqprop.experiments.event_stats import EVENTS, dense_macs, events, too_few
 from neuro_eqprop.experiments.run_folder import Run
@@ -30,11 +31,8 @@ from neuro_eqprop.traces import NOTHING, Counts, MemorySink
 RATES = ("rate", "numpy")
 """Where rates are settled: by torch as in training, or by NumPy in float64."""
 
-WHERE = (*RATES, *BACKENDS)
 DT = 1e-3
 """Seconds a step stands for; it matters only where a simulator or chip has a clock."""
-CHUNK, LARGE = 120, 2000
-"""Samples given to a simulator at a time: enough to be fast, few enough to show progress."""
 
 Watch = Callable[[int], None]
 """Told how many more samples are done."""
@@ -125,7 +123,7 @@ def spike(
     entry: InputCoding = InputCoding.CURRENT,
 ) -> Spikes:
     """Run the samples on a simulator, freely; with `bits` in fixed point."""
-    coding, backend, rate = Coding(code), load(on), run.model.network
+    coding, backend, rate = Coding(code), load_backend(on), run.model.network
     network, params = (
         spiking(run, coding, False, entry) if bits is None else rounded(run, coding, bits, entry)
     )
@@ -133,7 +131,7 @@ def spike(
     firing: dict[str, list[Array]] = {population.name: [] for population in network.populations}
     drive, overflows = list[Array](), 0
     counts: dict[tuple[str, str], Counts] = {}
-    chunk = LARGE if on in ("emulator", "lava-fused") else CHUNK
+    chunk = BACKENDS[on].chunk
     for start in range(0, len(split), chunk):
         part = split.take(slice(start, start + chunk))
         stimulus = encode_input(rate, params, part.x, target=None, coding=coding, entry=entry)
@@ -181,7 +179,7 @@ def error_to_reference(
     run: Run, split: Split, made: Spikes, *, code: Code, entry: InputCoding
 ) -> float | None:
     """Of a simulator that is not exact, by how much its firing is off on average."""
-    if Feature.EXACT in load(made.on).support:
+    if Feature.EXACT in load_backend(made.on).support:
         return None
     steps = made.schedule[0].steps
     exact = spike(run, split, on="emulator", code=code, steps=steps, watch=no_progress, entry=entry)
@@ -224,8 +222,8 @@ def evaluate(
     entry: InputCoding = InputCoding.CURRENT,
 ) -> dict[str, Any]:
     """What `evaluate --json` shows."""
-    if on not in WHERE:
-        raise UnknownNameError("backend", on, WHERE)
+    if on not in RATES and on not in BACKENDS:
+        raise UnknownNameError("backend", on, (*RATES, *BACKENDS))
     if on in RATES and bits is not None:
         raise ValueError(f"{on!r} has rates, which have no bits; run spikes with --on emulator")
     split, network = samples_of(run, samples), run.model.network

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, load_learner
+from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned
+from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments import on_chip_config as lessons
 from neuro_eqprop.experiments.run_folder import STUDY, Run

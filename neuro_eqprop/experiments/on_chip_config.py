@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.backends.learning import CANNOT, LEARNERS
+from neuro_eqprop.backends.registry import BACKENDS, learner_names
 from neuro_eqprop.experiments import config as study_config
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.run_folder import STUDY
@@ -85,8 +85,8 @@ class OnChipConfig:
     """Round forward and feedback weights independently."""
 
     def __post_init__(self) -> None:
-        if self.on != RATES and self.on not in {*LEARNERS, *CANNOT}:
-            raise UnknownNameError("simulator that learns", self.on, (RATES, *LEARNERS))
+        if self.on != RATES and self.on not in BACKENDS:
+            raise UnknownNameError("simulator that learns", self.on, (RATES, *learner_names()))
         if self.code not in CODES:
             raise UnknownNameError("code", self.code, learning_codes())
         for key, steps in phase_steps(self.code).items():

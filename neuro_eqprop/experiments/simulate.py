@@ -13,7 +13,8 @@ import numpy as np
 
 from neuro_eqprop.analysis.synapse_history import SynapseRecorder
 from neuro_eqprop.arrays import Array, UnknownNameError
-from neuro_eqprop.backends.base import BACKENDS, kinds, load, tally
+from neuro_eqprop.backends.base import kinds, tally
+from neuro_eqprop.backends.registry import BACKENDS, load_backend
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments.environment import versions
 from neuro_eqprop.experiments.evaluate import Watch, rounded, samples_of, spiking
@@ -210,7 +211,7 @@ def dense(network: Network) -> list[str]:
 
 def plan_spikes(run: Run, simulation: SimulationConfig, schedule: Schedule) -> tuple[Plan, Work]:
     """The samples as spikes, on a simulator."""
-    coding, backend, entry = Coding(simulation.code), load(simulation.on), simulation.entry
+    coding, backend, entry = Coding(simulation.code), load_backend(simulation.on), simulation.entry
     if simulation.bits is None:
         network, params = spiking(run, coding, simulation.phases, entry)
     else:

@@ -326,25 +326,8 @@ class Stimulus:
             if not np.isfinite(array).all():
                 raise ValueError(f"stimulus of {name!r} holds values that are not finite")
 
-    def check(
-        self, network: SpikingNetwork, *, all_steps: bool = False, fixed: bool = False
-    ) -> None:
-        """Refuse a stimulus that does not fit the network.
-
-        And a network in fixed point, or one that follows rates, unless the simulator that asks has
-        `all_steps`, or in the first case `fixed` ones.
-        """
-        follows = [p.name for p in network.populations if follow_of(p.neuron) is not None]
-        if network.fixed is not None and not (all_steps or fixed):
-            raise ValueError(
-                "the network is in fixed point, which this simulator does not run; "
-                "use the reference, the emulator or lava, or leave it in floating point"
-            )
-        if follows and not all_steps:
-            raise ValueError(
-                f"population {follows[0]!r} follows a rate, which this simulator does not run; "
-                "use the reference or the emulator, or code rate or graded"
-            )
+    def check(self, network: SpikingNetwork) -> None:
+        """Refuse a stimulus that does not fit the network."""
         for name, array in (*self.current.items(), *self.pull.items()):
             if array.shape[1] != network[name].size:
                 raise ValueError(f"stimulus of {name!r} has {array.shape[1]} columns")

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuro_eqprop.activations import ActivationKind
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import Backend, Feature, Result
+from neuro_eqprop.backends.base import Backend, Feature, Result, needed_features
 from neuro_eqprop.schedules import Schedule, three_phase
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -17,8 +16,6 @@ from neuro_eqprop.spiking.ir import (
     Neuron,
     Population,
     Projection,
-    Reset,
-    Spiking,
     SpikingNetwork,
     Stimulus,
 )
@@ -42,22 +39,7 @@ class Case:
     @property
     def needs(self) -> frozenset[Feature]:
         """What a backend must be able to do for this case."""
-        network = self.network
-        neurons = [population.neuron for population in network.populations]
-        spiking = [neuron for neuron in neurons if isinstance(neuron, Spiking)]
-        graded = [neuron for neuron in neurons if isinstance(neuron, Graded)]
-        gated = any(p.gain is Gain.BETA for p in network.projections)
-        asked = {
-            Feature.SPIKING: bool(spiking),
-            Feature.RESET_TO_ZERO: any(neuron.reset is Reset.ZERO for neuron in spiking),
-            Feature.DELAY: any(p.delay > 1 for p in network.projections),
-            Feature.GATED_GAIN: gated or bool(self.stimulus.pull),
-            Feature.GRADED: bool(graded),
-            Feature.TANH: any(neuron.activation.curve is ActivationKind.TANH for neuron in graded),
-            Feature.FOLLOW: any(neuron.follow is not None for neuron in spiking),
-            Feature.FIXED_POINT: network.fixed is not None,
-        }
-        return frozenset(feature for feature, needed in asked.items() if needed)
+        return frozenset(needed_features(self.network, self.stimulus))
 
 
 def everything(network: SpikingNetwork) -> Record:

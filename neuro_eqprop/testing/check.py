@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.base import Backend, Feature, load
+from neuro_eqprop.backends.base import Backend, Feature
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.testing.case import Case, Run, run_case
 from neuro_eqprop.testing.cases import CASES
 from neuro_eqprop.testing.random_networks import draw_cases
@@ -111,7 +112,7 @@ def compare_overflows(got: Run, want: Run) -> None:
 def check_case(backend: Backend, case: Case) -> None:
     """Raise an AssertionError that names the first difference to the reference, if there is one."""
     digest = case.network.digest
-    want = run_case(load("reference"), case)
+    want = run_case(load_backend("reference"), case)
     got = run_case(backend, case)
     try:
         compare_recordings(got.recordings, want.recordings)

@@ -10,7 +10,7 @@ import numpy as np
 
 from neuro_eqprop.activations import HARD_SIGMOID, RELU, TANH, box
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import load
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -153,7 +153,7 @@ def draw_case(seed: int, number: int) -> Case:
     """Random network `number` of `seed`: the first drawn that is lively."""
     for attempt in count():
         case = attempt_case(seed, number, attempt=attempt)
-        if lively(case, run_case(load("reference"), case)):
+        if lively(case, run_case(load_backend("reference"), case)):
             return case
     raise AssertionError("an endless count has ended")
 

@@ -23,7 +23,8 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import Backend, load
+from neuro_eqprop.backends.base import Backend
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.ir import (
@@ -114,7 +115,7 @@ Found = dict[tuple[str, int], Spent]
 def measure(names: Iterable[str], rounds: int) -> Found:
     """By simulator and samples at a time, the medians over rounds in which they take turns."""
     net, found = network(), dict[tuple[str, int], list[Spent]]()
-    backends = {name: load(name) for name in names}
+    backends = {name: load_backend(name) for name in names}
     for backend in backends.values():
         seconds(backend, net, stimulus(1), 2)
     for _ in range(rounds):
@@ -128,13 +129,15 @@ def measure(names: Iterable[str], rounds: int) -> Found:
 def activity() -> str:
     """Spikes that a neuron fires in the steps of one sample, by population."""
     given, schedule = stimulus(256), free_only(steps=STEPS, window=STEPS)
-    result = load("emulator").run(network(), given, schedule, record=NOTHING, sink=Nowhere())
+    result = load_backend("emulator").run(
+        network(), given, schedule, record=NOTHING, sink=Nowhere()
+    )
     return ", ".join(f"{name} {sent.mean():.1f}" for name, sent in result.messages.items())
 
 
 def whole_test() -> Spent:
     """Seconds for the 10 000 samples of a test set, at best of three."""
-    backend, net, given = load("emulator"), network(), stimulus(10_000)
+    backend, net, given = load_backend("emulator"), network(), stimulus(10_000)
     return min(seconds(backend, net, given, STEPS) for _ in range(3))
 
 

@@ -19,7 +19,8 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 import torch
 
-from neuro_eqprop.backends.base import BackendError, load, tally
+from neuro_eqprop.backends.base import BackendError, tally
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments.config import Study, make_study
 from neuro_eqprop.experiments.evaluate import spiking
@@ -92,7 +93,7 @@ def simulator(run: Run, folder: Path, on: str) -> tuple[float, float]:
     stimulus = stimulate(run.model.network, params, plan.inputs, target=target, coding=coding)
 
     def bare() -> None:
-        result = load(on).run(network, stimulus, schedule, record=NOTHING, sink=Nowhere())
+        result = load_backend(on).run(network, stimulus, schedule, record=NOTHING, sink=Nowhere())
         tally(network, stimulus, schedule, result)
 
     def recorded() -> None:

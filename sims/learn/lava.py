@@ -20,8 +20,8 @@ import numpy as np
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import load
-from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, load_learner, nobody
+from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, nobody
+from neuro_eqprop.backends.registry import load_backend, load_learner
 from neuro_eqprop.data import Split, load_digits, one_hot
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.atomic import write_text
@@ -93,7 +93,7 @@ class Task:
         nothing = np.zeros((len(self.test), CLASSES))
         stimulus = training_stimulus(self.network, self.test.x, nothing, self.coding)
         asked = for_inference(with_weights(self.plastic, weights))
-        result = load("emulator").run(
+        result = load_backend("emulator").run(
             asked, replace(stimulus, pull={}), ASKED, record=NOTHING, sink=MemorySink()
         )
         return float((result.drive[asked.output][:, 0].argmax(axis=1) == self.test.y).mean())

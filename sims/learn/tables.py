@@ -22,7 +22,8 @@ import numpy as np
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.learning import NO_SYNAPSES, load_learner, nobody
+from neuro_eqprop.backends.learning import NO_SYNAPSES, nobody
+from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.learn import chosen
 from neuro_eqprop.data import Split, load, one_hot

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from neuro_eqprop.backends.base import Feature, load
+from neuro_eqprop.backends.base import Feature
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.testing import check_case, draw_case
 from neuro_eqprop.testing.case import Case, run_case
@@ -57,7 +58,7 @@ def events(cases: Iterable[Case]) -> tuple[int, int]:
     """Of all cases, the places for a spike or message, and how many there are."""
     places = sent = 0
     for case in cases:
-        for raster in run_case(load("reference"), case).recordings[0].spikes.values():
+        for raster in run_case(load_backend("reference"), case).recordings[0].spikes.values():
             places, sent = places + raster.size, sent + int(np.count_nonzero(raster))
     return places, sent
 
@@ -65,7 +66,7 @@ def events(cases: Iterable[Case]) -> tuple[int, int]:
 def difference(simulator: str, case: Case) -> str:
     """The first difference to the reference, if there is one."""
     try:
-        check_case(load(simulator), case)
+        check_case(load_backend(simulator), case)
     except AssertionError as error:
         return str(error)
     return ""
@@ -120,7 +121,7 @@ def main() -> None:
     for numbers, draw in KINDS.items():
         missing = [name for name in options.on if (name, numbers) not in rows]
         if numbers == "fixed point":
-            missing = [n for n in missing if Feature.FIXED_POINT in load(n).support]
+            missing = [n for n in missing if Feature.FIXED_POINT in load_backend(n).support]
         wanted = range(options.networks) if missing else ()
         cases = [lengthened(draw(SEED, n), options.steps) for n in wanted]
         count = events(cases)

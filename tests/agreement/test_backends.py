@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.arrays import Array, Bits
-from neuro_eqprop.backends.base import EVERYTHING, Feature, Result, Support, load
+from neuro_eqprop.backends.base import EVERYTHING, Feature, Result, Support
 from neuro_eqprop.backends.reference import fixed_point, simulator
 from neuro_eqprop.backends.reference.simulator import (
     SimulationState,
@@ -21,6 +21,7 @@ from neuro_eqprop.backends.reference.simulator import (
     step_graded,
     step_spiking,
 )
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -60,7 +61,7 @@ LACKING = {
     ],
 )
 def test_backend_equals_the_reference(name: str) -> None:
-    report = check_backend(load(name), seed=0, networks=NETWORKS)
+    report = check_backend(load_backend(name), seed=0, networks=NETWORKS)
     assert report.backend == name
     cases = (*CASES, *draw_cases(0, NETWORKS))
     lacking = {case.name for case in cases if case.needs & LACKING.get(name, frozenset())}
@@ -509,11 +510,11 @@ def test_a_skipped_case_is_not_run() -> None:
 
 
 def rasters(name: str) -> list[Mapping[str, Array]]:
-    return [r.spikes for r in run_case(load("reference"), NAMED[name]).recordings]
+    return [r.spikes for r in run_case(load_backend("reference"), NAMED[name]).recordings]
 
 
 def voltages(name: str, population: str) -> Array:
-    recordings = run_case(load("reference"), NAMED[name]).recordings
+    recordings = run_case(load_backend("reference"), NAMED[name]).recordings
     return np.stack([r.signals[population, "voltage"] for r in recordings])
 
 
@@ -537,7 +538,7 @@ def test_limits_are_reached_and_left() -> None:
 @pytest.mark.parametrize("name", ["tie at the threshold", "tie of a leaky voltage"])
 def test_ties_are_exact(name: str) -> None:
     case = NAMED[name]
-    assert ties(case, run_case(load("reference"), case))
+    assert ties(case, run_case(load_backend("reference"), case))
 
 
 def test_names_are_unique() -> None:
@@ -551,7 +552,7 @@ def test_every_feature_is_needed_somewhere() -> None:
 @pytest.mark.parametrize("number", range(NETWORKS))
 def test_random_networks_are_lively_and_on_the_grid(number: int) -> None:
     case = draw_case(0, number)
-    assert lively(case, run_case(load("reference"), case))
+    assert lively(case, run_case(load_backend("reference"), case))
     assert [phase.name for phase in case.schedule] == ["free", "negative", "positive"]
     for projection in case.network.projections:
         assert np.array_equal(projection.weight / GRID, np.rint(projection.weight / GRID))
@@ -571,4 +572,4 @@ def without_spikes(case: Case) -> Case:
 
 def test_a_quiet_network_is_not_lively() -> None:
     case = without_spikes(draw_case(0, 0))
-    assert not lively(case, run_case(load("reference"), case))
+    assert not lively(case, run_case(load_backend("reference"), case))

@@ -13,10 +13,11 @@ from typing import cast
 import numpy as np
 import pytest
 
-from neuro_eqprop.backends.base import Backend, BackendError, load
+from neuro_eqprop.backends.base import Backend, BackendError
 from neuro_eqprop.backends.brian2 import simulator as simulator_module
 from neuro_eqprop.backends.brian2.setup import SETTINGS, settings, simulator
 from neuro_eqprop.backends.brian2.simulator import Brian2, values_per_sample
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.testing import CASES, check_case
 from neuro_eqprop.testing.case import run_case
 from neuro_eqprop.traces import NOTHING
@@ -28,9 +29,9 @@ import logging, os, signal, sys, tempfile, warnings
 before = sys.excepthook, signal.getsignal(signal.SIGINT), warnings.showwarning
 import numpy as np
 chance = np.random.get_state()[1].copy()
-from neuro_eqprop.backends.base import load
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.testing import CASES, check_case
-brian2 = load("brian2")
+brian2 = load_backend("brian2")
 assert "brian2" not in sys.modules, "imported before it is run"
 check_case(brian2, CASES[0])
 assert "brian2" in sys.modules
@@ -75,7 +76,7 @@ def test_settings_of_the_user_are_restored() -> None:
     brian2.prefs["core.default_float_dtype"] = np.float32
     clock = float(brian2.defaultclock.dt)
     try:
-        check_case(load("brian2"), NAMED["leaky decays"])
+        check_case(load_backend("brian2"), NAMED["leaky decays"])
         assert brian2.prefs["codegen.target"] == "cython"
         assert brian2.prefs["core.default_float_dtype"] is np.float32
         assert float(brian2.defaultclock.dt) == clock
@@ -96,7 +97,7 @@ def test_settings_are_restored_after_a_failure(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(simulator_module, "synapses", fail)
     with pytest.raises(RuntimeError, match="on purpose"):
-        run_case(load("brian2"), NAMED["self-projection"])
+        run_case(load_backend("brian2"), NAMED["self-projection"])
     assert {key: brian2.prefs[key] for key in SETTINGS} == before
 
 
@@ -108,7 +109,7 @@ def test_a_network_of_the_user_is_not_disturbed() -> None:
         own.run_regularly("v = v + 0.375", dt=brian2.ms)
         monitor = brian2.SpikeMonitor(own)
         brian2.run(6 * brian2.ms)
-        check_case(load("brian2"), NAMED["one neuron"])
+        check_case(load_backend("brian2"), NAMED["one neuron"])
         brian2.run(6 * brian2.ms)
     assert float(brian2.magic_network.t) == pytest.approx(0.012)
     assert np.rint(monitor.t_[:] / 1e-3).tolist() == [2.0, 5.0, 8.0, 11.0]
@@ -117,10 +118,10 @@ def test_a_network_of_the_user_is_not_disturbed() -> None:
 @pytest.mark.brian2
 def test_objects_of_a_run_are_freed() -> None:
     brian2 = simulator()
-    run_case(load("brian2"), NAMED["nudge"])
+    run_case(load_backend("brian2"), NAMED["nudge"])
     gc.collect()
     before = len(brian2.NeuronGroup.__instances__()), len(brian2.Synapses.__instances__())
-    run_case(load("brian2"), NAMED["nudge"])
+    run_case(load_backend("brian2"), NAMED["nudge"])
     gc.collect()
     assert before == (len(brian2.NeuronGroup.__instances__()), len(brian2.Synapses.__instances__()))
 
@@ -148,13 +149,13 @@ def test_other_clocks_give_the_same_steps() -> None:
     """Steps and delays are whole numbers of dt, whatever dt is in binary."""
     case = NAMED["two delays into one target"]
     for dt in (1e-6, 1e-4, 0.1, 1 / 3, 7.0):
-        check_case(load("brian2"), replace(case, network=replace(case.network, dt=dt)))
+        check_case(load_backend("brian2"), replace(case, network=replace(case.network, dt=dt)))
 
 
 def test_missing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "brian2", None)
     with pytest.raises(BackendError, match="pip install brian2"):
-        run_case(load("brian2"), CASES[0])
+        run_case(load_backend("brian2"), CASES[0])
 
 
 def test_a_numpy_that_brian2_does_not_know_says_what_to_install(
@@ -166,4 +167,4 @@ def test_a_numpy_that_brian2_does_not_know_says_what_to_install(
     monkeypatch.delitem(sys.modules, "brian2", raising=False)
     monkeypatch.setattr("neuro_eqprop.backends.brian2.setup.import_module", fail)
     with pytest.raises(BackendError, match=r"'ptp'.*numpy<2\.4"):
-        run_case(load("brian2"), CASES[0])
+        run_case(load_backend("brian2"), CASES[0])

@@ -15,7 +15,8 @@ from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.brian2.learning_equations import time_constant
-from neuro_eqprop.backends.learning import Learned, Synapses, able, load_learner, nobody
+from neuro_eqprop.backends.learning import Learned, Synapses, nobody
+from neuro_eqprop.backends.registry import learner_names, load_learner
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.initialise import initialise
@@ -163,7 +164,7 @@ def test_every_lesson_is_told_of() -> None:
     plastic, lessons = task(Case(Code.GRADED, LearningRule(ONE_SIDED, 5.0), lessons=3))
     seen: list[int] = []
     load_learner("brian2").learn(plastic, lessons, synapses=Synapses(), watch=seen.append)
-    assert "brian2" in able()
+    assert "brian2" in learner_names()
     assert seen == [1, 1, 1]
 
 

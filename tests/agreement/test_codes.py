@@ -11,8 +11,9 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID, HARD_TANH, LINEAR, TANH, Activation
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import load
+from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.emulator import simulator
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
@@ -76,7 +77,7 @@ def following_case(number: int) -> Case:
 @pytest.mark.parametrize("number", range(16))
 def test_the_emulator_follows_as_the_reference_does(number: int) -> None:
     case = following_case(number)
-    same(run_case(load("emulator"), case), run_case(load("reference"), case))
+    same(run_case(load_backend("emulator"), case), run_case(load_backend("reference"), case))
 
 
 def with_neurons(case: Case, follow: RateTracking | None) -> Case:
@@ -92,8 +93,8 @@ def with_neurons(case: Case, follow: RateTracking | None) -> Case:
 def test_with_full_gain_and_step_it_is_the_integrator() -> None:
     case = attempt_case(0, 0, attempt=0)
     at_once = RateTracking(LINEAR, DecreasingGain(1.0, 0.0), DecreasingGain(1.0, 0.0))
-    plain = run_case(load("reference"), with_neurons(case, None))
-    follow = run_case(load("reference"), with_neurons(case, at_once))
+    plain = run_case(load_backend("reference"), with_neurons(case, None))
+    follow = run_case(load_backend("reference"), with_neurons(case, at_once))
     for one, other in zip(plain.recordings, follow.recordings, strict=True):
         for name, array in one.spikes.items():
             assert array.any()
@@ -117,9 +118,9 @@ def test_random_numbers_are_even_and_depend_on_all_they_are_for() -> None:
 def test_samples_keep_their_random_numbers_when_a_run_is_done_in_parts() -> None:
     case = following_case(1)
     assert any(f.seed is not None for f in follows(case.network))
-    whole = run_case(load("emulator"), case)
+    whole = run_case(load_backend("emulator"), case)
     with patch.object(simulator, "WORK", 1):
-        same(run_case(load("emulator"), case), whole)
+        same(run_case(load_backend("emulator"), case), whole)
 
 
 def follows(network: SpikingNetwork) -> list[RateTracking]:
@@ -129,8 +130,9 @@ def follows(network: SpikingNetwork) -> list[RateTracking]:
 
 @pytest.mark.parametrize("name", ["brian2", "snntorch", "lava"])
 def test_other_simulators_refuse(name: str) -> None:
-    with pytest.raises(ValueError, match="follows a rate, which this simulator does not run"):
-        run_case(load(name), following_case(0))
+    refusal = f"{name} cannot run a network with spikes that track a rate: .*; use reference or emu"
+    with pytest.raises(BackendError, match=refusal):
+        run_case(load_backend(name), following_case(0))
 
 
 def test_there_is_no_following_in_integers() -> None:
@@ -168,7 +170,9 @@ def distance(network: Network, coding: Coding, steps: int) -> dict[str, float]:
     schedule = two_phase(beta=BETA, free=steps, nudged=steps, part=coding.tail)
     stimulus = stimulate(network, params, x, target=y, coding=coding)
     made = lower(network, params, dt=1e-3, coding=coding, nudged=True)
-    result = load("emulator").run(made, stimulus, schedule, record=NOTHING, sink=MemorySink())
+    result = load_backend("emulator").run(
+        made, stimulus, schedule, record=NOTHING, sink=MemorySink()
+    )
     firing = rates_of(network, result.firing, coding)
     found = {}
     for k, phase in enumerate(schedule):
@@ -222,7 +226,9 @@ def test_a_pair_never_fires_with_both() -> None:
     steps = 400
     schedule = free_only(steps=steps, window=tail(steps, 0.5))
     stimulus = stimulate(SIGNED, params, x, target=None, coding=coding)
-    result = load("emulator").run(made, stimulus, schedule, record=NOTHING, sink=MemorySink())
+    result = load_backend("emulator").run(
+        made, stimulus, schedule, record=NOTHING, sink=MemorySink()
+    )
     both = np.minimum(result.firing["hidden+"], result.firing["hidden-"])
     assert both.max() < 0.02
     assert result.firing["hidden-"].max() > 0.2

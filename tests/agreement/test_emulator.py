@@ -12,9 +12,9 @@ import pytest
 
 from neuro_eqprop.activations import LINEAR, TANH, tanh
 from neuro_eqprop.arrays import Array, UnknownNameError
-from neuro_eqprop.backends.base import load
 from neuro_eqprop.backends.emulator import packed, simulator
 from neuro_eqprop.backends.emulator.simulator import Emulator
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.schedules import free_only, three_phase
 from neuro_eqprop.spiking.ir import (
     Graded,
@@ -72,14 +72,14 @@ def ran(
     """A short run; on the reference if no backend is given."""
     current = {"a": np.linspace(-0.5, 0.5, 12 * samples).reshape(samples, 12)}
     sink = MemorySink()
-    on = backend or load("reference")
+    on = backend or load_backend("reference")
     stimulus = Stimulus(samples, current, {})
     result = on.run(network, stimulus, free_only(steps=20, window=8), record=record, sink=sink)
     return Run(result, sink.recordings)
 
 
 def test_it_passes_the_whole_suite() -> None:
-    report = check_backend(load("emulator"), seed=1, networks=40)
+    report = check_backend(load_backend("emulator"), seed=1, networks=40)
     assert not report.skipped
     assert len(report.passed) == len(CASES) + len(list(draw_cases(1, 40)))
     assert len(report.passed) >= len(CASES) + 40
@@ -88,7 +88,7 @@ def test_it_passes_the_whole_suite() -> None:
 @pytest.mark.parametrize("number", range(12))
 def test_all_bits_are_those_of_the_reference(number: int) -> None:
     case = draw_case(2, number)
-    same(run_case(load("emulator"), case), run_case(load("reference"), case))
+    same(run_case(load_backend("emulator"), case), run_case(load_backend("reference"), case))
 
 
 @pytest.mark.slow
@@ -96,9 +96,9 @@ def test_all_bits_are_those_of_the_reference(number: int) -> None:
 def test_a_thousand_steps_of_a_random_recurrent_network(number: int) -> None:
     drawn = attempt_case(3, number, attempt=0)
     case = replace(drawn, schedule=three_phase(beta=0.25, free=400, nudged=300))
-    want = run_case(load("reference"), case)
+    want = run_case(load_backend("reference"), case)
     assert all(array.any() for array in want.result.messages.values())
-    same(run_case(load("emulator"), case), want)
+    same(run_case(load_backend("emulator"), case), want)
 
 
 def test_tanh_has_the_bits_of_the_one_in_activations() -> None:
@@ -127,7 +127,7 @@ def test_messages_of_any_size(theta: float, damping: float) -> None:
     network = SpikingNetwork(1e-3, (population,), (loop,), "a")
     case = Case("", network, Stimulus(1, {}, {}), three_phase(beta=0.3, free=9, nudged=7), NOTHING)
     case = replace(case, record=everything(network))
-    same(run_case(load("emulator"), case), run_case(load("reference"), case))
+    same(run_case(load_backend("emulator"), case), run_case(load_backend("reference"), case))
 
 
 @pytest.mark.parametrize("part", [0.0, 0.05, 0.5, 1.0])
@@ -216,24 +216,24 @@ def test_all_networks_share_few_compiled_functions() -> None:
 
     for number in range(4):
         case = draw_case(4, number)
-        run_case(load("emulator"), case)
+        run_case(load_backend("emulator"), case)
         network, _ = quantise(case.network, Rounding(8))
-        run_case(load("emulator"), replace(case, network=network))
+        run_case(load_backend("emulator"), replace(case, network=network))
     ran(Emulator(), pair(np.random.default_rng(0)))
     assert 2 <= len(emulate.signatures) <= 3  # type: ignore[attr-defined]
 
 
 HITS = """
-from neuro_eqprop.backends.base import load
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.testing import CASES
 from neuro_eqprop.testing.case import run_case
-run_case(load("emulator"), CASES[0])
+run_case(load_backend("emulator"), CASES[0])
 from neuro_eqprop.backends.emulator.kernels import emulate
 print(sum(emulate.stats.cache_hits.values()), sum(emulate.stats.cache_misses.values()))
 """
 
 
 def test_the_machine_code_is_found_again_by_the_next_process() -> None:
-    run_case(load("emulator"), CASES[0])
+    run_case(load_backend("emulator"), CASES[0])
     done = subprocess.run([sys.executable, "-c", HITS], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "0"]

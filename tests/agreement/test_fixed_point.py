@@ -11,7 +11,8 @@ import pytest
 
 from neuro_eqprop.activations import HARD_SIGMOID, RELU, TANH, Activation
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.base import Backend, load
+from neuro_eqprop.backends.base import Backend
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.spiking.fixed_point import TOP
 from neuro_eqprop.spiking.ir import (
@@ -51,8 +52,8 @@ def same(got: Run, want: Run) -> None:
 
 def both(case: Case) -> Run:
     """Run on reference and emulator, refuse a difference, and return what came out."""
-    want = run_case(load("reference"), case)
-    same(run_case(load("emulator"), case), want)
+    want = run_case(load_backend("reference"), case)
+    same(run_case(load_backend("emulator"), case), want)
     return want
 
 
@@ -162,7 +163,7 @@ def test_without_decays_it_is_the_float_step(number: int) -> None:
     )
     run = both(whole)
     float_run = run_case(
-        load("reference"), replace(whole, network=replace(whole.network, fixed=None))
+        load_backend("reference"), replace(whole, network=replace(whole.network, fixed=None))
     )
     assert not any(o.wraps or o.saturations for o in run.result.overflows.values())
     same(replace(run, result=replace(run.result, overflows={})), float_run)
@@ -174,7 +175,7 @@ def test_fewer_bits_change_spikes() -> None:
 
     def spikes(bits: int) -> list[bytes]:
         network, _ = quantise(case.network, Rounding(bits))
-        run = run_case(load("emulator"), replace(case, network=network))
+        run = run_case(load_backend("emulator"), replace(case, network=network))
         return [array.tobytes() for array in run.result.messages.values()]
 
     assert spikes(3) != spikes(12)
@@ -182,7 +183,7 @@ def test_fewer_bits_change_spikes() -> None:
 
 @pytest.mark.parametrize("name", ["brian2", "snntorch"])
 def test_simulators_without_integers_refuse(name: str) -> None:
-    backend: Backend = load(name)
+    backend: Backend = load_backend(name)
     case = drawn_case(6, 0)
     with pytest.raises(ValueError, match="in fixed point"):
         run_case(backend, case)
@@ -199,7 +200,7 @@ def test_current_and_voltage_are_those_of_lava(seed: int) -> None:
     links = tuple(replace(p, gain=Gain.ONE) for p in case.network.projections)
     case = replace(case, network=replace(case.network, projections=links))
     case = replace(case, schedule=three_phase(beta=0.5, free=200, nudged=1))
-    run = run_case(load("reference"), case)
+    run = run_case(load_backend("reference"), case)
     assert run.result.overflows["p0"].wraps > 0
     assert run.result.overflows["p0"].saturations > 0
     unit = 2.0**-13

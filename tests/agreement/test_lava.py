@@ -23,10 +23,11 @@ import neuro_eqprop
 from neuro_eqprop.activations import HARD_SIGMOID, RELU, TANH
 from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.backends import subprocess as child
-from neuro_eqprop.backends.base import BackendError, load
+from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.lava.job import Job
 from neuro_eqprop.backends.lava.simulator import VARIABLE, Lava, interpreter, measure
 from neuro_eqprop.backends.reference.simulator import Reference
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.schedules import Phase, Schedule, free_only, three_phase
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -270,7 +271,7 @@ def test_the_backend_is_found_by_its_name_and_prints_nothing(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     job = lone(CLIPPED, schedule=free_only(steps=3, window=1), samples=1)
-    backend = load("lava")
+    backend = load_backend("lava")
     assert backend.name == "lava"
     result = backend.run(job.network, job.stimulus, job.schedule, record=NOTHING, sink=MemorySink())
     assert result.messages["a"].item() == 3

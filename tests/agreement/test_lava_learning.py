@@ -11,7 +11,8 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.backends.lava.learning.job import LearningJob, LearningPopulation
-from neuro_eqprop.backends.learning import Learned, Synapses, load_learner, nobody
+from neuro_eqprop.backends.learning import Learned, Synapses, nobody
+from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network

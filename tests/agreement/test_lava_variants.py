@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import BackendError, Feature, load
+from neuro_eqprop.backends.base import BackendError, Feature
 from neuro_eqprop.backends.lava.variants import LavaFused, LavaStock
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -43,7 +44,7 @@ def test_many_samples_in_one_process_are_as_in_the_reference(case: Case) -> None
 def test_no_samples_and_no_batch() -> None:
     case = NAMED["one neuron"]
     nobody = replace(case, stimulus=Stimulus(0, {}, {}), record=Record())
-    assert run_case(load("lava-fused"), nobody).result.messages["a"].shape == (0, 3, 1)
+    assert run_case(load_backend("lava-fused"), nobody).result.messages["a"].shape == (0, 3, 1)
     with pytest.raises(ValueError, match=r"not 60\.0 s and 0 samples"):
         LavaFused(batch=0)
 
@@ -106,7 +107,7 @@ def test_stock_neurons_do_what_their_equations_say() -> None:
         drive = recording.signals["b", "drive"]
         np.testing.assert_allclose(result.drive["b"][sample, 0], drive[-30:].mean(axis=0))
     whole = Case("", network, stimulus, schedule, everything(network))
-    right = run_case(load("reference"), whole).result
+    right = run_case(load_backend("reference"), whole).result
     assert np.abs(result.firing["b"] - right.firing["b"]).mean() > 0.02
 
 
@@ -121,4 +122,4 @@ def test_what_stock_neurons_cannot_do_is_refused_with_a_reason() -> None:
         "floor": "its voltages are not recorded",
     }.items():
         with pytest.raises(BackendError, match=f"^lava-stock: {told}"):
-            run_case(load("lava-stock"), NAMED[name])
+            run_case(load_backend("lava-stock"), NAMED[name])

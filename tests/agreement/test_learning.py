@@ -9,8 +9,9 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID, TANH
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.learning import Learned, Synapses, load_learner, nobody
+from neuro_eqprop.backends.learning import Learned, Synapses, nobody
 from neuro_eqprop.backends.reference.loihi_engine import ENDS, rounded
+from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network

@@ -19,11 +19,11 @@ from neuro_eqprop.architectures import (
     transformer,
 )
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import load
 from neuro_eqprop.backends.emulator.simulator import Emulator
 from neuro_eqprop.backends.nir.read import from_nir
 from neuro_eqprop.backends.nir.write import to_nir
 from neuro_eqprop.backends.reference.simulator import Reference
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network
 from neuro_eqprop.operators import Attention, AttentionKind
@@ -120,7 +120,7 @@ def test_kernels_means_and_delayed_identities_are_the_same_spikes_everywhere(
         if on == "a file":
             to_nir(spikes, tmp_path / "net.nir")
             same = from_nir(tmp_path / "net.nir")
-        simulator = load("reference" if on == "a file" else on)
+        simulator = load_backend("reference" if on == "a file" else on)
         found = simulator.run(same, given, schedule, record=NOTHING, sink=MemorySink())
         wanted = Reference().run(spikes, given, schedule, record=NOTHING, sink=MemorySink())
         for name, sent in wanted.messages.items():

@@ -11,7 +11,8 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import load, tally
+from neuro_eqprop.backends.base import tally
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.codes import Code, Coding
@@ -56,7 +57,7 @@ def watched(network: SpikingNetwork, stimulus: Stimulus) -> tuple[dict[str, Arra
     names = [population.name for population in network.populations]
     schedule, memory = free_only(steps=STEPS, window=STEPS), MemorySink()
     record = Record(spikes=frozenset(names))
-    result = load("reference").run(network, stimulus, schedule, record=record, sink=memory)
+    result = load_backend("reference").run(network, stimulus, schedule, record=record, sink=memory)
     counts = tally(network, stimulus, schedule, result)
     spikes = {
         name: np.stack([memory.recordings[k].spikes[name] for k in range(SAMPLES)])

@@ -8,7 +8,8 @@ from typing import cast
 import numpy as np
 import pytest
 
-from neuro_eqprop.backends.base import Backend, BackendError, load
+from neuro_eqprop.backends.base import Backend, BackendError
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.backends.snntorch.simulator import SnnTorch
 from neuro_eqprop.testing import CASES, check_case, draw_case
 from neuro_eqprop.testing.case import Case, run_case
@@ -28,7 +29,7 @@ NAMED = {case.name: case for case in CASES}
     ids=lambda case: case.name,
 )
 def test_every_bit_is_that_of_the_reference(case: Case) -> None:
-    want, got = run_case(load("reference"), case), run_case(load("snntorch"), case)
+    want, got = run_case(load_backend("reference"), case), run_case(load_backend("snntorch"), case)
     for mine, right in zip(got.recordings, want.recordings, strict=True):
         for name in right.spikes:
             assert np.array_equal(mine.spikes[name], right.spikes[name])
@@ -54,7 +55,7 @@ def test_nothing_is_left_behind() -> None:
 
     neurons = len(snntorch.SpikingNeuron.instances)
     before = torch.get_rng_state(), torch.is_grad_enabled(), torch.get_default_dtype()
-    check_case(load("snntorch"), NAMED["nudge"])
+    check_case(load_backend("snntorch"), NAMED["nudge"])
     after = torch.get_rng_state(), torch.is_grad_enabled(), torch.get_default_dtype()
     assert torch.equal(before[0], after[0])
     assert before[1:] == after[1:]
@@ -76,4 +77,4 @@ def test_neurons_are_those_of_snntorch() -> None:
 def test_missing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "snntorch", None)
     with pytest.raises(BackendError, match="pip install snntorch"):
-        run_case(load("snntorch"), CASES[0])
+        run_case(load_backend("snntorch"), CASES[0])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from neuro_eqprop.backends.base import load
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.testing import check_case, draw_case
 from neuro_eqprop.testing.case import run_case
 from neuro_eqprop.testing.random_networks import draw_whole_case, lengthened
@@ -25,7 +25,7 @@ LAVA = [pytest.mark.lava, pytest.mark.slow]
     ],
 )
 def test_a_thousand_steps_in_floating_point(name: str, number: int) -> None:
-    check_case(load(name), lengthened(draw_case(11, number), 1000))
+    check_case(load_backend(name), lengthened(draw_case(11, number), 1000))
 
 
 @pytest.mark.parametrize(
@@ -33,12 +33,12 @@ def test_a_thousand_steps_in_floating_point(name: str, number: int) -> None:
     [*(("emulator", number) for number in range(4)), pytest.param("lava", 3, marks=LAVA)],
 )
 def test_a_thousand_steps_in_fixed_point(name: str, number: int) -> None:
-    check_case(load(name), lengthened(draw_whole_case(11, number), 1000))
+    check_case(load_backend(name), lengthened(draw_whole_case(11, number), 1000))
 
 
 def test_a_lengthened_case_has_one_sample_and_goes_on_sending() -> None:
     case = lengthened(draw_case(11, 0), 1000)
     assert sum(phase.steps for phase in case.schedule) == 1000
-    recordings = run_case(load("reference"), case).recordings
+    recordings = run_case(load_backend("reference"), case).recordings
     assert len(recordings) == 1
     assert all(raster[-100:].any() for raster in recordings[0].spikes.values())

@@ -9,16 +9,9 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.backends.base import (
-    BACKENDS,
-    EVERYTHING,
-    Feature,
-    Support,
-    kinds,
-    load,
-    tally,
-)
+from neuro_eqprop.backends.base import EVERYTHING, Feature, Support, kinds, tally
 from neuro_eqprop.backends.brian2.dale import paired, paired_stimulus, unpaired
+from neuro_eqprop.backends.registry import BACKENDS, load_backend
 from neuro_eqprop.testing import draw_case
 from neuro_eqprop.testing.case import Case, Run, run_case
 from neuro_eqprop.traces import NOTHING, ActivityKind, Counts
@@ -26,17 +19,17 @@ from neuro_eqprop.traces import NOTHING, ActivityKind, Counts
 
 def test_an_unknown_backend_lists_the_known_ones_closest_first() -> None:
     with pytest.raises(UnknownNameError) as unknown:
-        load("brain2")
+        load_backend("brain2")
     message = str(unknown.value)
     assert message.startswith("unknown backend 'brain2'; known: brian2, ")
     assert all(name in message for name in BACKENDS)
     with pytest.raises(UnknownNameError, match="known: snntorch, "):
-        load("snn_torch")
+        load_backend("snn_torch")
 
 
 @pytest.mark.parametrize("name", ["reference", "emulator", "brian2", "snntorch", "lava"])
 def test_a_known_backend_is_loaded(name: str) -> None:
-    backend = load(name)
+    backend = load_backend(name)
     assert backend.name == name
     assert (backend.support is EVERYTHING) == (name in ("reference", "emulator"))
     assert (Feature.FIXED_POINT in backend.support) == (name in ("reference", "emulator", "lava"))
@@ -53,7 +46,7 @@ def test_a_known_backend_is_loaded(name: str) -> None:
 def test_no_samples_come_to_nothing(name: str) -> None:
     case = draw_case(0, 0)
     nobody = replace(case, stimulus=case.stimulus.take(0, 0))
-    result = run_case(load(name), nobody).result
+    result = run_case(load_backend(name), nobody).result
     for population in case.network.populations:
         assert result.messages[population.name].shape == (0, 3, population.size)
         assert result.firing[population.name].shape == (0, 3, population.size)
@@ -102,7 +95,7 @@ def by_hand(case: Case, run: Run, population: str, phase: str) -> Counts:
 @pytest.mark.parametrize("number", range(4))
 def test_tally_equals_a_count_by_hand(number: int) -> None:
     case = draw_case(11, number)
-    run = run_case(load("reference"), case)
+    run = run_case(load_backend("reference"), case)
     counts = tally(case.network, case.stimulus, case.schedule, run.result)
     names = [population.name for population in case.network.populations]
     assert set(counts) == set(product(names, [phase.name for phase in case.schedule]))
@@ -114,7 +107,7 @@ def test_tally_equals_a_count_by_hand(number: int) -> None:
 def test_work_of_the_host_is_booked_once() -> None:
     case = draw_case(0, 0)
     stimulus = replace(case.stimulus, host_macs=5)
-    run = run_case(load("reference"), case)
+    run = run_case(load_backend("reference"), case)
     counts = tally(case.network, stimulus, case.schedule, run.result)
     booked = {key: each.host_macs for key, each in counts.items() if each.host_macs}
     (fed,) = stimulus.current
@@ -130,7 +123,7 @@ def test_work_of_the_host_is_booked_once_for_several_populations() -> None:
     case = draw_case(0, 0)
     current = {p.name: np.zeros((2, p.size)) for p in case.network.populations}
     stimulus = replace(case.stimulus, current=current, host_macs=5)
-    run = run_case(load("reference"), case)
+    run = run_case(load_backend("reference"), case)
     counts = tally(case.network, stimulus, case.schedule, run.result)
     assert sum(each.host_macs for each in counts.values()) == 10
 
@@ -140,6 +133,6 @@ def test_pairs_that_obey_dales_law_are_counted_as_the_neurons_they_are() -> None
     assert Feature.GRADED not in case.needs
     network, stimulus = paired(case.network), paired_stimulus(case.stimulus)
     twice = replace(case, network=network, stimulus=stimulus, record=NOTHING)
-    result = run_case(load("reference"), twice).result
+    result = run_case(load_backend("reference"), twice).result
     want = tally(network, stimulus, case.schedule, result)
     assert tally(case.network, case.stimulus, case.schedule, unpaired(result)) == want

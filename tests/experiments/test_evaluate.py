@@ -10,8 +10,9 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.backends.base import Feature, Result, Support, load
+from neuro_eqprop.backends.base import Backend, Feature, Result, Support
 from neuro_eqprop.backends.reference.simulator import Reference
+from neuro_eqprop.backends.registry import BACKENDS, load_backend
 from neuro_eqprop.experiments import evaluate as evaluate_module
 from neuro_eqprop.experiments.config import make_study, write
 from neuro_eqprop.experiments.evaluate import agreement, count_events, evaluate, samples_of
@@ -96,16 +97,19 @@ def test_a_simulator_that_is_not_exact_tells_by_how_much(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert judge(run, "emulator", 5)["error_to_reference"] is None
-    monkeypatch.setattr(
-        evaluate_module, "load", lambda on: Off() if on == "lava-stock" else load(on)
-    )
+
+    def stub(on: str) -> Backend:
+        return Off() if on == "lava-stock" else load_backend(on)
+
+    monkeypatch.setattr(evaluate_module, "load_backend", stub)
     assert judge(run, "lava-stock", 5)["error_to_reference"] == pytest.approx(0.1)
 
 
 def test_chunks_change_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     whole = judge(run, "reference")
-    monkeypatch.setattr(evaluate_module, "CHUNK", 7)
+    small = replace(BACKENDS["reference"], chunk=7)
+    monkeypatch.setattr(evaluate_module, "BACKENDS", {"reference": small})
     parts = evaluate(run, on="reference", code=Code.RATE, steps=64, samples=40, watch=seen.append)
     assert seen == [7, 7, 7, 7, 7, 5]
     assert {**whole, "seconds": 0.0} == {**parts, "seconds": 0.0}

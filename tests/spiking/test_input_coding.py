@@ -11,7 +11,8 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID, RELU
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import Result, load, tally
+from neuro_eqprop.backends.base import Result, tally
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments.config import make_study, write
@@ -65,7 +66,9 @@ def brought(
 def settled(code: Code, entry: InputCoding, steps: int) -> tuple[dict[str, Array], Result]:
     made, stimulus, coding = brought(code, entry)
     schedule = free_only(steps=steps, window=tail(steps, coding.tail))
-    result = load("reference").run(made, stimulus, schedule, record=NOTHING, sink=MemorySink())
+    result = load_backend("reference").run(
+        made, stimulus, schedule, record=NOTHING, sink=MemorySink()
+    )
     rates = rates_of(network()[0], {n: f[:, 0] for n, f in result.firing.items()}, coding)
     return rates, result
 
@@ -93,7 +96,7 @@ def test_graded_input_is_sent_once_and_counted() -> None:
     made, stimulus, _ = brought(Code.GRADED, InputCoding.GRADED)
     schedule = free_only(steps=20, window=5)
     case = Case("", made, stimulus, schedule, everything(made))
-    run = run_case(load("reference"), case)
+    run = run_case(load_backend("reference"), case)
     for x, recording in zip(X, run.recordings, strict=True):
         sent = recording.spikes["input"]
         assert not sent[1:].any()
@@ -103,14 +106,14 @@ def test_graded_input_is_sent_once_and_counted() -> None:
     fan_out = made.into("hidden1", Gain.ONE)[0].fan_out
     assert counts["input", "free"].synops == np.count_nonzero(X, axis=0) @ fan_out
     assert stimulus.host_macs == 0
-    check_case(load("emulator"), case)
+    check_case(load_backend("emulator"), case)
 
 
 def test_biases_arrive_when_input_can() -> None:
     """So that no layer tells what it would be without."""
     made, stimulus, _ = brought(Code.GRADED, InputCoding.GRADED)
     case = Case("", made, stimulus, free_only(steps=9, window=1), everything(made))
-    for recording in run_case(load("reference"), case).recordings:
+    for recording in run_case(load_backend("reference"), case).recordings:
         for depth, name in enumerate(("hidden1", "hidden2", "output"), start=1):
             assert not recording.spikes[name][:depth].any()
             assert recording.spikes[name][depth].any()
@@ -123,7 +126,9 @@ def test_biases_arrive_when_input_can() -> None:
 def test_rate_input_is_counted_in_every_step() -> None:
     made, stimulus, _ = brought(Code.RATE, InputCoding.RATE)
     schedule = free_only(steps=100, window=75)
-    result = load("reference").run(made, stimulus, schedule, record=NOTHING, sink=MemorySink())
+    result = load_backend("reference").run(
+        made, stimulus, schedule, record=NOTHING, sink=MemorySink()
+    )
     np.testing.assert_allclose(result.messages["input"][:, 0] / 100, X, atol=0.01)
     counts = tally(made, stimulus, schedule, result)
     fan_out = made.into("hidden1", Gain.ONE)[0].fan_out

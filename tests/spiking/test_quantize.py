@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from neuro_eqprop.activations import HARD_SIGMOID, TANH, box
 from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.backends.registry import check_run, load_backend
 from neuro_eqprop.spiking.fixed_point import (
     ONE,
     STATE_BITS,
@@ -350,6 +352,6 @@ def test_numbers_that_are_not_whole_are_refused() -> None:
 def test_a_simulator_without_integers_is_refused_the_network() -> None:
     made, _ = quantise(pair(drawn(1)), Rounding(8))
     stimulus = Stimulus(1, {}, {})
-    with pytest.raises(ValueError, match="in fixed point, which this simulator does not run"):
-        stimulus.check(made)
-    stimulus.check(made, all_steps=True)
+    with pytest.raises(BackendError, match=r"brian2 cannot run a network with 24-bit fixed point"):
+        check_run(load_backend("brian2"), made, stimulus)
+    check_run(load_backend("lava"), made, stimulus)

@@ -1,1 +1,34 @@
-"""Brian2 simulations, in discrete steps and in continuous time."""
+"""The step of `neuro_eqprop.spiking.ir` in Brian2, and a network of leaky membranes."""
+
+from neuro_eqprop.backends.base import FLOAT_ONLY, BackendInfo, Feature, Support
+
+REQUIRES = {"brian2": ">=2.8"}
+
+BACKEND = BackendInfo(
+    "brian2",
+    "Brian2",
+    "discrete updates of neuron groups, samples as copies",
+    "neuro_eqprop.backends.brian2.simulator:Brian2",
+    FLOAT_ONLY,
+    learner="neuro_eqprop.backends.brian2.learning:Brian2Learner",
+    requires=REQUIRES,
+)
+
+BINARY = "its membranes send binary spikes"
+BIOLOGY = BackendInfo(
+    "brian2-biology",
+    "Brian2, continuous time",
+    "membranes and synapses in continuous time, with units",
+    "neuro_eqprop.backends.brian2.continuous:Brian2Biology",
+    Support(
+        {
+            **FLOAT_ONLY.reasons,
+            Feature.GRADED: BINARY,
+            Feature.TANH: BINARY,
+            Feature.EXACT: "membranes in continuous time agree with the rates, not with the "
+            "reference spike for spike",
+        }
+    ),
+    cannot_learn="its neurons run in continuous time, and the rule is defined by steps",
+    requires=REQUIRES,
+)

@@ -12,6 +12,7 @@ from types import ModuleType
 import numpy as np
 
 from neuro_eqprop.backends.base import BackendError, Feature, Result, Support
+from neuro_eqprop.backends.brian2 import BIOLOGY
 from neuro_eqprop.backends.brian2.dale import paired, paired_stimulus, unpaired
 from neuro_eqprop.backends.brian2.membrane import (
     Biology,
@@ -23,6 +24,7 @@ from neuro_eqprop.backends.brian2.membrane import (
 )
 from neuro_eqprop.backends.brian2.setup import settings, simulator
 from neuro_eqprop.backends.brian2.step_callbacks import Watch, noise
+from neuro_eqprop.backends.registry import check_run
 from neuro_eqprop.schedules import Schedule, free_only, tail
 from neuro_eqprop.spiking.ir import Gain, Population, Projection, Spiking, SpikingNetwork, Stimulus
 from neuro_eqprop.traces import NOTHING, MemorySink, Record, Sink
@@ -37,20 +39,14 @@ NOISY = replace(BASE, tau_m=20e-3, noise=0.2, delay=2e-3)
 VALUES = 4_000_000
 """Synapses plus recorded values that one Brian2 run may hold."""
 
-UNSUPPORTED = "membranes of the biological rendering send binary spikes; use the backend brian2"
-STATISTICAL = "membranes in continuous time follow the rates, not the reference spike for spike"
-SUPPORT = Support(
-    {Feature.GRADED: UNSUPPORTED, Feature.TANH: UNSUPPORTED, Feature.EXACT: STATISTICAL}
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Brian2Biology:
     """All samples as copies side by side, as many at a time as `values` allows."""
 
     biology: Biology = BASE
-    name: str = "brian2-biology"
-    support: Support = SUPPORT
+    name: str = BIOLOGY.name
+    support: Support = BIOLOGY.support
     values: int = VALUES
 
     def run(
@@ -63,7 +59,7 @@ class Brian2Biology:
         sink: Sink,
     ) -> Result:
         """Run all samples through the schedule, a step of which takes 1 / rmax seconds."""
-        stimulus.check(network)
+        check_run(self, network, stimulus)
         sizes = {p.name: p.size for p in network.populations}
         if self.biology.dale:
             network, stimulus = paired(network), paired_stimulus(stimulus)
@@ -188,7 +184,8 @@ def integrator(population: Population) -> Spiking:
     """The neuron of a population whose time constants are left to the biology."""
     neuron = population.neuron
     if not isinstance(neuron, Spiking):
-        raise BackendError(f"population {population.name!r} is graded; {UNSUPPORTED}")
+        reason = BIOLOGY.support.reasons[Feature.GRADED]
+        raise BackendError(f"population {population.name!r} is graded: {reason}; use brian2")
     if (neuron.current_decay, neuron.voltage_decay) != (1.0, 0.0):
         raise BackendError(
             f"population {population.name!r} decays by {neuron.current_decay} and "

@@ -14,10 +14,12 @@ from types import ModuleType
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.base import FLOAT_ONLY, Result, Support, nothing
+from neuro_eqprop.backends.base import Result, Support, nothing
+from neuro_eqprop.backends.brian2 import BACKEND
 from neuro_eqprop.backends.brian2.equations import Handle, constants, step, tables
 from neuro_eqprop.backends.brian2.setup import settings, simulator
 from neuro_eqprop.backends.brian2.spike_recorder import SpikeRecorder
+from neuro_eqprop.backends.registry import check_run
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -40,8 +42,8 @@ NAMES = {"voltage": "v", "state": "x", "drive": "drive"}
 class Brian2:
     """All samples as copies side by side, as many at a time as `values` allows."""
 
-    name: str = "brian2"
-    support: Support = FLOAT_ONLY
+    name: str = BACKEND.name
+    support: Support = BACKEND.support
     values: int = VALUES
 
     def run(
@@ -54,7 +56,7 @@ class Brian2:
         sink: Sink,
     ) -> Result:
         """Run all samples through the schedule."""
-        stimulus.check(network)
+        check_run(self, network, stimulus)
         brian2 = simulator()
         room = max(1, self.values // values_per_sample(network, schedule, record))
         parts: list[Result] = []

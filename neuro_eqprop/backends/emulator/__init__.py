@@ -1,1 +1,14 @@
-"""Event-driven, compiled simulator for whole data sets."""
+"""The emulator: the step of `neuro_eqprop.spiking.ir` in compiled code."""
+
+from neuro_eqprop.backends.base import EVERYTHING, BackendInfo
+
+BACKEND = BackendInfo(
+    "emulator",
+    "emulator",
+    "code compiled by Numba; the fastest backend",
+    "neuro_eqprop.backends.emulator.simulator:Emulator",
+    EVERYTHING,
+    learner="neuro_eqprop.backends.emulator.learning:EmulatorLearner",
+    chunk=2000,
+    requires={"numba": ">=0.60"},
+)

@@ -49,7 +49,7 @@ class EmulatorLearner:
 
     def check(self, plastic: PlasticNetwork, lessons: TrainingSamples) -> None:
         """Refuse lessons that do not fit the network."""
-        lessons.stimulus.check(plastic.network, all_steps=True)
+        lessons.stimulus.check(plastic.network)
 
     def learn(
         self, plastic: PlasticNetwork, lessons: TrainingSamples, *, synapses: Synapses, watch: Watch

@@ -9,13 +9,14 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.backends.base import (
-    EVERYTHING,
     BackendError,
     Overflow,
     Result,
     Support,
     kinds,
 )
+from neuro_eqprop.backends.emulator import BACKEND
+from neuro_eqprop.backends.registry import check_run
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 from neuro_eqprop.traces import VARIABLES, Record, Recording, Sink
@@ -83,8 +84,8 @@ class Emulator:
     The first run on a machine compiles for some seconds; the code is then kept on disk.
     """
 
-    name: str = "emulator"
-    support: Support = EVERYTHING
+    name: str = BACKEND.name
+    support: Support = BACKEND.support
     known: list[Tables] = field(default_factory=list, init=False, repr=False, compare=False)
     """The tables of the last network: samples are often brought one by one."""
 
@@ -110,7 +111,7 @@ class Emulator:
         sink: Sink,
     ) -> Result:
         """Run all samples through the schedule."""
-        stimulus.check(network, all_steps=True)
+        check_run(self, network, stimulus)
         tables, log = self.tables(network), plan_log(network, record)
         shape = (stimulus.samples, len(schedule), tables.units)
         messages, firing, drive = np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape)

@@ -143,7 +143,7 @@ def load(folder: Path) -> Job:
         {name: arrays[f"current{i}"] for i, name in numbered if f"current{i}" in arrays},
         {name: arrays[f"pull{i}"] for i, name in numbered if f"pull{i}" in arrays},
     )
-    stimulus.check(network, fixed=True)
+    stimulus.check(network)
     schedule = tuple(
         Phase(p["name"], p["beta"], p["steps"], p["window"]) for p in described["schedule"]
     )

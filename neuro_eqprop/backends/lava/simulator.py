@@ -19,24 +19,26 @@ from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.backends import subprocess
 from neuro_eqprop.backends.base import (
     BackendError,
-    Feature,
     Overflow,
     Result,
     Support,
     kinds,
     nothing,
 )
+from neuro_eqprop.backends.lava import BACKEND
 from neuro_eqprop.backends.lava.job import Job, Part, save
 from neuro_eqprop.backends.lava.recording import layouts, signal
 from neuro_eqprop.backends.lava.worker import DONE
+from neuro_eqprop.backends.registry import check_run
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 from neuro_eqprop.traces import VARIABLES, Record, Recording, Sink
 
-VARIABLE = "NEURO_EQPROP_LAVA_PYTHON"
+VARIABLE, DEADLINE = BACKEND.python_variable, BACKEND.deadline or 60.0
 WAY_OUT = (
-    "Lava 0.10.0 needs Python 3.10: make a virtual environment with Python 3.10, install "
-    f"lava-nc==0.10.0 in it, and let the environment variable {VARIABLE} name its python"
+    f"Lava needs Python {BACKEND.python}: make a virtual environment with it, install "
+    f"lava-nc{BACKEND.requires['lava-nc']} there, and set the environment variable {VARIABLE} to "
+    "its python"
 )
 
 # The package is loaded from its folder alone: with the folder's parent on the path, a Python of
@@ -59,11 +61,6 @@ ENTRY = "neuro_eqprop.backends.lava.worker"
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-SUPPORT = Support(
-    {Feature.FOLLOW: "it has no process for spikes that follow a rate; use code rate or graded"}
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A run on Lava: what it measured, and the steps that each population's process counted."""
@@ -79,9 +76,9 @@ class Lava:
     `deadline` is in seconds without a step.
     """
 
-    deadline: float = 60.0
-    name: str = "lava"
-    support: Support = SUPPORT
+    deadline: float = DEADLINE
+    name: str = BACKEND.name
+    support: Support = BACKEND.support
 
     def __post_init__(self) -> None:
         if not self.deadline > 0:
@@ -97,6 +94,7 @@ class Lava:
         sink: Sink,
     ) -> Result:
         """Run all samples through the schedule."""
+        check_run(self, network, stimulus)
         job = Job(network, stimulus, schedule, record)
         return measure(job, sink, deadline=self.deadline).result
 
@@ -116,7 +114,6 @@ def measure(job: Job, sink: Sink, *, deadline: float) -> Outcome:
 
 def check(job: Job) -> None:
     """Refuse what cannot be run or recorded."""
-    job.stimulus.check(job.network, fixed=True)
     if not job.schedule:
         raise BackendError("lava: there is nothing to run; a schedule needs a phase")
     known = kinds(job.network)

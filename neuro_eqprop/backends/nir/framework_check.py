@@ -19,10 +19,11 @@ import numpy as np
 import neuro_eqprop
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends import subprocess
-from neuro_eqprop.backends.base import BACKENDS, Feature, load
+from neuro_eqprop.backends.base import Feature
 from neuro_eqprop.backends.lava import job as lava_job
 from neuro_eqprop.backends.nir.document import Document
 from neuro_eqprop.backends.nir.read import one_line
+from neuro_eqprop.backends.registry import BACKENDS, load_backend, with_features
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.ir import Stimulus
 from neuro_eqprop.traces import MemorySink, Record
@@ -37,12 +38,6 @@ from neuro_eqprop.backends.nir.framework_check import main
 main(sys.argv[2])
 """
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-DISTRIBUTIONS = {
-    "lava": "lava-nc",
-    "lava-fused": "lava-nc",
-    "emulator": "numba",
-    "reference": "numpy",
-}
 IMPORTERS = ("snntorch", "norse", "sinabs", "rockpool", "spikingjelly", "spyx")
 """Frameworks that offer to read NIR; some run code when imported, so they are looked for only."""
 
@@ -110,7 +105,7 @@ def job_of(document: Document, inputs: Array, steps: int) -> lava_job.Job:
 def simulated(name: str, job: lava_job.Job) -> Array:
     """What the output sends on a simulator of ours: samples, steps, units."""
     sink = MemorySink()
-    load(name).run(job.network, job.stimulus, job.schedule, record=job.record, sink=sink)
+    load_backend(name).run(job.network, job.stimulus, job.schedule, record=job.record, sink=sink)
     return np.stack([recording.spikes[job.network.output] for recording in sink.recordings])
 
 
@@ -138,8 +133,9 @@ def examine(trial: Trial, framework: str, *, ours: bool, deadline: float) -> Fin
 
 def installed(framework: str) -> str | None:
     """The version that is installed."""
+    requires = BACKENDS[framework].requires if framework in BACKENDS else {framework: ""}
     try:
-        return version(DISTRIBUTIONS.get(framework, framework))
+        return version(next(iter(requires), framework))
     except PackageNotFoundError:
         return None
 
@@ -238,4 +234,4 @@ RUNNERS: Mapping[str, Runner] = {
 }
 """How the importers of other frameworks are run; all go through nirtorch, in float32."""
 
-OURS = tuple(n for n in BACKENDS if n != "reference" and Feature.EXACT in load(n).support)
+OURS = tuple(name for name in with_features([Feature.EXACT]) if name != "reference")

@@ -10,8 +10,10 @@ import numpy as np
 
 from neuro_eqprop.activations import activate
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.base import EVERYTHING, Result, Support
+from neuro_eqprop.backends.base import Result, Support
+from neuro_eqprop.backends.reference import BACKEND
 from neuro_eqprop.backends.reference.fixed_point import Machine
+from neuro_eqprop.backends.registry import check_run
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.counter_rng import uniform
 from neuro_eqprop.spiking.ir import (
@@ -111,8 +113,8 @@ def step_graded(
 class Reference:
     """All samples side by side, in float64, or in int64 if the network is in fixed point."""
 
-    name: str = "reference"
-    support: Support = EVERYTHING
+    name: str = BACKEND.name
+    support: Support = BACKEND.support
 
     def run(
         self,
@@ -124,7 +126,7 @@ class Reference:
         sink: Sink,
     ) -> Result:
         """Run all samples through the schedule."""
-        stimulus.check(network, all_steps=True)
+        check_run(self, network, stimulus)
         samples, names = stimulus.samples, [p.name for p in network.populations]
         shape = {p.name: (samples, len(schedule), p.size) for p in network.populations}
         result = Result(

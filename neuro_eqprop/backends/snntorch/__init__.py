@@ -1,1 +1,13 @@
-"""snnTorch simulation."""
+"""The step of `neuro_eqprop.spiking.ir` in snnTorch."""
+
+from neuro_eqprop.backends.base import FLOAT_ONLY, BackendInfo
+
+BACKEND = BackendInfo(
+    "snntorch",
+    "snnTorch",
+    "torch modules in float64, samples as the batch",
+    "neuro_eqprop.backends.snntorch.simulator:SnnTorch",
+    FLOAT_ONLY,
+    cannot_learn="its neurons have no synapses that change, only weights that torch trains",
+    requires={"snntorch": ">=1.0"},
+)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.base import FLOAT_ONLY, BackendError, Result, Support, nothing
+from neuro_eqprop.backends.base import BackendError, Result, Support, nothing
+from neuro_eqprop.backends.registry import check_run
+from neuro_eqprop.backends.snntorch import BACKEND
 from neuro_eqprop.schedules import Phase, Schedule
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 from neuro_eqprop.traces import Record, Recording, Sink
@@ -28,8 +30,8 @@ class SnnTorch:
     populations are a torch module of our own beside it.
     """
 
-    name: str = "snntorch"
-    support: Support = FLOAT_ONLY
+    name: str = BACKEND.name
+    support: Support = BACKEND.support
     batch: int = BATCH
     """How many samples run side by side."""
 
@@ -43,7 +45,7 @@ class SnnTorch:
         sink: Sink,
     ) -> Result:
         """Run all samples through the schedule."""
-        stimulus.check(network)
+        check_run(self, network, stimulus)
         try:
             import snntorch  # noqa: F401
             import torch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from neuro_eqprop.backends.learning import load_learner
+from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.experiments.learn_on_chip.state import LearningState, rate_parameters
 from neuro_eqprop.experiments.learn_on_chip.task import Task
 from neuro_eqprop.experiments.rate_baseline import Direction, directions

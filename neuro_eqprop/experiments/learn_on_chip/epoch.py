@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, Watch, load_learner
+from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, Watch
+from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.experiments.learn_on_chip.evaluation import evaluate_epoch, spectral_norms
 from neuro_eqprop.experiments.learn_on_chip.state import (
     LearningState,

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.backends.learning import Watch, load_learner
+from neuro_eqprop.backends.learning import Watch
+from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.experiments import on_chip_config, run_folder
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.learn_on_chip.direction import direction_warnings, measure_directions

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.learning import load_learner
+from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.experiments.learn_on_chip.task import Task
 from neuro_eqprop.experiments.run_folder import RunError
 from neuro_eqprop.experiments.simulate import AnnounceCallback, no_announcement

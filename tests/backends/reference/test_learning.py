@@ -10,14 +10,8 @@ from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import BackendError
-from neuro_eqprop.backends.learning import (
-    NO_SYNAPSES,
-    Learned,
-    Synapses,
-    able,
-    load_learner,
-    nobody,
-)
+from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, Synapses, nobody
+from neuro_eqprop.backends.registry import learner_names, load_learner
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.schedules import Phase
 from neuro_eqprop.spiking.codes import Code, Coding
@@ -289,6 +283,6 @@ def test_simulators_that_cannot_learn_say_why(name: str, words: str) -> None:
 
 
 def test_an_unknown_learner_is_named() -> None:
-    assert {"reference", "emulator"} <= set(able())
+    assert {"reference", "emulator"} <= set(learner_names())
     with pytest.raises(ValueError, match="unknown simulator that learns 'emulat'; known: emul"):
         load_learner("emulat")

@@ -90,7 +90,7 @@ class Progress:
 def check(course: LearningJob) -> None:
     """Refuse what Lava's engine cannot learn."""
     plastic, network = course.plastic, course.plastic.network
-    course.lessons.stimulus.check(network, fixed=True)
+    course.lessons.stimulus.check(network)
     if not course.lessons.stimulus.samples:
         raise BackendError("lava: there is nothing to learn from; give it a lesson")
     graded = any(isinstance(p.neuron, Graded) for p in network.populations)
