@@ -50,6 +50,7 @@ NAMES = {
     "analysis.compare:update": "analysis.compare:hebbian_update",
     "data:generate": "data:make_sequences",
     "files.tracefile:read": "io.trace.lazy:read",
+    "spiking.lower:Code": "spiking.codes:Code",
     "synapses:Story": "synapse_recording:SynapseLog",
     "traces:Kind": "traces:ActivityKind",
     "traces:Memory": "traces:MemorySink",

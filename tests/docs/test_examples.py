@@ -1,0 +1,72 @@
+"""Every Python example in docs/ runs, and every name of the package that docs mention exists."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "hardware_profiles/README.md"]
+)
+FIRST_VERSION = {"changelog.md"}
+"""Pages that also name modules of earlier versions."""
+NEEDS_A_FILE = {"nir.md"}
+"""Pages whose examples read a file of the reader's."""
+MARKS = {"biology.md": [pytest.mark.brian2, pytest.mark.slow]}
+
+
+def code(page: Path) -> str:
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    return "\n".join(blocks)
+
+
+WITH_CODE = [
+    pytest.param(page, id=page.stem, marks=MARKS.get(page.name, []))
+    for page in PAGES
+    if code(page) and page.name not in NEEDS_A_FILE and page.parent.name == "docs"
+]
+
+
+@pytest.mark.parametrize("page", WITH_CODE)
+def test_the_python_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    words = [sys.executable, "-W", "error::DeprecationWarning:__main__", "-c", code(page)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_module_and_name_that_a_page_mentions_exists(page: Path) -> None:
+    if page.name in FIRST_VERSION:
+        pytest.skip("names modules of earlier versions")
+    text = page.read_text()
+    dotted = set(re.findall(r"\bneuro_eqprop(?:\.[A-Za-z_]\w*)+", text))
+    for name in dotted - {"neuro_eqprop.profile", "neuro_eqprop.cases"}:  # schema names in TOML
+        resolve(name)
+    for line in re.findall(r"from (neuro_eqprop[\w.]*) import ([\w, ]+)", text):
+        module = import_module(line[0])
+        for each in line[1].split(","):
+            assert hasattr(module, each.strip()), f"{line[0]}.{each.strip()}"
+    for path in re.findall(r"(?<![/\w])(?:neuro_eqprop|tests|sims)/[\w/]+(?:\.py)?", text):
+        assert (ROOT / path).exists(), path
+
+
+def resolve(name: str) -> object:
+    """The module or attribute of a dotted name; an error if there is none."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        holder, _, last = name.rpartition(".")
+        return getattr(resolve(holder), last)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_to_a_file(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
+    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert missing == []
