@@ -48,6 +48,7 @@ MODULES = {
 NAMES = {
     "analysis.compare:cosine": "analysis.metrics:cosine",
     "analysis.compare:update": "analysis.compare:hebbian_update",
+    "backends.base:load": "backends.registry:load_backend",
     "data:generate": "data:make_sequences",
     "files.tracefile:read": "io.trace.lazy:read",
     "spiking.lower:Code": "spiking.codes:Code",
