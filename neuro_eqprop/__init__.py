@@ -15,6 +15,7 @@ HOMES = {
     "check_backend": "neuro_eqprop.testing",
     "compare": "neuro_eqprop.analysis.compare",
     "from_torch": "neuro_eqprop.rate.from_torch",
+    "learn_on_chip": "neuro_eqprop.experiments.learn_on_chip",
     "load_backend": "neuro_eqprop.backends.registry:load_backend",
     "load_data": "neuro_eqprop.data:load",
     "open_run": "neuro_eqprop.experiments.run_folder",

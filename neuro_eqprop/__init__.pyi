@@ -2,6 +2,7 @@ from neuro_eqprop.analysis.compare import compare as compare
 from neuro_eqprop.backends.registry import load_backend as load_backend
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.estimator import EqPropClassifier as EqPropClassifier
+from neuro_eqprop.experiments.learn_on_chip import learn_on_chip as learn_on_chip
 from neuro_eqprop.experiments.run_folder import open_run as open_run
 from neuro_eqprop.io.trace.lazy import open_trace as open_trace
 from neuro_eqprop.io.trace.trace import Trace as Trace
@@ -14,6 +15,7 @@ __all__ = [
     "check_backend",
     "compare",
     "from_torch",
+    "learn_on_chip",
     "load_backend",
     "load_data",
     "open_run",

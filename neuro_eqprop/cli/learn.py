@@ -1,225 +1,227 @@
-"""`neuro-eqprop learn`: both phases and the Hebbian rule run in the simulator."""
+"""`neuro-eqprop learn`: both phases and the Hebbian rule run in a simulator."""
 
 from __future__ import annotations
 
 import sys
+import warnings
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from neuro_eqprop.backends.registry import learner_names
 from neuro_eqprop.cli.command import (
     Command,
     Json,
     UsageError,
-    fraction,
     percent,
-    positive_float,
     positive_int,
     print_facts,
 )
-from neuro_eqprop.spiking.codes import learning_codes
 
 if TYPE_CHECKING:
-    from neuro_eqprop.experiments.config import Study
-    from neuro_eqprop.experiments.on_chip_config import OnChipConfig
+    from neuro_eqprop.experiments.learn_on_chip import LearningProgress
 
-SETTINGS = (
-    "dataset",
-    "model",
-    "hidden",
-    "activation",
-    "output",
-    "feedback",
-    "epochs",
-    "batch",
-    "learning_rate",
-    "seed",
-    "beta",
-    "nudging",
-)
-"""Settings of a study that have an option of their own; `--set` reaches the rest."""
-OWN = (
-    "on",
-    "code",
-    "bits",
-    "free",
-    "settle",
-    "window",
-    "tau",
-    "theta",
-    "limit",
-    "bias",
-    "samples",
-    "tasks",
-    "weight_noise",
-    "dead",
-    "mismatch",
-)
-SWITCHES = ("engine", "run_on", "asymmetric")
-"""Settings of the table [learn]."""
+STUDY_HELP = {
+    "dataset": "name of a data set, see `data list`, or an .npz file",
+    "model": "layered, or looped without a bound",
+    "hidden": "units of each hidden layer, separated by commas",
+    "activation": "of hidden layers; code rate needs hard_sigmoid",
+    "output": "activation of the output, hard_sigmoid or linear; code rate needs the first",
+    "feedback": "scale of the feedback weights of a layered network",
+    "epochs": "passes over the training samples",
+    "batch": "samples that share a commit; a chip has 1",
+    "learning_rate": "learning rate at the start; it decreases to zero along half a cosine",
+    "seed": "of weights, order of samples, rounding and nonidealities",
+    "beta": "strength of the nudge",
+    "nudging": "centered or positive",
+}
+"""Settings of a study that have an option; `--set` reaches the others."""
 BESIDE = Path()
-"""Stands for a trace in the folder of the run."""
+"""Stands for the trace file of the run folder."""
 
 
 def options(parser: ArgumentParser) -> None:
-    """What to learn, how, where, and where to."""
+    """Add the settings of learning, the run folder and the trace."""
+    from neuro_eqprop.backends.registry import learner_names
+    from neuro_eqprop.experiments.on_chip_config import (
+        OnChipConfig,
+        flat_settings,
+        learning_settings,
+    )
+    from neuro_eqprop.settings import facts, settings_of
+    from neuro_eqprop.spiking.codes import CODES, learning_codes
+
     add = parser.add_argument
     add("study", nargs="?", type=Path, metavar="STUDY.toml", help="settings; options override them")
-    add("--out", type=Path, required=True, metavar="RUN", help="the folder of the run")
-    add("--on", help=f"{', '.join(learner_names())}, or rate: the rate network, as a baseline")
-    add("--dataset", help="digits (embedded), mnist, fashion-mnist")
-    add("--model", help="layered, or looped without a bound")
-    add("--hidden", metavar="N[,N...]", help="units of each hidden layer")
-    add("--activation", help="of hidden layers: hard_sigmoid; code graded also has others")
-    add("--output", help="hard_sigmoid or linear; spikes of code rate need the first")
-    add("--feedback", type=positive_float, help="scale of what comes back in a layered network")
-    add("--code", help=" or ".join(learning_codes()))
-    add("--bits", type=positive_int, help="of weights, rounded at random; traces have 7")
-    add("--engine", action="store_true", help="whole numbers as Lava's engine rounds them")
-    add("--steps", type=positive_int, help="of a nudged phase; sets free, settle and window")
-    add("--free", type=positive_int, help="steps of the free phase")
-    add("--settle", type=positive_int, help="steps of a nudged phase before its window")
-    add("--window", type=positive_int, help="steps of a phase in which tags gather")
-    add("--tau", type=positive_float, help="steps in which a trace of spikes falls to 1/e")
-    add("--theta", type=positive_float, help="graded messages are multiples of it")
-    add("--limit", type=positive_float, help="the largest size of a weight")
-    add("--bias", type=float, help="that every neuron starts with")
-    add("--beta", type=positive_float, help="strength of the nudge")
-    add("--nudging", help="centered or positive")
-    add("--batch", type=positive_int, help="lessons that share a commit; a chip has 1")
-    add("--learning-rate", type=positive_float, help="it falls to zero along half a cosine")
-    add("--epochs", type=positive_int)
-    add("--samples", type=positive_int, help="so many of the training samples, the first ones")
-    add("--tasks", type=positive_int, help="classes come in so many parts one after the other")
-    add("--seed", type=int)
-    add("--run-on", action="store_true", help="neurons keep their state between lessons")
-    add("--weight-noise", type=fraction, help="of what a synapse passes on, as a part of it")
-    add("--dead", type=fraction, help="the part of hidden neurons that never fire")
-    add("--mismatch", type=fraction, help="of thresholds, as a part of them")
-    add("--asymmetric", action="store_true", help="both directions are rounded on their own")
+    add("--out", type=Path, required=True, metavar="RUN", help="run folder to write")
+    usual = flat_settings(*learning_settings({}))
+    lists = {"on": ", ".join(learner_names()), "code": " or ".join(learning_codes())}
+    for key, text in STUDY_HELP.items():
+        add(flag(key), metavar="VALUE", help=f"{text} (default {shown(usual[key])})")
+    steps = ", ".join(
+        f"{policy.steps} for {name}"
+        for name in learning_codes()
+        if (policy := CODES[name].learning) is not None
+    )
+    add(
+        "--steps", metavar="N", help=f"steps of a nudged phase; sets free, settle, window ({steps})"
+    )
+    for key, field in settings_of(OnChipConfig).items():
+        text = f"{facts(field).help}{f': {lists[key]}' if key in lists else ''}"
+        if isinstance(field.default, bool):
+            add(flag(key), action="store_true", default=None, help=text)
+        else:
+            add(flag(key), metavar="VALUE", help=f"{text} (default {shown(field.default)})")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="any setting of a study")
-    told = "record synapses in the first lessons, then the epochs; `traces watch RUN/traces.h5`"
-    add("--traces", type=Path, nargs="?", const=BESIDE, metavar="FILE.h5", help=told)
-    add("--record", action="append", metavar="WORD", help="source->target[row,column]:hebbian")
-    add("--watched", type=positive_int, default=50, help="lessons in the trace")
-    add("--resume", action="store_true", help="go on where the run in --out was left")
+    traced = "record synapses in the first samples, then the epochs (default RUN/traces.h5)"
+    add("--traces", type=Path, nargs="?", const=BESIDE, metavar="FILE.h5", help=traced)
+    synapses = "synapses to record, as source->target:hebbian or source->target[row,column]:hebbian"
+    add("--record", action="append", default=[], metavar="NAME", help=synapses)
+    recorded = "samples recorded step by step (default 50)"
+    add("--watched", type=positive_int, default=50, metavar="N", help=recorded)
+    add("--resume", action="store_true", help="continue the run in --out after its last epoch")
     add("--force", action="store_true", help="replace a run that --out already holds")
 
 
-def chosen(args: Namespace) -> tuple[Study, OnChipConfig]:
-    """The settings that the command line, and the study file if there is one, make."""
-    from neuro_eqprop.experiments import config, on_chip_config
+def flag(key: str) -> str:
+    """The option of a setting."""
+    return f"--{key.replace('_', '-')}"
+
+
+def shown(value: object) -> str:
+    """A default as it is typed."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else f"{value}"
+
+
+def settings(args: Namespace) -> dict[str, Any]:
+    """The settings of the study file, if there is one, and of the options, which override them."""
+    from neuro_eqprop.experiments.on_chip_config import OnChipConfig, flat_settings, read
     from neuro_eqprop.experiments.run_folder import STUDY, check_begun
+    from neuro_eqprop.settings import settings_of
 
     if args.resume:
         check_begun(args.out)
-    written = args.study or (args.out / STUDY if args.resume else None)
-    study, learning = (
-        on_chip_config.read(written)
-        if written
-        else (config.adapt(config.Study(), on_chip_config.DEFAULTS), on_chip_config.OnChipConfig())
-    )
-    own = {key: getattr(args, key) for key in OWN if getattr(args, key) is not None}
-    own |= {key: True for key in SWITCHES if getattr(args, key)}
-    try:
-        study = config.adapt(study, changes(args))
-        code = own.get("code", learning.code)
-        if args.steps or code != learning.code:
-            own = on_chip_config.phase_steps(code, args.steps) | own
-        return study, on_chip_config.adapt(learning, own)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-
-
-def changes(args: Namespace) -> dict[str, object]:
-    """The settings of a study that the command line names."""
-    named = {key: getattr(args, key) for key in SETTINGS if getattr(args, key) is not None}
+    path = args.study or (args.out / STUDY if args.resume else None)
+    given = {key: getattr(args, key) for key in (*STUDY_HELP, *settings_of(OnChipConfig), "steps")}
     for pair in args.set:
         key, equals, value = pair.partition("=")
         if not equals:
-            raise ValueError(f"--set takes KEY=VALUE, not {pair!r}")
-        named[key] = value
-    return named
+            raise UsageError(f"--set takes KEY=VALUE, not {pair!r}")
+        given[key] = value
+    given = {key: value for key, value in given.items() if value is not None}
+    if path is None:
+        return given
+    written = flat_settings(*read(path))
+    if "steps" in given or given.get("code", written["code"]) != written["code"]:
+        for key in ("free", "settle", "window"):  # of the other code, or of other steps
+            del written[key]
+    return written | given
 
 
 def run(args: Namespace) -> Json:
     """Learn and write the run."""
-    from neuro_eqprop.cli.progress import announce, bar
+    from neuro_eqprop.cli.progress import announce
     from neuro_eqprop.experiments.learn_on_chip import (
-        Callbacks,
         TraceRequest,
-        prepare,
-        run_learning,
+        learn_on_chip,
+        learning_result,
     )
+    from neuro_eqprop.experiments.on_chip_config import SettingsError
     from neuro_eqprop.experiments.run_folder import TRACES
 
-    study, config = chosen(args)
+    given = settings(args)
+    model, data = given.pop("model", "layered"), given.pop("dataset", "digits")
     trace = None
     if args.traces:
         path = args.out / TRACES if args.traces == BESIDE else args.traces
-        trace = TraceRequest(path, args.record or (), args.watched, announce)
-    total = prepare(study, config).total_samples
-    with bar(f"learning {study.dataset} on {config.on}", total) as advance:
-        text = "samples"
-
-        def show_epoch(metrics: Json) -> None:
-            nonlocal text
-            text = f"samples, test {percent(metrics['test_accuracy'])}"
-
-        result = run_learning(
-            study,
-            config,
-            args.out,
-            force=args.force,
-            resume=args.resume,
-            callbacks=Callbacks(lambda more: advance(more, text), show_epoch, warn),
-            trace=trace,
-        )
-    if trace:
-        result["traces"] = str(trace.path)
-    return result
+        trace = TraceRequest(path, args.record, args.watched, announce)
+    try:
+        with progress_bar(f"learning {data}") as progress, printed_warnings():
+            learned = learn_on_chip(
+                model,
+                data,
+                out=args.out,
+                force=args.force,
+                resume=args.resume,
+                traces=trace,
+                progress=progress,
+                **given,
+            )
+    except SettingsError as error:
+        raise UsageError(str(error)) from error
+    return learning_result(learned) | ({} if trace is None else {"traces": str(trace.path)})
 
 
-def warn(warning: str) -> None:
-    """Print a warning on standard error."""
-    sys.stderr.write(f"neuro-eqprop learn: warning: {warning}\n")
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[LearningProgress], None]]:
+    """A callback that draws a bar, with the test accuracy of the last epoch."""
+    from neuro_eqprop.cli.progress import Advance, bar
+
+    with ExitStack() as stack:
+        advance: Advance | None = None
+        done, text = 0, "samples"
+
+        def show_progress(progress: LearningProgress) -> None:
+            nonlocal advance, done, text
+            if advance is None:
+                advance = stack.enter_context(bar(title, progress.total))
+            if progress.metrics is not None:
+                text = f"samples, test {percent(progress.metrics['test_accuracy'])}"
+            advance(progress.samples - done, text)
+            done = progress.samples
+
+        yield show_progress
 
 
-def show(outcome: Json, console: Console) -> None:
-    """The outcome in words."""
-    phases = ", ".join(f"{steps} {name}" for name, steps in outcome["phases"].items())
-    batch = "batch 1" if outcome["batch"] == 1 else f"batch {outcome['batch']} (tags wait)"
-    stuck = sum(outcome["saturated"].values())
+@contextmanager
+def printed_warnings() -> Iterator[None]:
+    """Print warnings of learning on standard error, one line each."""
+    from neuro_eqprop.experiments.learn_on_chip import OnChipWarning
+
+    def write(message: Warning | str, *_: object, **__: object) -> None:
+        sys.stderr.write(f"neuro-eqprop learn: warning: {message}\n")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", OnChipWarning)
+        warnings.showwarning = write
+        yield
+
+
+def show(result: Json, console: Console) -> None:
+    """Print the result as a table."""
+    phases = ", ".join(f"{steps} {name}" for name, steps in result["phases"].items())
+    batch = result["batch"]
+    saturated = sum(result["saturated"].values())
     cosines = ", ".join(
-        f"{name} {told['rate']:.3f}"
-        for name, told in outcome["cosines"].items()
-        if told["rate"] is not None
+        f"{name} {cosine['rate']:.3f}"
+        for name, cosine in result["cosines"].items()
+        if cosine["rate"] is not None
     )
+    bits = f"{result['bits']} bits" if result["bits"] else "floating point"
     rows = {
-        "network": f"{outcome['model']}, {outcome['parameters']} parameters",
-        "learned on": f"{outcome['on']}, code {outcome['code']}, "
-        f"{outcome['bits'] or 'real'} bits, {batch}",
-        "test accuracy": f"{percent(outcome['test_accuracy'])} in spikes, "
-        f"{percent(outcome['rate_test_accuracy'])} as rates",
-        "train accuracy": f"{percent(outcome['train_accuracy'])} in the last epoch's free phases",
-        "rule": f"{outcome['nudging']} nudging, beta {outcome['beta']}; steps {phases}",
+        "network": f"{result['model']}, {result['parameters']} parameters",
+        "learned on": f"{result['on']}, code {result['code']}, {bits}, batch {batch}"
+        + ("" if batch == 1 else f" (a commit for {batch} samples)"),
+        "test accuracy": f"{percent(result['test_accuracy'])} in spikes, "
+        f"{percent(result['rate_test_accuracy'])} as rates",
+        "train accuracy": f"{percent(result['train_accuracy'])} in the last epoch's free phases",
+        "rule": f"{result['nudging']} nudging, beta {result['beta']}; steps {phases}",
         "cosine with rates": cosines or "not measured",
-        "updates": f"{outcome['weight_updates']} of weights, {outcome['tag_updates']} of tags, "
-        f"{outcome['trace_updates']} of traces",
-        "limits": f"{stuck} weights stand at one, {outcome['clipped']} changes were cut off, "
-        f"{outcome['overflows']} overflows",
-        "time": f"{outcome['seconds']:.1f} s, {outcome['images_per_second']:.0f} images/s",
-        "run": outcome["run"],
+        "updates": f"{result['weight_updates']} of weights, {result['tag_updates']} of tags, "
+        f"{result['trace_updates']} of traces",
+        "limits": f"{saturated} weights at their limit, {result['clipped']} updates clipped, "
+        f"{result['overflows']} overflows",
+        "time": f"{result['seconds']:.1f} s, {result['images_per_second']:.0f} images/s",
+        "run": result["run"],
     }
-    if outcome["forgetting"]:
+    if result["forgetting"]:
         rows["forgetting"] = ", ".join(
-            f"{percent(task['learned'])} -> {percent(task['end'])}"
-            for task in outcome["forgetting"]
+            f"{percent(task['learned'])} -> {percent(task['end'])}" for task in result["forgetting"]
         )
     print_facts(rows, console)
 
 
-COMMAND = Command("learn", "learn in the spiking domain itself", options, run, show)
+COMMAND = Command("learn", "learn in a simulator, in spikes", options, run, show)

@@ -1,4 +1,4 @@
-"""Lessons of a run on the emulator, to count what learning on a chip takes."""
+"""Events of learning on a chip, counted on the emulator for a few samples of a run."""
 
 from __future__ import annotations
 
@@ -10,69 +10,54 @@ import numpy as np
 from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned
 from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.data import one_hot
-from neuro_eqprop.experiments import on_chip_config as lessons
+from neuro_eqprop.experiments.config import adapt
+from neuro_eqprop.experiments.on_chip_config import (
+    DEFAULTS,
+    make_config,
+    read,
+    was_learned_on_chip,
+)
 from neuro_eqprop.experiments.run_folder import STUDY, Run
 from neuro_eqprop.networks import Network
-from neuro_eqprop.spiking.codes import Code, Coding
-from neuro_eqprop.spiking.make_plastic import (
-    PlasticityConfig,
-    check_code,
-    make_plastic,
-    training_stimulus,
-)
-from neuro_eqprop.spiking.phases import is_centered
-from neuro_eqprop.spiking.plasticity import (
-    LearningRule,
-    PlasticNetwork,
-    TrainingSamples,
-)
-
-DT = 1e-3
-"""Seconds a step stands for; counts do not depend on it."""
-TAU = 8.0
-"""Steps in which the trace of a spiking unit falls to 1/e."""
+from neuro_eqprop.spiking.codes import Code
+from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
+from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
 
 
 @dataclass(frozen=True, slots=True)
 class LearningCounts:
-    """A network that learned, and what its lessons took."""
+    """A plastic network and the events of learning a few samples."""
 
     plastic: PlasticNetwork
     learned: Learned
-    lessons: int
+    samples: int
     code: Code
     presentations: int
-    """Lessons of the whole training: samples times epochs."""
+    """Samples shown in the whole training: training samples times epochs."""
     note: str
-    """What is left out of the counts."""
+    """Work that the counts leave out; empty if none."""
 
 
-def phases(run: Run, code: Code, steps: int | None) -> LearningRule:
-    """The rule of `learn` for this code, with nudged phases of `steps` or its default steps."""
-    check_code(code)
-    assert code.learning is not None
-    study = run.study
-    schedule = code.learning.lengths(steps).schedule(
-        beta=study.rule.beta, centered=is_centered(study.rule.nudging)
-    )
-    return LearningRule(schedule, TAU)
-
-
-def plasticity_of_run(
-    run: Run, coding: Coding, *, steps: int | None, limit: float
+def run_plasticity(
+    run: Run, *, code: Code, steps: int | None, limit: float
 ) -> tuple[PlasticityConfig, int]:
-    """How lessons go, and how many the training has: as the run learned on a chip, if it did."""
-    samples, epochs = len(run.data.train), run.study.training.epochs
-    if not lessons.was_learned_on_chip(run.path):
-        return PlasticityConfig(
-            coding, phases(run, coding.code, steps), limit, DT
-        ), samples * epochs
-    study, learning = lessons.read(run.path / STUDY)
-    return learning.plasticity(study), (learning.samples or samples) * epochs
+    """How the network of a run learns on a chip, and the samples shown in its training.
+
+    A run that learned on a chip keeps its settings; any other learns as `learn` does by default,
+    with this code and a commit after every sample.
+    """
+    samples, study = len(run.data.train), run.study
+    if was_learned_on_chip(run.path):
+        study, config = read(run.path / STUDY)
+        samples = config.samples or samples
+    else:
+        study = adapt(study, {"batch": DEFAULTS["batch"]})
+        config = make_config({"code": code.name, "limit": limit}, steps)
+    return config.plasticity(study), samples * study.training.epochs
 
 
-def unbound(network: Network) -> tuple[Network, str]:
-    """The network without spectral bounds, which a host would keep, and the note that says so."""
+def without_bounds(network: Network) -> tuple[Network, str]:
+    """The network without spectral bounds, and a note: a host computer would apply them."""
     bounded = [c.name for c in network.connections if c.bound is not None]
     connections = tuple(replace(c, bound=None) for c in network.connections)
     note = f"keeping the spectral bound of {', '.join(bounded)} is a host's work and not counted"
@@ -82,17 +67,21 @@ def unbound(network: Network) -> tuple[Network, str]:
 def count_learning_events(
     run: Run, *, samples: int, steps: int | None, code: Code, watch: Callable[[int], None]
 ) -> LearningCounts:
-    """Learn from training samples on the emulator, beginning with the run's weights, and count."""
-    network, note = unbound(run.model.network)
+    """Learn the first training samples on the emulator from the weights of the run, and count.
+
+    `steps` are those of a nudged phase; None for the default of the code.
+    """
+    network, note = without_bounds(run.model.network)
     params = {name: value.astype(np.float64) for name, value in run.model.params.items()}
     largest = max(float(np.abs(value).max(initial=0.0)) for value in params.values())
-    train = run.data.train
-    how, whole = plasticity_of_run(run, Coding(code), steps=steps, limit=max(4.0, 2 * largest))
-    plastic = make_plastic(network, params, how)
-    count = min(samples, len(train))
-    split = train.take(slice(0, count))
-    target = one_hot(split.y, run.data.classes)
-    stimulus = training_stimulus(network, split.x, target, how.coding)
-    course = TrainingSamples(stimulus, np.full(count, run.study.training.learning_rate))
-    learned = load_learner("emulator").learn(plastic, course, synapses=NO_SYNAPSES, watch=watch)
-    return LearningCounts(plastic, learned, count, how.coding.code, whole, note)
+    plasticity, presentations = run_plasticity(
+        run, code=code, steps=steps, limit=max(4.0, 2 * largest)
+    )
+    plastic = make_plastic(network, params, plasticity)
+    train = run.data.train.take(slice(0, samples))
+    target = one_hot(train.y, run.data.classes)
+    stimulus = training_stimulus(network, train.x, target, plasticity.coding)
+    given = TrainingSamples(stimulus, np.full(len(train), run.study.training.learning_rate))
+    learned = load_learner("emulator").learn(plastic, given, synapses=NO_SYNAPSES, watch=watch)
+    code = plasticity.coding.code
+    return LearningCounts(plastic, learned, len(train), code, presentations, note)

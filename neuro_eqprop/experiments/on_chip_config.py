@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,9 @@ from neuro_eqprop.backends.registry import BACKENDS, learner_names
 from neuro_eqprop.experiments import config as study_config
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.run_folder import STUDY
+from neuro_eqprop.io.toml import read_toml
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.settings import convert
+from neuro_eqprop.settings import change, check, convert, setting
 from neuro_eqprop.spiking.codes import CODES, Code, Coding, find_code, learning_codes
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig
 from neuro_eqprop.spiking.nonidealities import Nonidealities
@@ -27,62 +27,55 @@ from neuro_eqprop.spiking.plasticity import (
 )
 from neuro_eqprop.spiking.rounding import power_above
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+
+class SettingsError(ValueError):
+    """A setting has a value that it cannot have."""
+
 
 RATES = "rate"
 """The value of `on` with which the rate network learns the same samples, as a baseline."""
-DEFAULTS = {"batch": 1, "optimiser": "sgd", "learning_rate": 0.05, "epochs": 10}
+EPOCHS = 10
+DEFAULTS = {"batch": 1, "optimiser": "sgd", "learning_rate": 0.05, "epochs": EPOCHS}
 """Defaults of a study that learns on a chip, where they differ from those of training."""
 DT = 1e-3
 """Seconds of a step; results do not depend on it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OnChipConfig:
     """Settings of learning on a chip beyond those of a study: the table [learn] of study.toml.
 
-    Times are in steps of the simulator, weights and thresholds in units of the rate network.
+    Times are in steps of the simulator, weights and biases in the units of the rate network.
     """
 
-    on: str = "emulator"
-    """The simulator that learns, or `rate` for the baseline of rates."""
-    code: str = "graded"
-    """How units send their rates: `graded` messages or binary spikes (`rate`)."""
-    bits: int = 0
-    """Bits of weights in fixed point, with traces of 7 bits; zero for floating point."""
-    engine: bool = False
-    """Round as Lava's learning engine in fixed point does, with weights of 9 bits."""
-    free: int = 0
-    """Steps of the free phase (one-sided nudging: before its window); zero for the code's own."""
-    settle: int = 0
-    """Steps of a nudged phase before its window; zero for the code's own."""
-    window: int = 0
-    """Last steps of a phase, in which tags accumulate; zero for the code's own."""
-    tau: float = 8.0
-    """Steps in which the activity trace of a spiking unit decays to 1/e."""
-    theta: float = 2.0**-8
-    """Threshold of graded units: messages are multiples of it."""
-    limit: float = 0.0
-    """Weights are clipped to [-limit, limit]; zero for 4, or 1 in fixed point."""
-    bias: float = 0.0
-    """Initial bias of every unit."""
-    samples: int = 0
-    """Use only the first N training samples; zero for all."""
-    run_on: bool = False
-    """Keep the state of neurons from one sample to the next."""
-    tasks: int = 1
-    """Split the classes into N tasks, learned one after another for all epochs each."""
-    weight_noise: float = 0.0
-    """Standard deviation of the relative gain of each synapse."""
-    dead: float = 0.0
-    """Fraction of hidden units that never fire."""
-    mismatch: float = 0.0
-    """Standard deviation of thresholds, relative to their value."""
-    asymmetric: bool = False
-    """Round forward and feedback weights independently."""
+    on: str = setting("emulator", "simulator that learns, or rate for the rate network as baseline")
+    code: str = setting("graded", "spike code of the units")
+    bits: int = setting(
+        0, "bits of weights in fixed point, 2 to 16, with traces of 7 bits; 0 for floating point"
+    )
+    engine: bool = setting(
+        False, "round as Lava's learning engine in fixed point does, with weights of 9 bits"
+    )
+    free: int = setting(
+        0, "steps of the free phase, before its window if nudging is one-sided; 0 for the code's"
+    )
+    settle: int = setting(0, "steps of a nudged phase before its window; 0 for the code's")
+    window: int = setting(0, "last steps of a phase, in which tags accumulate; 0 for the code's")
+    tau: float = setting(8.0, "steps in which the trace of a spiking unit decays to 1/e", above=0)
+    theta: float = setting(2.0**-8, "graded messages are multiples of this threshold", above=0)
+    limit: float = setting(
+        0.0, "weights are clipped to [-limit, limit]; 0 for 4, or 1 in fixed point", least=0
+    )
+    bias: float = setting(0.0, "initial bias of every unit")
+    samples: int = setting(0, "use only the first N training samples; 0 for all", least=0)
+    run_on: bool = setting(False, "keep the state of neurons from one sample to the next")
+    tasks: int = setting(1, "split the classes into N tasks, learned one after another", least=1)
+    weight_noise: float = setting(
+        0.0, "standard deviation of the gain of each synapse, relative to its weight", least=0
+    )
+    dead: float = setting(0.0, "fraction of hidden units that never fire", least=0, most=1)
+    mismatch: float = setting(0.0, "standard deviation of thresholds, relative to them", least=0)
+    asymmetric: bool = setting(False, "round forward and feedback weights independently")
 
     def __post_init__(self) -> None:
         if self.on != RATES and self.on not in BACKENDS:
@@ -92,19 +85,18 @@ class OnChipConfig:
         for key, steps in phase_steps(self.code).items():
             if not getattr(self, key):
                 object.__setattr__(self, key, steps)
-        for key in ("free", "settle", "window", "tasks"):
             if getattr(self, key) < 1:
-                raise ValueError(f"{key} is {getattr(self, key)}; it must be above zero")
+                raise ValueError(f"{key} is {getattr(self, key)}; it must be at least 1")
+        check(self)
         if self.bits and not 2 <= self.bits <= 16:
             raise ValueError(
                 f"bits is {self.bits}; weights have 2 to 16 bits, or 0 for floating point"
             )
-        if min(self.samples, self.limit) < 0:
-            raise ValueError("samples and limit cannot be negative")
-        flawed = self.weight_noise or self.dead or self.mismatch or self.asymmetric
-        if self.on == RATES and (self.fixed_point or flawed or self.run_on):
+        nonideal = self.weight_noise or self.dead or self.mismatch or self.asymmetric
+        if self.on == RATES and (self.fixed_point or nonideal or self.run_on):
             raise ValueError(
-                "rates have no bits, no nonidealities and no state to keep; use on = emulator"
+                "rates have no bits, no nonidealities and no state to keep; learn on a simulator, "
+                "such as the emulator"
             )
 
     @property
@@ -156,18 +148,38 @@ class OnChipConfig:
         return PlasticityConfig(self.coding, rule, self.bound, DT, flaws)
 
 
-def adapt(config: OnChipConfig, changes: Mapping[str, Any]) -> OnChipConfig:
-    """The settings with some changed; values may be text from the command line."""
-    known = {f.name: getattr(config, f.name) for f in fields(config)}
-    clean: dict[str, Any] = {}
-    for key, value in changes.items():
-        if key not in known:
-            raise UnknownNameError("setting of [learn]", key, known)
-        like = known[key]
-        clean[key] = value if isinstance(like, bool) else convert(key, value, like)
-        if isinstance(like, bool) and not isinstance(value, bool):
-            raise ValueError(f"setting {key!r} is true or false, not {value!r}")
-    return replace(config, **clean)
+def make_config(given: Mapping[str, Any], steps: int | None = None) -> OnChipConfig:
+    """The given settings and defaults for the others.
+
+    `steps` of a nudged phase sets free, settle and window where these are not given.
+    """
+    code = given.get("code", OnChipConfig().code)
+    changes = {**phase_steps(code, steps), **given}
+    return change(OnChipConfig(code=code), changes, "setting of [learn]")
+
+
+def learning_settings(given: Mapping[str, Any]) -> tuple[Study, OnChipConfig]:
+    """A study and the settings of [learn] from flat settings, with the defaults of `learn`.
+
+    `steps` of a nudged phase sets free, settle and window where these are not given. None stands
+    for the default of any setting.
+    """
+    given = {key: value for key, value in given.items() if value is not None}
+    own = {f.name: given.pop(f.name) for f in fields(OnChipConfig) if f.name in given}
+    steps = given.pop("steps", None)
+    try:
+        steps = None if steps is None else convert("steps", steps, 0)
+        study = study_config.adapt(Study(), {**DEFAULTS, **given})
+        return study, make_config(own, steps)
+    except UnknownNameError:
+        raise
+    except ValueError as error:
+        raise SettingsError(str(error)) from error
+
+
+def flat_settings(study: Study, config: OnChipConfig) -> dict[str, Any]:
+    """All settings by name, as `learning_settings` takes them."""
+    return study.flat() | asdict(config)
 
 
 def phase_steps(code: str, steps: int | None = None) -> dict[str, int]:
@@ -179,38 +191,28 @@ def phase_steps(code: str, steps: int | None = None) -> dict[str, int]:
 
 def write(study: Study, config: OnChipConfig) -> str:
     """Both as TOML."""
-    lines = ["", "[learn]"]
-    for key, value in asdict(config).items():
-        text = f'"{value}"' if isinstance(value, str) else repr(value)
-        lines.append(f"{key} = {text.lower() if isinstance(value, bool) else text}")
-    return study_config.write(study) + "\n".join(lines) + "\n"
+    return f"{study_config.write(study)}\n[learn]\n{study_config.toml_lines(asdict(config))}"
 
 
 def read_table(path: Path) -> Mapping[str, Any] | None:
     """The table [learn] of a study file, if it has one."""
-    try:
-        table = tomllib.loads(path.read_text()).get("learn")
-    except FileNotFoundError:
-        raise ValueError(f"there is no study file {path}") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ValueError(f"{path} cannot be read as a study: {error}") from error
+    file = read_toml(path)
+    table = file.content.get("learn")
     if table is not None and not isinstance(table, dict):
-        raise ValueError(f"{path}: 'learn' is a table, not {table!r}")
+        file.fail(f"{table!r} is not a table", key="learn")
     return table
 
 
 def read(path: Path) -> tuple[Study, OnChipConfig]:
     """Both from a TOML file; defaults for the second if it has no table [learn]."""
-    table = read_table(path)
+    table = read_table(path) or {}
     study = study_config.read(path)
-    if table is None:
-        return study, OnChipConfig()
     try:
-        return study, adapt(OnChipConfig(), table)
+        return study, make_config(table)
     except UnknownNameError:
         raise
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(f"{path}: learn: {error}") from error
 
 
 def was_learned_on_chip(out: Path) -> bool:

@@ -99,10 +99,10 @@ def open_run(path: str | Path) -> Run:
     return Run(path, study, model, data)
 
 
-def head(path: Path, study: Study, model: Model) -> dict[str, Any]:
+def head(path: Path | None, study: Study, model: Model) -> dict[str, Any]:
     """How the outcome of a run begins, by whatever it was trained."""
     return {
-        "run": str(path),
+        "run": None if path is None else str(path),
         "dataset": study.dataset,
         "model": study.model.name,
         "rule": study.rule.name,

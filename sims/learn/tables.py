@@ -25,9 +25,9 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.learning import NO_SYNAPSES, nobody
 from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.cli import parser
-from neuro_eqprop.cli.learn import chosen
+from neuro_eqprop.cli.learn import settings
 from neuro_eqprop.data import Split, load, one_hot
-from neuro_eqprop.experiments.learn_on_chip import run_learning
+from neuro_eqprop.experiments.learn_on_chip import learn_on_chip, learning_result
 from neuro_eqprop.experiments.rate_baseline import Direction, directions
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY
 from neuro_eqprop.initialise import initialise
@@ -58,7 +58,6 @@ class MissingError(Exception):
 def learned(options: str, seed: int) -> dict[str, Any]:
     """What `neuro-eqprop learn` with these options tells."""
     words = ["learn", *options.split(), "--seed", str(seed), "--out", "RUN"]
-    study, learning = chosen(parser(words).parse_args(words))
     place = KEPT / re.sub(r"[^a-z0-9.]+", "-", " ".join(words[1:-2])).strip("-")
     done = place / "outcome.json"
     if done.exists():
@@ -67,13 +66,10 @@ def learned(options: str, seed: int) -> dict[str, Any]:
         raise MissingError(place.name)
     if (place / MODEL).exists():
         shutil.rmtree(place)
-    told = run_learning(
-        study,
-        learning,
-        place,
-        force=False,
-        resume=(place / STUDY).exists(),
-    )
+    given = settings(parser(words).parse_args(words))
+    network, data = given.pop("model", "layered"), given.pop("dataset", "digits")
+    resume = (place / STUDY).exists()
+    told = learning_result(learn_on_chip(network, data, out=place, resume=resume, **given))
     write_text(done, json.dumps(told))
     return told
 

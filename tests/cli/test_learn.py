@@ -211,7 +211,7 @@ def test_rates_learn_the_same_lessons(graded: tuple[Path, dict[str, Any]], tmp_p
 def test_the_outcome_in_words(tmp_path: Path) -> None:
     code, printed, err = call(*SMALL, "--batch", "4", "--out", str(tmp_path / "run"))
     assert (code, err) == (0, "")
-    assert "batch 4 (tags wait)" in printed
+    assert "a commit for 4 samples" in printed
     assert max(map(len, printed.splitlines())) <= 100
 
 

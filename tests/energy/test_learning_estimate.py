@@ -69,7 +69,7 @@ def lessons(taught: LearningCounts) -> Workload:
         taught.learned.counts,
         entry="input",
         bits=8,
-        lessons=taught.lessons,
+        lessons=taught.samples,
         coding="rate",
         dense_macs=888,
     )

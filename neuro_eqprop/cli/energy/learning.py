@@ -59,7 +59,7 @@ def teach(args: Namespace, inference: Workload, *, steps: int | None, code: str)
         found.learned.counts,
         entry=opened.model.network.input.name,
         bits=args.bits or 8,
-        lessons=found.lessons,
+        lessons=found.samples,
         coding=found.code.name,
         dense_macs=inference.dense_macs,
     )

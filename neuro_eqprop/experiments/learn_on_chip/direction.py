@@ -35,10 +35,11 @@ def direction_warnings(task: Task, found: Mapping[str, Direction]) -> list[str]:
     rates = [d.rate for d in found.values() if d.rate is not None]
     gradients = [d.gradient for d in found.values() if d.gradient is not None]
     if rates and min(rates) < RATE_LEAST:
+        other = "" if task.config.code == "graded" else ", or code graded"
         warnings.append(
             f"phases of {rule.schedule[-1].steps} steps are short for beta {beta:g} and code "
             f"{task.config.code}: the cosine of the update with that of rates is "
-            f"{min(rates):.3f}; use more --steps, or code graded"
+            f"{min(rates):.3f}; use more --steps{other}"
         )
     if gradients and min(gradients) < GRADIENT_LEAST:
         warnings.append(

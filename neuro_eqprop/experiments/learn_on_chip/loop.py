@@ -1,86 +1,143 @@
-"""All epochs of a run that learns on a chip, written into its folder."""
+"""All epochs of learning on a chip, in memory or into a run folder."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.backends.learning import Watch
 from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.experiments import on_chip_config, run_folder
-from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.learn_on_chip.direction import direction_warnings, measure_directions
 from neuro_eqprop.experiments.learn_on_chip.epoch import learn_epoch
-from neuro_eqprop.experiments.learn_on_chip.result import run_result
+from neuro_eqprop.experiments.learn_on_chip.model import OnChipModel
 from neuro_eqprop.experiments.learn_on_chip.state import (
+    LearningState,
     initial_state,
     rate_model,
+    rate_parameters,
     resume_state,
     to_memory,
 )
-from neuro_eqprop.experiments.learn_on_chip.task import prepare
+from neuro_eqprop.experiments.learn_on_chip.task import Task
 from neuro_eqprop.experiments.learn_on_chip.trace import TraceRequest, open_trace
-from neuro_eqprop.experiments.on_chip_config import RATES, OnChipConfig
+from neuro_eqprop.history import History, read_history
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.atomic import write_text
 
 
-def ignore(_: object) -> None:
-    """No-op callback."""
+class OnChipWarning(UserWarning):
+    """The update is far from that of rates or from the gradient; the message gives the cosine."""
 
 
 @dataclass(frozen=True, slots=True)
-class Callbacks:
-    """Functions called while a run learns."""
+class LearningProgress:
+    """How far a run is."""
 
-    samples: Watch = ignore
-    """Gets the number of samples done since its last call."""
-    epoch: Callable[[dict[str, Any]], None] = ignore
-    """Gets the metrics of each epoch."""
-    warning: Callable[[str], None] = ignore
-    """Gets each warning, before the first epoch."""
+    samples: int
+    """Samples learned since the first epoch."""
+    total: int
+    """Samples of all epochs."""
+    metrics: Mapping[str, Any] | None = None
+    """The metrics of an epoch that has just ended; None within an epoch."""
 
 
-def run_learning(
-    study: Study,
-    config: OnChipConfig,
-    out: Path,
+ProgressCallback = Callable[[LearningProgress], None]
+
+
+def no_progress(_: LearningProgress) -> None:
+    """No-op progress callback."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The run folder to write, if any."""
+
+    path: Path | None = None
+    force: bool = False
+    """Replace a run that the folder holds."""
+    resume: bool = False
+    """Continue the run that the folder holds."""
+
+    def start(self, task: Task) -> tuple[LearningState, list[Mapping[str, Any]]]:
+        """The state to start from and the metrics of earlier epochs; a new folder is claimed."""
+        if self.path is None:
+            return initial_state(task), []
+        if self.resume:
+            state = resume_state(task, self.path)
+            return state, [*read_history(self.path / run_folder.METRICS)]
+        run_folder.claim(self.path, force=self.force)
+        text = on_chip_config.write(task.study, task.config)
+        write_text(self.path / run_folder.STUDY, text)
+        return initial_state(task), []
+
+    def write_epoch(self, task: Task, state: LearningState, metrics: Mapping[str, Any]) -> None:
+        """Write the metrics and the state after an epoch."""
+        if self.path is None:
+            return
+        # In this order, so that after a kill the metrics are never behind the snapshot.
+        run_folder.append(self.path / run_folder.METRICS, metrics)
+        model, memory = rate_model(task, state), to_memory(task, state)
+        checkpoint.save(self.path / run_folder.RESUME, model, memory)
+
+    def finish(self, model: OnChipModel) -> None:
+        """Write the model in place of the state."""
+        if self.path is None:
+            return
+        checkpoint.save(self.path / run_folder.MODEL, model)
+        (self.path / run_folder.RESUME).unlink(missing_ok=True)
+
+
+def learn(
+    task: Task,
+    output: Output,
     *,
-    force: bool,
-    resume: bool,
-    callbacks: Callbacks = Callbacks(),  # noqa: B008 - frozen
     trace: TraceRequest | None = None,
-) -> dict[str, Any]:
-    """Learn, write the run folder, and return the result that `learn --json` prints."""
-    began = time.perf_counter()
-    if config.on != RATES:
-        load_learner(config.on)
-    task = prepare(study, config)
-    recorder = open_trace(task, trace, overwrite=force or resume)
-    state = resume_state(task, out) if resume else initial_state(task)
+    progress: ProgressCallback = no_progress,
+) -> OnChipModel:
+    """Learn all epochs of a task that are left."""
+    began, total = time.perf_counter(), task.total_samples
+    recorder = open_trace(task, trace, overwrite=output.force or output.resume)
     if not task.on_rates:
         # Before the folder is claimed, so that a refusal keeps the run that it holds.
-        load_learner(config.on).check(task.plastic, task.training_samples(0)[1])
-    callbacks.samples(state.samples)
-    if not resume:
-        run_folder.claim(out, force=force)
-        write_text(out / run_folder.STUDY, on_chip_config.write(study, config))
+        load_learner(task.config.on).check(task.plastic, task.training_samples(0)[1])
+    state, history = output.start(task)
+    done = state.samples
+
+    def count(more: int) -> None:
+        nonlocal done
+        done += more
+        progress(LearningProgress(done, total))
+
+    count(0)
     directions = measure_directions(task, state)
-    for warning in direction_warnings(task, directions):
-        callbacks.warning(warning)
+    found = direction_warnings(task, directions)
+    for warning in found:
+        warnings.warn(warning, OnChipWarning, stacklevel=3)
     with recorder as record_epoch:
         while state.epoch < task.epochs:
-            state, metrics = learn_epoch(task, state, callbacks.samples)
-            # In this order, so that after a kill the metrics are never behind the snapshot.
-            run_folder.append(out / run_folder.METRICS, metrics)
-            model, memory = rate_model(task, state), to_memory(task, state)
-            checkpoint.save(out / run_folder.RESUME, model, memory)
+            state, metrics = learn_epoch(task, state, count)
+            history.append(metrics)
+            output.write_epoch(task, state, metrics)
             record_epoch(state.weights, metrics)
-            callbacks.epoch(metrics)
-    checkpoint.save(out / run_folder.MODEL, rate_model(task, state))
-    (out / run_folder.RESUME).unlink(missing_ok=True)
-    seconds = time.perf_counter() - began
-    return run_result(task, state, out=out, seconds=seconds, directions=directions)
+            progress(LearningProgress(done, total, metrics))
+    model = OnChipModel(
+        task.network,
+        rate_parameters(task, state),
+        state.epoch,
+        study=task.study,
+        history=History(tuple(history)),
+        provenance=f"learned on {task.config.on}"
+        + ("" if task.on_rates else f" with code {task.config.code}"),
+        config=task.config,
+        schedule=task.plastic.rule.schedule,
+        samples_seen=state.samples,
+        directions=directions,
+        warnings=tuple(found),
+        path=output.path,
+    )
+    output.finish(model)
+    return replace(model, seconds=time.perf_counter() - began)

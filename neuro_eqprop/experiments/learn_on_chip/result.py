@@ -1,21 +1,16 @@
-"""The result of a run that learned on a chip, as `learn --json` prints it."""
+"""The result of learning on a chip as JSON, which `learn --json` prints."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.experiments import run_folder
-from neuro_eqprop.experiments.learn_on_chip.direction import direction_warnings
 from neuro_eqprop.experiments.learn_on_chip.evaluation import spectral_norms
-from neuro_eqprop.experiments.learn_on_chip.state import LearningState, rate_parameters
-from neuro_eqprop.experiments.learn_on_chip.task import Task
-from neuro_eqprop.experiments.rate_baseline import Direction
-from neuro_eqprop.io import checkpoint
+from neuro_eqprop.experiments.learn_on_chip.model import OnChipModel
+from neuro_eqprop.experiments.on_chip_config import RATES
+from neuro_eqprop.experiments.run_folder import head
 
 SUMMED = ("weight_updates", "tag_updates", "trace_updates", "clipped", "overflows")
 """Metrics that the result sums over epochs."""
@@ -23,41 +18,36 @@ LAST = ("spikes", "synops", "updates", "saturated")
 """Metrics by phase or projection that the result takes from the last epoch."""
 
 
-def run_result(
-    task: Task,
-    state: LearningState,
-    *,
-    out: Path,
-    seconds: float,
-    directions: Mapping[str, Direction],
-) -> dict[str, Any]:
-    """The result of a run, read from what it wrote."""
-    rows = [json.loads(line) for line in (out / run_folder.METRICS).read_text().splitlines()]
-    config, last, schedule = task.config, rows[-1], task.plastic.rule.schedule
-    model = checkpoint.load(out / run_folder.MODEL)
-    steps = {phase.name: phase.steps for phase in schedule}
-    nudged = schedule[-1].steps
+def learning_result(model: OnChipModel) -> dict[str, Any]:
+    """The settings, accuracies and event counts of a model that learned on a chip."""
+    assert model.study is not None, "learn_on_chip always sets it"
+    config, rows, last = model.config, model.history, model.history[-1]
+    steps = {phase.name: phase.steps for phase in model.schedule}
+    nudged = model.schedule[-1].steps
     return {
-        **run_folder.head(out, task.study, model),
+        **head(model.path, model.study, model),
         "train_accuracy": last["train_accuracy"],
         "test_accuracy": last["test_accuracy"],
-        "seconds": seconds,
+        "seconds": model.seconds,
         "settle_steps": {"free": steps["free"], "nudged": nudged},
-        "spectral": spectral_norms(task.network, rate_parameters(task, state)),
+        "spectral": spectral_norms(model.network, model.params),
         "on": config.on,
-        "code": None if task.on_rates else config.code,
+        "code": None if config.on == RATES else config.code,
         "bits": (9 if config.engine else config.bits) or None,
         "steps_per_phase": nudged,
         "phases": steps | {"commit": 1},
-        "batch": task.study.training.batch,
-        "lessons": state.samples,
+        "batch": model.study.training.batch,
+        "lessons": model.samples_seen,
         **{key: sum(row.get(key, 0) for row in rows) for key in SUMMED},
         **{key: last.get(key, {}) for key in LAST},
         "rate_test_accuracy": last["rate_test_accuracy"],
-        "cosines": {n: {"rate": d.rate, "gradient": d.gradient} for n, d in directions.items()},
-        "images_per_second": float(np.median([row["images_per_second"] for row in rows])),
+        "cosines": {
+            name: {"rate": each.rate, "gradient": each.gradient}
+            for name, each in model.directions.items()
+        },
+        "images_per_second": float(np.median(rows["images_per_second"])),
         "forgetting": forgetting(rows) if config.tasks > 1 else None,
-        "warnings": direction_warnings(task, directions),
+        "warnings": list(model.warnings),
     }
 
 

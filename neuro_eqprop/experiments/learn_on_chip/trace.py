@@ -26,7 +26,7 @@ from neuro_eqprop.synapse_recording import HEBBIAN
 class TraceRequest:
     """A trace file to write while a run learns."""
 
-    path: Path
+    path: str | Path
     record: Sequence[str] = ()
     """Synapses, as `source->target:hebbian` or `source->target[row,column]:hebbian`; some of the
     last connection if empty."""
@@ -47,12 +47,13 @@ def open_trace(
         return nullcontext(record_nothing)
     if task.on_rates:
         raise ValueError("rates have no synapses to watch; use --on emulator")
-    if request.path.exists() and not overwrite:
-        raise RunError(f"{request.path} exists already; name another file or use --force")
+    path = Path(request.path)
+    if path.exists() and not overwrite:
+        raise RunError(f"{path} exists already; name another file or use --force")
     rows, samples = task.training_samples(0, most=request.samples)
     learner = load_learner(task.config.on)
     record = request.record or [f"{task.network.connections[-1].name}:{HEBBIAN}"]
     recorded = RecordedSamples(rows, task.train.y[rows], record, task.study.seed, task.epochs)
     plan = plan_synapse_trace(recorded, task.network, task.plastic, samples, learner.name)
     request.announce(plan)
-    return record_synapses(request.path, plan, task.plastic, samples, learner, overwrite=overwrite)
+    return record_synapses(path, plan, task.plastic, samples, learner, overwrite=overwrite)

@@ -1,0 +1,119 @@
+"""The public function `learn_on_chip`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from neuro_eqprop.backends.registry import load_learner
+from neuro_eqprop.data import Dataset
+from neuro_eqprop.data import load as load_data
+from neuro_eqprop.experiments.learn_on_chip.loop import (
+    Output,
+    ProgressCallback,
+    learn,
+    no_progress,
+)
+from neuro_eqprop.experiments.learn_on_chip.model import OnChipModel
+from neuro_eqprop.experiments.learn_on_chip.task import prepare
+from neuro_eqprop.experiments.learn_on_chip.trace import TraceRequest
+from neuro_eqprop.experiments.on_chip_config import EPOCHS, RATES, learning_settings
+from neuro_eqprop.networks import Network
+
+
+def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
+    network: str | Network,
+    data: str | Path | Dataset,
+    *,
+    on: str = "emulator",
+    code: str = "graded",
+    bits: int | None = None,
+    epochs: int = EPOCHS,
+    out: str | Path | None = None,
+    force: bool = False,
+    resume: bool = False,
+    traces: str | Path | TraceRequest | None = None,
+    progress: ProgressCallback | None = None,
+    **settings: object,
+) -> OnChipModel:
+    """Learn in the spiking domain: both phases and the Hebbian rule run in a simulator.
+
+    Each sample passes through a free phase and nudged phases. In the window of a phase every
+    synapse adds the product of the activity traces at its two ends to its tag,
+
+        m = m + f r_pre r_post,    f = +1 at the highest beta, -1 at the lowest,
+
+    and a commit after the sample changes the weight, w = w + rate / (gap M) m, with gap the
+    difference of these betas and M the steps of a window. That is equilibrium propagation
+    (Scellier & Bengio 2017), by default with centered nudging (Laborieux et al. 2021), as a local
+    rule with a third factor (compare Martin et al. 2021).
+
+    Parameters
+    ----------
+    network : str or Network
+        The name of a model ("layered", "looped"), or a network with dense connections.
+    data : str, Path or Dataset
+        The name of a data set ("digits", "mnist"), an .npz file, or the data.
+    on : str
+        The simulator that learns: "emulator", "reference", "brian2", "lava"; or "rate" for the
+        same samples learned by the rate network, as a baseline.
+    code : str
+        "graded" (sigma-delta messages) or "rate" (binary spikes).
+    bits : int, optional
+        Bits of weights in fixed point, 2 to 16, with traces of 7 bits; floating point if None.
+    epochs : int
+        Passes over the training samples.
+    out : str or Path, optional
+        The run folder to write, for a `network` given by name; none if None.
+    force : bool
+        Replace a run that `out` holds.
+    resume : bool
+        Continue the run that `out` holds; all settings must be the same.
+    traces : str, Path or TraceRequest, optional
+        The trace file to write: synapses in the first samples, step by step, then the epochs.
+    progress : callable, optional
+        Gets a `LearningProgress` after every few samples and after each epoch.
+    **settings
+        Settings by name: `hidden`, `activation`, `beta`, `nudging`, `batch`, `learning_rate`,
+        `seed`; `steps` of a nudged phase, or `free`, `settle` and `window` one by one; and all
+        other fields of `OnChipConfig`: `samples`, `tau`, `theta`, `limit`, `weight_noise`, ...
+
+    Returns
+    -------
+    OnChipModel
+        A `Model` with the learned parameters and the metrics of each epoch in `history`.
+
+    Warns
+    -----
+    OnChipWarning
+        If the update is far from that of rates, or from minus the gradient of the loss.
+
+    Examples
+    --------
+    >>> model = learn_on_chip(
+    ...     "layered", "digits", hidden=(16,), epochs=1, samples=200, beta=0.2, learning_rate=0.1
+    ... )
+    >>> model
+    Model(input 64, hidden 16, output 10, 1210 parameters, learned on emulator with code graded)
+    >>> model.history[-1]["test_accuracy"] > 0.5
+    True
+
+    """
+    dataset = data.name if isinstance(data, Dataset) else str(data)
+    if dataset.endswith(".npz") and not isinstance(data, Dataset):
+        dataset = str(Path(dataset).resolve())  # a run is opened from other folders
+    given = {"dataset": dataset, "on": on, "code": code, "bits": bits, "epochs": epochs, **settings}
+    if isinstance(network, str):
+        given["model"] = network
+    elif out is not None:
+        raise ValueError(
+            "a run folder describes its network by the name of a model and its settings; give "
+            "`network` as a name, or leave out `out`"
+        )
+    study, config = learning_settings(given)
+    if config.on != RATES:
+        load_learner(config.on)
+    loaded = data if isinstance(data, Dataset) else load_data(dataset)
+    task = prepare(study, config, loaded, None if isinstance(network, str) else network)
+    output = Output(None if out is None else Path(out), force, resume)
+    trace = traces if isinstance(traces, TraceRequest) or traces is None else TraceRequest(traces)
+    return learn(task, output, trace=trace, progress=progress or no_progress)

@@ -1,0 +1,174 @@
+"""The library function `learn_on_chip`: names or objects, with and without a run folder."""
+
+from __future__ import annotations
+
+import doctest
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import neuro_eqprop
+from neuro_eqprop.activations import HARD_SIGMOID
+from neuro_eqprop.architectures import layered
+from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.data import Dataset, load
+from neuro_eqprop.experiments.learn_on_chip import (
+    LearningProgress,
+    OnChipModel,
+    OnChipWarning,
+    TraceRequest,
+    api,
+    learn_on_chip,
+    learning_result,
+)
+from neuro_eqprop.experiments.run_folder import open_run
+from neuro_eqprop.io.trace.lazy import read
+from neuro_eqprop.model import Model
+
+SMALL: dict[str, Any] = {
+    "hidden": (8,),
+    "epochs": 2,
+    "samples": 60,
+    "learning_rate": 0.1,
+    "beta": 0.2,
+}
+
+
+@pytest.fixture(scope="module")
+def learned() -> OnChipModel:
+    return learn_on_chip("layered", "digits", **SMALL)
+
+
+def check_equal(a: Model, b: Model) -> None:
+    for name, value in a.params.items():
+        np.testing.assert_array_equal(value, b.params[name])
+
+
+def test_the_example_of_the_docstring_runs() -> None:
+    assert doctest.testmod(api).attempted > 0
+    assert doctest.testmod(api).failed == 0
+
+
+def test_it_returns_a_model_with_history_and_writes_no_folder(
+    learned: OnChipModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = neuro_eqprop.learn_on_chip("layered", "digits", **SMALL)
+    assert list(tmp_path.iterdir()) == []
+    assert isinstance(model, Model)
+    assert [row["epoch"] for row in model.history] == [1, 2]
+    assert "learned on emulator with code graded" in repr(model)
+    assert learning_result(model)["run"] is None
+    check_equal(learned, model)
+
+
+def test_data_is_a_name_an_object_or_a_file(learned: OnChipModel, tmp_path: Path) -> None:
+    digits = load("digits")
+    check_equal(learned, learn_on_chip("layered", digits, **SMALL))
+    train, test = digits.train, digits.test
+    np.savez(tmp_path / "mine.npz", x=train.x, y=train.y, x_test=test.x, y_test=test.y)
+    for path in (tmp_path / "mine.npz", str(tmp_path / "mine.npz")):
+        check_equal(learned, learn_on_chip("layered", path, **SMALL))
+
+
+def test_a_network_object_stands_for_a_model_name(learned: OnChipModel, tmp_path: Path) -> None:
+    network = layered(64, (8,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
+    settings = {key: value for key, value in SMALL.items() if key != "hidden"}
+    check_equal(learned, learn_on_chip(network, "digits", **settings))
+    with pytest.raises(ValueError, match="give `network` as a name, or leave out `out`"):
+        learn_on_chip(network, "digits", out=tmp_path / "run", **settings)
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_run_folder_holds_the_same_model(
+    learned: OnChipModel, tmp_path: Path, as_text: bool
+) -> None:
+    out = tmp_path / "run"
+    model = learn_on_chip("layered", "digits", out=str(out) if as_text else out, **SMALL)
+    opened = open_run(out).model
+    check_equal(learned, model)
+    check_equal(model, opened)
+    assert opened.summary == model.summary
+    assert [*opened.history] == [*model.history]
+    with pytest.raises(ValueError, match="already holds a run"):
+        learn_on_chip("layered", "digits", out=out, **SMALL)
+    check_equal(model, learn_on_chip("layered", "digits", out=out, force=True, **SMALL))
+
+
+def test_progress_counts_samples_and_brings_metrics_of_each_epoch() -> None:
+    seen: list[LearningProgress] = []
+    learn_on_chip("layered", "digits", progress=seen.append, **SMALL)
+    assert seen[0].samples == 0
+    assert (seen[-1].samples, seen[-1].total) == (120, 120)
+    assert [p.metrics["epoch"] for p in seen if p.metrics is not None] == [1, 2]
+
+
+def test_an_interrupted_run_resumes_to_the_same_parameters(
+    learned: OnChipModel, tmp_path: Path
+) -> None:
+    def interrupt(progress: LearningProgress) -> None:
+        if progress.metrics is not None:
+            raise KeyboardInterrupt
+
+    out = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        learn_on_chip("layered", "digits", out=out, progress=interrupt, **SMALL)
+    with pytest.raises(ValueError, match="other settings"):
+        learn_on_chip("layered", "digits", out=out, resume=True, **SMALL | {"beta": 0.3})
+    model = learn_on_chip("layered", "digits", out=out, resume=True, **SMALL)
+    check_equal(learned, model)
+    assert [row["epoch"] for row in model.history] == [1, 2]
+
+
+def test_a_trace_file_is_given_by_its_path(tmp_path: Path) -> None:
+    learn_on_chip("layered", "digits", traces=str(tmp_path / "a.h5"), **SMALL)
+    assert list(read(tmp_path / "a.h5").hebbian) == ["hidden->output"]
+    request = TraceRequest(tmp_path / "b.h5", ["input->hidden[1,20]:hebbian"], samples=2)
+    learn_on_chip("layered", "digits", traces=request, **SMALL)
+    assert read(tmp_path / "b.h5").hebbian["input->hidden"].synapses == ((1, 20),)
+
+
+def test_an_update_far_from_the_gradient_gives_a_python_warning() -> None:
+    with pytest.warns(OnChipWarning) as caught:
+        model = learn_on_chip("layered", "digits", **SMALL | {"beta": 0.99, "hidden": (64,)})
+    assert "beta 0.99 is too large" in model.warnings[-1]
+    assert tuple(str(each.message) for each in caught) == model.warnings
+    assert {each.filename for each in caught} == {__file__}, "it points at the caller"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert learn_on_chip("layered", "digits", **SMALL).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [
+        ({"on": "emulatr"}, "known: emulator"),
+        ({"code": "grded"}, "known: graded"),
+        ({"learnin_rate": 0.1}, "known: learning_rate"),
+        ({"network": "layred"}, "known: layered"),
+        ({"data": "digit"}, "known: digits"),
+    ],
+)
+def test_a_wrong_name_lists_those_that_exist_closest_first(
+    given: dict[str, Any], known: str
+) -> None:
+    with pytest.raises(UnknownNameError, match=known):
+        learn_on_chip(**{"network": "layered", "data": "digits", **SMALL, **given})
+
+
+def test_the_number_of_steps_sets_the_phases() -> None:
+    model = learn_on_chip("layered", "digits", steps=20, **SMALL | {"epochs": 1})
+    assert [(phase.steps, phase.window) for phase in model.schedule] == [(20, 5)] * 3
+
+
+def test_a_small_data_set_of_two_classes_learns_in_fixed_point() -> None:
+    digits = load("digits")
+    train, test = (s.take(np.flatnonzero(s.y < 2)) for s in (digits.train, digits.test))
+    data = Dataset("zeros-and-ones", train, test, 2)
+    model = learn_on_chip("layered", data, bits=8, bias=0.2, **SMALL)
+    assert model.history[-1]["test_accuracy"] > 0.9
+    for value in model.params.values():
+        np.testing.assert_array_equal(value * 128, np.rint(value * 128))
