@@ -182,7 +182,7 @@ def compared(options: dict[str, str]) -> list[str]:
     The first is what others are held to, by the seeds that they have.
     """
     rows = [
-        "| learned with | batch | test %, seeds 0, 1, ... | mean | apart "
+        "| learned with | batch | test %, seeds 0, 1, ... | mean | difference "
         "| command (with `--out RUN --seed N`) |",
         "|---|---|---|---|---|---|",
     ]
@@ -215,7 +215,7 @@ def digits() -> list[str]:
             "rates": f"{DIGITS} --on rate",
             "graded": f"{DIGITS} {GRADED}",
             "graded, 8 bits, 7-bit traces": f"{DIGITS} {GRADED} --bits 8",
-            "graded, a commit for each lesson": f"{ALONE} {GRADED}",
+            "graded, a commit for each sample": f"{ALONE} {GRADED}",
             "spikes": f"{DIGITS} {SPIKES}",
             "spikes, 8 bits, 7-bit traces": f"{DIGITS} {SPIKES} --bits 8",
         }
@@ -243,13 +243,13 @@ def full() -> list[str]:
 
 
 def robust() -> list[str]:
-    rows = ["| flaw | graded, test % | spikes, test % | options |", "|---|---|---|---|"]
+    rows = ["| nonideality | graded, test % | spikes, test % | options |", "|---|---|---|---|"]
     flaws = {"none": ""}
     flaws |= {f"weight noise {n}": f"--weight-noise {n}" for n in (0.1, 0.3, 0.5)}
     flaws |= {f"{round(100 * n)} % dead neurons": f"--dead {n}" for n in (0.1, 0.3)}
     flaws |= {f"threshold mismatch {n}": f"--mismatch {n}" for n in (0.05, 0.1, 0.2)}
     flaws["8 bits"] = "--bits 8"
-    flaws["8 bits, both directions rounded apart"] = "--bits 8 --asymmetric"
+    flaws["8 bits, both directions rounded independently"] = "--bits 8 --asymmetric"
     for name, words in flaws.items():
         told = []
         for code, epochs in ((GRADED, 8), (SPIKES, 4)):
@@ -266,7 +266,7 @@ def robust() -> list[str]:
 
 def forgetting() -> list[str]:
     told = learned(f"--tasks 5 --epochs 3 --learning-rate 0.05 {GRADED}", 0)
-    rows = ["| classes | when just learned, % | in the end, % |", "|---|---|---|"]
+    rows = ["| classes | just after learning, % | at the end, % |", "|---|---|---|"]
     for k, task in enumerate(told["forgetting"]):
         name = f"{2 * k} and {2 * k + 1}"
         rows.append(f"| {name} | {100 * task['learned']:.1f} | {100 * task['end']:.1f} |")

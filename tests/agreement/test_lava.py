@@ -377,13 +377,13 @@ import neuro_eqprop
 from neuro_eqprop.backends.lava.simulator import Lava
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.ir import Population, Projection, Reset, Spiking, SpikingNetwork, Stimulus
-from neuro_eqprop.traces import NOTHING, Memory
+from neuro_eqprop.traces import NOTHING, MemorySink
 neuron = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, -1.0, 2.0)
 loop = Projection("a", "a", np.array([[0.25, -0.5], [0.75, 0.125]]))
 network = SpikingNetwork(1e-3, (Population("a", neuron, np.array([0.5, 0.375])),), (loop,), "a")
 steps = int(sys.argv[1])
 schedule = free_only(steps=steps, window=steps)
-result = Lava().run(network, Stimulus(1, {}, {}), schedule, record=NOTHING, sink=Memory())
+result = Lava().run(network, Stimulus(1, {}, {}), schedule, record=NOTHING, sink=MemorySink())
 print(neuro_eqprop.__file__, *result.messages["a"].ravel())
 """
 

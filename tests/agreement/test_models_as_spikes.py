@@ -152,7 +152,7 @@ def test_an_echo_is_three_projections_with_their_delays() -> None:
         (
             modern_notes(4, 5, 3, memory=6, hidden_rate=TANH, bound=0.5),
             "hidden->memory",
-            "normed",
+            "layernorm",
         ),
     ],
     ids=["attention", "layer norm"],
