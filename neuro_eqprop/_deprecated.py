@@ -52,6 +52,8 @@ NAMES = {
     "data:generate": "data:make_sequences",
     "files.tracefile:read": "io.trace.lazy:read",
     "spiking.lower:Code": "spiking.codes:Code",
+    "study.conversion:keep": "experiments.run_folder:save_run",
+    "study.conversion:loss": "experiments.convert:conversion_error",
     "synapses:Story": "synapse_recording:SynapseLog",
     "traces:Kind": "traces:ActivityKind",
     "traces:Memory": "traces:MemorySink",

@@ -17,7 +17,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.experiments.config import Study, make_study
-from neuro_eqprop.experiments.evaluate import DT, equilibria
+from neuro_eqprop.experiments.evaluate import equilibria
 from neuro_eqprop.experiments.train import (
     check_device,
     dry_run,
@@ -30,6 +30,7 @@ from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.codes import Coding, find_code
 from neuro_eqprop.spiking.lower import lower, stimulate
+from neuro_eqprop.spiking.model import DT
 from neuro_eqprop.traces import NOTHING, MemorySink
 
 OF_COMMANDS = {

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.data import Dataset, Split
+from neuro_eqprop.data import load as load_data
 from neuro_eqprop.history import History
 from neuro_eqprop.html import html_table
 from neuro_eqprop.networks import Network
 
 if TYPE_CHECKING:
+    from neuro_eqprop.backends.base import Backend
     from neuro_eqprop.experiments.config import Study
+    from neuro_eqprop.experiments.evaluate import Evaluation
+    from neuro_eqprop.io.trace.trace import Trace
+    from neuro_eqprop.rate.inference import Inference
+    from neuro_eqprop.rate.to_torch import EquilibriumLayer
+    from neuro_eqprop.spiking.codes import Code
+    from neuro_eqprop.spiking.input_coding import InputCoding
+    from neuro_eqprop.spiking.model import SpikingModel
 
 TRAINED, FROM_TORCH, FROM_NIR = "trained", "converted from torch", "read from NIR"
 """The usual values of `Model.provenance`."""
@@ -25,7 +36,7 @@ TRAINED, FROM_TORCH, FROM_NIR = "trained", "converted from torch", "read from NI
 class Model:
     """A network with its parameters and how it was made.
 
-    `train`, `learn_on_chip`, `from_torch` and `open_run(path).model` return one.
+    `train`, `learn_on_chip`, `from_torch`, `open_run(path).model` and `Model.load` return one.
 
     Parameters
     ----------
@@ -73,10 +84,11 @@ class Model:
     @property
     def summary(self) -> str:
         """How it was made, in a few words."""
-        if self.provenance != TRAINED or not self.epochs:
-            return self.provenance if self.epochs or self.provenance != TRAINED else "untrained"
-        rule = "" if self.study is None else f" by {self.study.rule.name} on {self.study.dataset}"
-        return f"trained{rule} for {self.epochs} epochs"
+        if not self.epochs:
+            return "untrained" if self.provenance == TRAINED else self.provenance
+        study, many = self.study, f"{self.epochs} epoch{'s' if self.epochs > 1 else ''}"
+        how = "" if study is None else f"by {study.rule.name} on {study.dataset}, "
+        return f"{self.provenance} {how}{many}"
 
     @property
     def parameters(self) -> int:
@@ -103,7 +115,7 @@ class Model:
         rows = np.asarray(x, dtype=np.float64)
         size = self.network.input.size
         if rows.ndim > 1:
-            rows = rows.reshape(len(rows), -1)
+            rows = rows.reshape(len(rows), int(np.prod(rows.shape[1:])))
         if rows.ndim != 2 or rows.shape[1] != size:
             raise ValueError(
                 f"x has shape {np.shape(x)}; this model takes samples of {size} features: "
@@ -111,7 +123,302 @@ class Model:
             )
         return rows
 
+    def equilibrium(self, x: npt.ArrayLike) -> Inference:
+        """The free equilibrium of the rates, in float64.
+
+        Parameters
+        ----------
+        x : array (samples, features)
+            The samples; further axes are flattened.
+
+        Returns
+        -------
+        Inference
+            `state`: the rates of each layer (samples, *shape); `drive`: the pre-activation of the
+            output (samples, classes); `steps` and `residual` of each sample.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> data = ne.load_data("digits")
+        >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
+        >>> model.equilibrium(data.test.x[:5]).state["hidden"].shape
+        (5, 16)
+        """
+        from neuro_eqprop.ops.numpy import NumpyOps
+        from neuro_eqprop.rate.inference import infer_in_chunks
+
+        ops = NumpyOps()
+        params = {name: ops.from_numpy(value) for name, value in self.params.items()}
+        rows = self.samples(x)
+        return infer_in_chunks(ops, self.network, params, rows, damping=self.damping)
+
+    def predict(self, x: npt.ArrayLike) -> Ints:
+        """The class of each sample: the output unit with the largest drive at equilibrium.
+
+        Parameters
+        ----------
+        x : array (samples, features)
+            The samples.
+
+        Returns
+        -------
+        array of int (samples,)
+            Class numbers.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> data = ne.load_data("digits")
+        >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
+        >>> model.predict(data.test.x[:5]).shape
+        (5,)
+        """
+        return self.equilibrium(x).classes
+
+    def evaluate(
+        self,
+        split: Split | Dataset | str | Path,
+        *,
+        on: str | Backend = "rate",
+        code: str | Code = "rate",
+        steps: int | None = None,
+        bits: int | None = None,
+        input: str | InputCoding = "current",  # noqa: A002
+        progress: Callable[[int], None] | None = None,
+    ) -> Evaluation:
+        """Accuracy on labelled samples, as rates or as spikes on a simulator.
+
+        Parameters
+        ----------
+        split : Split, Dataset, str or Path
+            Labelled samples, as `data.test`; of a data set, or of its name, the test samples.
+        on : str or Backend
+            "rate" (torch), "numpy", or a simulator: "reference", "emulator", "snntorch",
+            "brian2", "lava", ...
+        code : str
+            Spike code: "rate", "graded", "paired", "predictive", "bernoulli".
+        steps : int, optional
+            Steps of the free phase of spikes; the default is that of the code.
+        bits : int, optional
+            Bits of the weights in fixed point; floating point if None.
+        input : str
+            How data enter the spiking network: "current", "graded" or "rate".
+        progress : callable, optional
+            Called with the number of samples done since the last call.
+
+        Returns
+        -------
+        Evaluation
+            `accuracy`, agreement with the float64 rates, event counts of spikes.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> data = ne.load_data("digits")
+        >>> model = ne.train("layered", data, epochs=2, seed=0)
+        >>> model.evaluate(data.test).accuracy > 0.8
+        True
+        >>> model.evaluate(data.test.take(slice(20)), on="emulator", code="graded").samples
+        20
+        """
+        from neuro_eqprop.experiments.evaluate import evaluate
+
+        return evaluate(
+            self,
+            as_split(split),
+            on=on,
+            code=code,
+            steps=steps,
+            bits=bits,
+            input=input,
+            progress=progress,
+        )
+
+    def to_spiking(
+        self,
+        *,
+        code: str | Code = "rate",
+        bits: int | None = None,
+        input: str | InputCoding = "current",  # noqa: A002
+    ) -> SpikingModel:
+        """Lower the model to a spiking network.
+
+        Parameters
+        ----------
+        code : str
+            How rates become spikes: "rate" (integrate and fire), "graded" (sigma-delta), "paired",
+            "predictive" or "bernoulli".
+        bits : int, optional
+            Bits of integer weights in fixed point, 2 to 24; floating point if None.
+        input : str
+            How data enter: "current" (computed on the host), "graded" (sent once) or "rate"
+            (spikes).
+
+        Returns
+        -------
+        SpikingModel
+            A description that runs on every simulator.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> model = ne.train("layered", "digits", hidden=(16,), epochs=1)
+        >>> model.to_spiking(code="graded", bits=8)
+        SpikingModel(code graded, input current, 8-bit weights, 26 neurons, 320 synapses)
+        """
+        from neuro_eqprop.spiking.model import to_spiking
+
+        return to_spiking(self, code=code, bits=bits, input=input)
+
+    def record(
+        self,
+        x: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
+        *,
+        steps: int | None = None,
+        phases: bool = False,
+        record: Iterable[str] = (),
+        out: str | Path | None = None,
+    ) -> Trace:
+        """Record the rates of samples as they settle, step by step.
+
+        Parameters
+        ----------
+        x : array (samples, features)
+            The samples.
+        y : array (samples,), optional
+            Class numbers that the nudged phases nudge towards; if None, the predictions.
+        steps : int, optional
+            Steps of each phase, 64 if None.
+        phases : bool
+            Whether two nudged phases (-beta, +beta) follow the free one.
+        record : iterable of str
+            Signals beside the rates: "hidden:drive", "hidden->output:hebbian".
+        out : str or Path, optional
+            A file to write the trace to, `.h5`.
+
+        Returns
+        -------
+        Trace
+            The recording, in memory.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> data = ne.load_data("digits")
+        >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
+        >>> trace = model.record(data.test.x[:2], phases=True, steps=20)
+        >>> trace.rate("hidden", "free").shape
+        (2, 16)
+        """
+        from neuro_eqprop.experiments.simulate import TraceOutput, record_rates
+
+        output = TraceOutput(out)
+        return record_rates(
+            self, x, y, steps=steps, phases=phases, record=record, output=output
+        ).trace
+
+    def to_torch(self, **options: Any) -> EquilibriumLayer:  # noqa: ANN401
+        """Return the model as a trainable `torch.nn.Module` whose forward pass settles.
+
+        Parameters
+        ----------
+        **options
+            As `EquilibriumLayer` has them: `stop`, `damping`, `dtype`.
+
+        Returns
+        -------
+        EquilibriumLayer
+            Its backward pass is the implicit gradient at the equilibrium.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> import torch
+        >>> model = ne.train("layered", "digits", hidden=(16,), epochs=1)
+        >>> model.to_torch()(torch.zeros(3, 64)).shape
+        torch.Size([3, 10])
+        """
+        from neuro_eqprop.rate.to_torch import EquilibriumLayer
+
+        return EquilibriumLayer(self.network, self.params, **{"damping": self.damping, **options})
+
+    def save(
+        self, path: str | Path, *, dataset: str | Path | None = None, force: bool = False
+    ) -> None:
+        """Write the model to a `.safetensors` file or to a run folder.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file name that ends in `.safetensors`; anything else is a run folder, which all
+            commands accept.
+        dataset : str or Path, optional
+            For a run folder: name or `.npz` file of the data; by default that of the training.
+        force : bool
+            Whether to replace what is there.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> model = ne.train("layered", "digits", hidden=(16,), epochs=1)
+        >>> model.save("small.safetensors")
+        >>> ne.Model.load("small.safetensors").parameters
+        1210
+        >>> model.save("runs/saved")
+        >>> ne.open_run("runs/saved").model.epochs
+        1
+        """
+        path = Path(path)
+        if path.suffix == ".safetensors":
+            from neuro_eqprop.io import checkpoint
+
+            if path.exists() and not force:
+                raise ValueError(f"{path} exists; name another file or use force=True")
+            checkpoint.save(path, self)
+            return
+        from neuro_eqprop.experiments.run_folder import save_run
+
+        if dataset is None:
+            if self.study is None:
+                raise ValueError(
+                    f"a run folder names its data; use save({str(path)!r}, dataset=...)"
+                )
+            dataset = self.study.dataset
+        save_run(self, path, dataset=dataset, force=force)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Model:
+        """The model in a `.safetensors` file or in a run folder.
+
+        Parameters
+        ----------
+        path : str or Path
+            What `save` or `train(..., out=path)` has written.
+
+        Returns
+        -------
+        Model
+            From a run folder with its settings and history; from a file without them.
+        """
+        path = Path(path)
+        if path.is_dir():
+            from neuro_eqprop.experiments.run_folder import open_run
+
+            return open_run(path).model
+        from neuro_eqprop.io import checkpoint
+
+        return checkpoint.load(path)
+
 
 def accuracies(history: History) -> Sequence[str]:
     """The columns of a history that hold an accuracy."""
     return [name for name in history.columns if name.endswith("_accuracy")]
+
+
+def as_split(given: Split | Dataset | str | Path) -> Split:
+    """Labelled samples: a split itself, or the test samples of a data set or of its name."""
+    if isinstance(given, Split):
+        return given
+    return (given if isinstance(given, Dataset) else load_data(given)).test

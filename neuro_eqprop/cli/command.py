@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.console import Console
@@ -46,6 +47,12 @@ def common(parser: ArgumentParser, default: bool | str) -> None:
         ("--debug", "show the traceback of an error"),
     ):
         parser.add_argument(flag, action="store_true", default=default, help=meaning)
+
+
+def check_overwrite(path: Path, force: bool) -> None:
+    """Raise ValueError if a file that a command writes is there and may not be replaced."""
+    if path.exists() and not force:
+        raise ValueError(f"{path} exists already; name another file or use --force")
 
 
 def positive_int(text: str) -> int:

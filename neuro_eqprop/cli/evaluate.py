@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,10 +21,11 @@ from neuro_eqprop.cli.command import (
     print_facts,
 )
 from neuro_eqprop.spiking.codes import CODES, Code, find_code
-from neuro_eqprop.spiking.input_coding import INPUT_CODINGS, find_input_coding
+from neuro_eqprop.spiking.input_coding import INPUT_CODINGS
 
 if TYPE_CHECKING:
-    from neuro_eqprop.experiments.run_folder import Run
+    from neuro_eqprop.data import Dataset, Split
+    from neuro_eqprop.model import Model
 
 SWEPT = ("steps", "accuracy", "agreement", "pearson", "rmse", "p999", "spikes_per_neuron")
 """What is told of each number of steps."""
@@ -40,35 +42,46 @@ def some(text: str) -> int | None:
 
 
 def source_options(parser: ArgumentParser) -> None:
-    """What to work on: the folder of a run, or a NIR file with a data set in its place."""
+    """The run folder, or a NIR file and a data set."""
     parser.add_argument("run", type=Path, metavar="RUN", help="a run folder, or NET.nir")
-    parser.add_argument("--dataset", metavar="D", help="what a NET.nir is judged on")
+    parser.add_argument("--dataset", metavar="D", help="data set to evaluate a NET.nir on")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The model that a command works on, its data, and the code and bits of its spikes."""
+
+    model: Model
+    data: Dataset
+    code: Code
+    bits: int | None
 
 
 def open_source(
     path: Path, dataset: str | None, code: str | None, bits: int | None = None
-) -> tuple[Run, Code, int | None]:
-    """The run, and the code and bits: those asked for, those of the file, or `rate` and none."""
-    asked = None if code is None else find_code(code)
+) -> Source:
+    """The model in a run folder or NIR file; code `rate` and floating point unless given."""
+    given = None if code is None else find_code(code)
     if path.is_dir() or path.suffix != ".nir":
         from neuro_eqprop.experiments.run_folder import open_run
 
         if dataset is not None:
-            raise UsageError(f"--dataset goes with a NET.nir; the run {path} knows its own")
-        return open_run(path), asked or Code.RATE, bits
+            raise UsageError(f"--dataset goes with a NET.nir; the run {path} names its own")
+        run = open_run(path)
+        return Source(run.model, run.data, given or find_code("rate"), bits)
     from neuro_eqprop.experiments.translate import open_nir
 
     if dataset is None:
-        raise UsageError(f"{path} does not say what to judge it on; name a --dataset")
+        raise UsageError(f"{path} names no data set to evaluate it on; add --dataset")
     opened = open_nir(path, dataset)
-    if asked not in {None, opened.code}:
+    if given not in {None, opened.code}:
         raise UsageError(
             f"{path} holds a network of code {opened.code.name!r}, not {code!r}; leave out --code"
         )
     if bits not in {None, opened.bits}:
         held = "floating point" if opened.bits is None else f"{opened.bits} bits"
         raise UsageError(f"{path} holds a network in {held}, not {bits}; leave out --bits")
-    return opened.run, opened.code, opened.bits
+    return Source(opened.model, opened.data, opened.code, opened.bits)
 
 
 def code_options(parser: ArgumentParser) -> None:
@@ -103,14 +116,23 @@ def options(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Json:
-    """Evaluate and add a line to the run's evaluations; a sweep is one for each number of steps."""
+    """Evaluate and append the result to the run's evaluations; a sweep gives several."""
     from neuro_eqprop.experiments.evaluate import RATES
-    from neuro_eqprop.experiments.run_folder import EVALUATIONS, append
+    from neuro_eqprop.experiments.run_folder import EVALUATIONS, append, first_samples
 
-    opened, code, bits = open_source(args.run, args.dataset, args.code, args.bits)
-    args.bits = None if args.on in RATES and args.bits is None else bits
-    several = args.sweep or [args.steps or code.steps]
-    found = [judge(args, opened, code, steps) for steps in several]
+    if args.on in RATES and args.code is not None and args.run.suffix != ".nir":
+        raise UsageError(
+            f"--code {args.code} is for spikes, and --on {args.on} settles rates; name a "
+            "simulator, for example --on emulator, or leave out --code"
+        )
+    source = open_source(args.run, args.dataset, args.code, args.bits)
+    if args.on in RATES and args.bits is not None:
+        raise UsageError(f"--bits is for spikes, and --on {args.on} settles rates; --on emulator")
+    split = first_samples(source.data, args.samples)
+    found = [
+        {"run": str(args.run), **evaluate_once(args, source, split, steps)}
+        for steps in args.sweep or [args.steps]
+    ]
     if args.run.is_dir():
         for each in found:
             append(args.run / EVALUATIONS, each)
@@ -121,28 +143,26 @@ def run(args: Namespace) -> Json:
     if args.max_drop is not None and drop > args.max_drop:
         outcome[FAILURE] = (
             f"{percent(drop)} of accuracy is lost on {args.on}, more than --max-drop allows; "
-            f"take more --steps or --code graded"
+            f"use more --steps or --code graded"
         )
     return outcome
 
 
-def judge(args: Namespace, opened: Run, code: Code, steps: int) -> Json:
-    """One evaluation, with a bar."""
+def evaluate_once(args: Namespace, source: Source, split: Split, steps: int | None) -> Json:
+    """One evaluation, with a progress bar."""
     from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.experiments.evaluate import evaluate, samples_of
+    from neuro_eqprop.experiments.evaluate import RATES
 
-    total = len(samples_of(opened, args.samples))
-    with bar(f"on {args.on}", total) as advance:
-        return evaluate(
-            opened,
+    with bar(f"on {args.on}", len(split)) as advance:
+        return source.model.evaluate(
+            split,
             on=args.on,
-            code=code,
+            code=source.code,
             steps=steps,
-            samples=args.samples,
-            watch=lambda more: advance(more, "samples"),
-            bits=args.bits,
-            entry=find_input_coding(args.input),
-        )
+            bits=None if args.on in RATES else source.bits,
+            input=args.input,
+            progress=lambda more: advance(more, "samples"),
+        ).to_dict()
 
 
 def show(outcome: Json, console: Console) -> None:

@@ -7,8 +7,16 @@ from pathlib import Path
 
 from rich.console import Console
 
+from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.backends.registry import BACKENDS
-from neuro_eqprop.cli.command import Command, Json, positive_int, print_facts
+from neuro_eqprop.cli.command import (
+    Command,
+    Json,
+    UsageError,
+    check_overwrite,
+    positive_int,
+    print_facts,
+)
 from neuro_eqprop.cli.evaluate import (
     code_options,
     input_option,
@@ -39,31 +47,53 @@ def options(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Json:
     """Simulate and write the trace."""
     from neuro_eqprop.cli.progress import announce, bar
-    from neuro_eqprop.experiments.run_folder import TRACES
-    from neuro_eqprop.experiments.simulate import SimulationConfig, simulate
-    from neuro_eqprop.spiking.input_coding import find_input_coding
+    from neuro_eqprop.experiments.event_stats import warnings_of
+    from neuro_eqprop.experiments.run_folder import TRACES, first_samples
+    from neuro_eqprop.experiments.simulate import TraceOutput, record_rates, record_spikes
+    from neuro_eqprop.spiking.model import to_spiking
 
-    opened, code, bits = open_source(args.run, args.dataset, args.code, args.bits)
-    beside = args.run / TRACES if args.run.is_dir() else args.run.with_suffix(".h5")
-    simulation = SimulationConfig(
-        on=args.on,
-        samples=args.samples,
-        steps=args.steps or code.steps,
-        code=code,
-        phases=args.phases,
-        record=tuple(args.record),
-        entry=find_input_coding(args.input),
-        bits=args.bits if args.on == "rate" else bits,
-    )
-    with bar(f"on {args.on}", args.samples) as advance:
-        return simulate(
-            opened,
-            simulation,
-            args.traces or beside,
-            force=args.force,
-            watch=lambda more: advance(more, "samples"),
-            tell=announce,
-        )
+    if args.on != "rate" and args.on not in BACKENDS:
+        raise UnknownNameError("backend", args.on, ("rate", *BACKENDS))
+    source = open_source(args.run, args.dataset, args.code, args.bits)
+    path = args.traces or (args.run / TRACES if args.run.is_dir() else args.run.with_suffix(".h5"))
+    check_overwrite(path, args.force)
+    split, steps = first_samples(source.data, args.samples), args.steps or source.code.steps
+    rates, spiking = args.on == "rate", None
+    if rates and args.bits is not None:
+        raise UsageError("--bits is for spikes, and --on rate settles rates; use --on emulator")
+    with bar(f"on {args.on}", len(split)) as advance:
+        shared: Json = {
+            "steps": steps,
+            "phases": args.phases,
+            "record": args.record,
+            "output": TraceOutput(
+                path, args.force, lambda more: advance(more, "samples"), announce
+            ),
+        }
+        if rates:
+            part = source.code.tail
+            found = record_rates(source.model, split.x, split.y, part=part, **shared)
+        else:
+            spiking = to_spiking(source.model, code=source.code, bits=source.bits, input=args.input)
+            found = record_spikes(spiking, split.x, split.y, on=args.on, **shared)
+    return {
+        "run": str(args.run),
+        "traces": str(path),
+        "on": args.on,
+        "code": None if spiking is None else spiking.code,
+        "bits": None if spiking is None else spiking.bits,
+        "samples": len(split),
+        "steps": steps,
+        "phases": [phase.name for phase in found.plan.schedule],
+        "recorded": found.recorded,
+        "most_bytes": found.plan.most_bytes,
+        "input": None if spiking is None else spiking.input.name,
+        "input_spikes": found.input_counts.spikes,
+        "input_synops": found.input_counts.synops,
+        "warnings": [] if spiking is None else warnings_of(spiking, steps),
+        "bytes": path.stat().st_size,
+        "seconds": found.seconds,
+    }
 
 
 def show(outcome: Json, console: Console) -> None:

@@ -76,7 +76,7 @@ def export(args: Namespace) -> list[Path]:
 
 def usual_dt() -> float:
     """The seconds of a step in every study."""
-    from neuro_eqprop.experiments.evaluate import DT
+    from neuro_eqprop.spiking.model import DT
 
     return DT
 

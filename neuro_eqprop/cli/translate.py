@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from neuro_eqprop.cli.command import Command, Json, positive_int, print_facts
-from neuro_eqprop.spiking.codes import CODES
+from neuro_eqprop.cli.command import Command, Json, check_overwrite, positive_int, print_facts
+from neuro_eqprop.spiking.codes import CODES, find_code
 
 
 def options(parser: ArgumentParser) -> None:
@@ -25,17 +25,14 @@ def run(args: Namespace) -> Json:
     """Translate and write."""
     from neuro_eqprop.experiments.run_folder import open_run
     from neuro_eqprop.experiments.translate import translate
-    from neuro_eqprop.spiking.codes import find_code
 
     code = find_code(args.code)
-    return translate(
-        open_run(args.run),
-        args.out,
-        code=code,
-        nudged=args.nudged,
-        force=args.force,
-        bits=args.bits,
+    check_overwrite(args.out, args.force)
+    model = open_run(args.run).model
+    found = translate(
+        model, args.out, code=code, nudged=args.nudged, force=args.force, bits=args.bits
     )
+    return {"run": str(args.run), **found}
 
 
 def show(outcome: Json, console: Console) -> None:

@@ -15,7 +15,7 @@ class DataError(ValueError):
     """A data set is not there or not as it should be; the message says the way out."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Split:
     """Samples: x (samples, features), pictures between 0 and 1; y their class numbers."""
 
@@ -25,12 +25,15 @@ class Split:
     def __len__(self) -> int:
         return len(self.y)
 
+    def __repr__(self) -> str:
+        return f"Split({len(self)} samples of {self.x.shape[-1]} features)"
+
     def take(self, rows: Ints | slice) -> Split:
         """Some of the samples."""
         return Split(self.x[rows], self.y[rows])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Dataset:
     """Samples to learn from and samples to be judged by."""
 
@@ -58,6 +61,11 @@ class Dataset:
                 f"but there are {self.features}"
             )
         object.__setattr__(self, "shape", shape)
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.train)} training and {len(self.test)} test samples"
+        shape = "x".join(map(str, self.shape))
+        return f"Dataset({self.name!r}, {counts} of {shape}, {self.classes} classes)"
 
     @property
     def parts(self) -> dict[str, Split]:

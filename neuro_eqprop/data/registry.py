@@ -13,7 +13,7 @@ from neuro_eqprop.arrays import Shape, UnknownNameError
 from neuro_eqprop.data import behaviour_cloning, cifar10, sequences, sst2
 from neuro_eqprop.data.behaviour_cloning import PACKAGE, TASKS, load_behaviour_cloning
 from neuro_eqprop.data.cifar10 import load_cifar10
-from neuro_eqprop.data.dataset import Dataset
+from neuro_eqprop.data.dataset import DataError, Dataset
 from neuro_eqprop.data.digits import load_digits
 from neuro_eqprop.data.idx import IMAGES, load_idx
 from neuro_eqprop.data.npz import is_npz, load_npz
@@ -119,10 +119,32 @@ def entry_of(name: str) -> DatasetInfo:
     return DATASETS[name]
 
 
-def load(name: str) -> Dataset:
-    """The data set of that name, or in the `.npz` file of that path."""
-    if is_npz(name):
+def load(name: str | Path | Dataset) -> Dataset:
+    """Load a data set.
+
+    Parameters
+    ----------
+    name : str, Path or Dataset
+        A name that `neuro-eqprop data list` shows, or the path of a `.npz` file with arrays `x`
+        and `y`, and `x_test` and `y_test` if there are. A `Dataset` is returned unchanged.
+
+    Returns
+    -------
+    Dataset
+        Training and test samples.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> ne.load_data("digits")
+    Dataset('digits', 1437 training and 360 test samples of 1x8x8, 10 classes)
+    """
+    if isinstance(name, Dataset):
+        return name
+    if is_npz(str(name)):
         return load_npz(Path(name))
+    if Path(name).suffix or isinstance(name, Path):
+        raise DataError(f"{name} is no .npz file; save the arrays x and y with np.savez")
     return entry_of(name).load()
 
 

@@ -1,49 +1,62 @@
-"""A network that was brought in from elsewhere, as spikes: what each layer loses; and as a run."""
+"""What a model loses as spikes, layer by layer."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from neuro_eqprop.analysis.metrics import distance
-from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.data import Dataset, Split
-from neuro_eqprop.experiments import config
-from neuro_eqprop.experiments.config import Study, adapt
-from neuro_eqprop.experiments.evaluate import accuracy_of, agreement, equilibria, no_progress, spike
-from neuro_eqprop.experiments.event_stats import events, too_few
-from neuro_eqprop.experiments.run_folder import MODEL, STUDY, Run, claim
-from neuro_eqprop.io.checkpoint import save
+from neuro_eqprop.backends.base import Backend
+from neuro_eqprop.experiments.evaluate import accuracy_of, agreement, equilibria
+from neuro_eqprop.experiments.event_stats import event_stats, warnings_of
+from neuro_eqprop.experiments.simulate import classes_of, run_spikes
 from neuro_eqprop.model import Model
-from neuro_eqprop.spiking.codes import Code, Coding
+from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.input_coding import InputCoding
+from neuro_eqprop.spiking.model import to_spiking
 
 
-def loss(
-    brought: Model,
-    x: Array,
-    y: Ints,
+def conversion_error(
+    model: Model,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
     *,
-    code: Code,
-    steps: int,
-    on: str = "emulator",
+    code: str | Code = "graded",
+    steps: int | None = None,
+    on: str | Backend = "emulator",
     bits: int | None = None,
-    entry: InputCoding = InputCoding.CURRENT,
+    input: str | InputCoding = "current",  # noqa: A002
 ) -> dict[str, Any]:
-    """What becomes of samples (samples, features) with labels y as spikes, layer by layer."""
-    split = Split(x, np.asarray(y, dtype=np.int64))
-    data = Dataset("given", split, split, brought.network.output.size)
-    model = Model(brought.network, dict(brought.params), 0)
-    run = Run(Path("given"), Study(), model, data)
-    exact = equilibria(brought.network, brought.params, x)
-    made = spike(
-        run, split, on=on, code=code, steps=steps, watch=no_progress, bits=bits, entry=entry
-    )
+    """Compare the spikes of a model with its rates, layer by layer.
+
+    Parameters
+    ----------
+    model : Model
+        For example one of `from_torch`.
+    x : array (samples, features)
+        The samples.
+    y : array (samples,)
+        Their class numbers.
+    code, steps, on, bits, input
+        As in `Model.evaluate`.
+
+    Returns
+    -------
+    dict
+        Accuracy of rates and of spikes, their agreement, event counts; under `layers` a row for
+        each layer with `pearson`, `rmse`, `p999`, `worst` and `clipped`, the fraction of rates at
+        the upper end of the activation.
+    """
+    samples = model.samples(x)
+    labels = classes_of(model, samples, y)
+    exact = equilibria(model.network, model.params, samples)
+    spiking = to_spiking(model, code=code, bits=bits, input=input)
+    run = run_spikes(spiking, samples, on=on, steps=steps)
     layers = []
-    for layer in brought.network.moving:
-        firing = made.firing[layer.name]
+    for layer in model.network.moving:
+        firing = run.rates[layer.name]
         rates = np.asarray(exact.state[layer.name]).reshape(firing.shape)
         far = distance(rates, firing)
         layers.append(
@@ -57,23 +70,13 @@ def loss(
             }
         )
     return {
-        "code": code.name,
-        "steps": steps,
-        "samples": len(split),
-        "rate_accuracy": accuracy_of(exact.drive, split.y),
-        "accuracy": accuracy_of(made.drive, split.y),
-        **agreement(brought.network, (exact.state, exact.drive), (made.firing, made.drive)),
-        **events(run, made.network, made.counts, samples=len(split)),
+        "code": spiking.code,
+        "steps": run.steps,
+        "samples": run.samples,
+        "rate_accuracy": accuracy_of(exact.drive, labels),
+        "accuracy": run.accuracy(labels),
+        **agreement(model.network, (exact.state, exact.drive), (run.rates, run.drive)),
+        **event_stats(run),
         "layers": layers,
-        "warnings": too_few(run, Coding(code), steps, entry),
+        "warnings": warnings_of(spiking, run.steps),
     }
-
-
-def keep(brought: Model, out: Path, *, dataset: str, force: bool = False) -> None:
-    """Write it as a run, so that every command takes it: evaluate, translate, simulate, energy."""
-    hidden = [layer.size for layer in brought.network.moving[:-1]] or [1]
-    study = adapt(Study(), {"dataset": dataset, "hidden": tuple(hidden)})
-    claim(out, force=force)
-    (out / STUDY).write_text(config.write(study))
-    params = {name: np.asarray(value, dtype=np.float64) for name, value in brought.params.items()}
-    save(out / MODEL, Model(brought.network, params, 0))

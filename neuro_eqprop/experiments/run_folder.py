@@ -1,4 +1,4 @@
-"""The folder of a run: what lies in it, and that nothing is overwritten."""
+"""`Run`: a folder with a model, its settings and its results; nothing in it is overwritten."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.data import Dataset
+from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments import config
 from neuro_eqprop.experiments.config import Study
-from neuro_eqprop.history import read_history
+from neuro_eqprop.history import History, read_history
+from neuro_eqprop.html import html_table
 from neuro_eqprop.io import checkpoint
+from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.model import Model
 
 STUDY, MODEL, METRICS, RESUME = (
@@ -29,18 +31,63 @@ class RunError(ValueError):
     """A run folder is not as it should be; the message says the way out."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """A finished run: its folder, its settings, its network, its data."""
+    """A folder on disk that holds a model and what was done with it; `open_run` returns one.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+    model : Model
+        The trained or converted model in `model.safetensors`.
+    study : Study
+        The settings in `study.toml`.
+    data : Dataset
+        The data set that the settings name.
+    """
 
     path: Path
-    study: Study
     model: Model
+    study: Study
     data: Dataset
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r}, {self.model!r})"
+
+    def _repr_html_(self) -> str:
+        held = ", ".join(sorted(path.name for path in self.path.iterdir()))
+        rows = {"model": repr(self.model), "data": repr(self.data), "files": held}
+        return html_table(f"Run {self.path}", rows)
+
+    @property
+    def history(self) -> History:
+        """The metrics of the training, a row for each epoch."""
+        return self.model.history
+
+    @property
+    def evaluations(self) -> tuple[Mapping[str, Any], ...]:
+        """What `evaluate` has appended to `evaluations.jsonl`, oldest first."""
+        return read_history(self.path / EVALUATIONS).rows
+
+    def test_samples(self, count: int | None = None) -> Split:
+        """The first `count` test samples, or all."""
+        return first_samples(self.data, count)
+
+
+def first_samples(data: Dataset, count: int | None) -> Split:
+    """The first `count` test samples of a data set, or all; more than there are is an error."""
+    if count is None:
+        return data.test
+    if count < 1:
+        raise ValueError(f"{count} samples cannot be evaluated; use at least one")
+    if count > len(data.test):
+        raise ValueError(f"{data.name!r} has {len(data.test)} test samples, not {count}")
+    return data.test.take(slice(0, count))
 
 
 def claim(path: Path, *, force: bool) -> None:
-    """Make the folder ready for a new run; one that holds a run is kept unless forced."""
+    """Make an empty folder for a new run; a run that is there is removed only with `force`."""
     held = [name for name in (STUDY, MODEL, METRICS, RESUME) if (path / name).exists()]
     if held and not force:
         raise RunError(
@@ -51,7 +98,7 @@ def claim(path: Path, *, force: bool) -> None:
         raise RunError(f"{path} is a file; --out names a folder")
     path.mkdir(parents=True, exist_ok=True)
     if not held:
-        return  # what else lies in the folder is none of ours to remove
+        return  # other files in the folder stay
     for name in (STUDY, MODEL, METRICS, RESUME, EVALUATIONS, ENERGY, REPORT):
         (path / name).unlink(missing_ok=True)
     for trace in path.glob("*.h5"):
@@ -59,7 +106,7 @@ def claim(path: Path, *, force: bool) -> None:
 
 
 def check_begun(path: Path) -> None:
-    """Refuse to go on where no run was begun."""
+    """Raise RunError where there is no run to resume."""
     if not (path / STUDY).is_file():
         raise RunError(
             f"there is no run in {path} to resume; name its folder by --out, or leave out "
@@ -68,7 +115,7 @@ def check_begun(path: Path) -> None:
 
 
 def abandon(path: Path) -> None:
-    """Take back a run of which not one epoch was done."""
+    """Remove a run that diverged in its first epoch."""
     for name in (STUDY, METRICS, RESUME):
         (path / name).unlink(missing_ok=True)
     if not any(path.iterdir()):
@@ -76,8 +123,38 @@ def abandon(path: Path) -> None:
 
 
 def open_run(path: str | Path) -> Run:
-    """The run in a folder."""
+    """Open the folder of a finished run.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder that `train(..., out=path)` or `neuro-eqprop train --out PATH` has written.
+
+    Returns
+    -------
+    Run
+        Its model, settings, data and results.
+
+    Raises
+    ------
+    RunError
+        If the folder holds no finished run, or a model that does not fit its data.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> _ = ne.train("layered", "digits", hidden=(16,), epochs=1, out="runs/small")
+    >>> run = ne.open_run("runs/small")
+    >>> run.model
+    Model(input 1x8x8, hidden 16, output 10, 1210 parameters, trained by hebbian on digits, 1 epoch)
+    >>> len(run.history)
+    1
+    """
     path = Path(path)
+    if path.is_file():
+        raise RunError(
+            f"{path} is a file and no run folder; a run is a folder such as {path.parent}"
+        )
     if not path.is_dir():
         raise RunError(
             f"there is no run folder {path}; `neuro-eqprop train --out {path}` makes one"
@@ -88,7 +165,8 @@ def open_run(path: str | Path) -> Run:
         )
         raise RunError(f"{path} has no {MODEL}: the run {state}")
     study = config.read(path / STUDY)
-    data, history = load_data(study.dataset), read_history(path / METRICS)
+    data = load_data(study.dataset)
+    history = read_history(path / METRICS)
     model = replace(checkpoint.load(path / MODEL), study=study, history=history)
     sizes = model.network.input.size, model.network.output.size
     if sizes != (data.features, data.classes):
@@ -96,11 +174,35 @@ def open_run(path: str | Path) -> Run:
             f"{path / MODEL} goes from {sizes[0]} to {sizes[1]} units, but {study.dataset!r} has "
             f"{data.features} features and {data.classes} classes; {STUDY} is of another run"
         )
-    return Run(path, study, model, data)
+    return Run(path, model, study, data)
+
+
+def save_run(model: Model, out: str | Path, *, dataset: str | Path, force: bool = False) -> None:
+    """Write a model as a run folder, so that every command accepts it.
+
+    Parameters
+    ----------
+    model : Model
+        A trained or converted model.
+    out : str or Path
+        The folder.
+    dataset : str or Path
+        Name or `.npz` file of the data set it is evaluated on.
+    force : bool
+        Whether to replace a run that the folder already holds.
+    """
+    out, sizes = Path(out), [layer.size for layer in model.network.moving[:-1]] or [1]
+    name = str(Path(dataset).resolve()) if str(dataset).endswith(".npz") else str(dataset)
+    study = model.study or config.adapt(Study(), {"hidden": tuple(sizes)})
+    claim(out, force=force)
+    write_text(out / STUDY, config.write(config.adapt(study, {"dataset": name})))
+    checkpoint.save(out / MODEL, model)
+    for row in model.history:
+        append(out / METRICS, row)
 
 
 def head(path: Path | None, study: Study, model: Model) -> dict[str, Any]:
-    """How the outcome of a run begins, by whatever it was trained."""
+    """The first fields of the results of `train` and `learn`."""
     return {
         "run": None if path is None else str(path),
         "dataset": study.dataset,

@@ -1,39 +1,40 @@
-"""Run samples of a run through a schedule, as rates or as spikes, and record a trace."""
+"""Run samples through the phases of a schedule, as spikes or as rates, and record them."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from neuro_eqprop.analysis.synapse_history import SynapseRecorder
-from neuro_eqprop.arrays import Array, UnknownNameError
-from neuro_eqprop.backends.base import kinds, tally
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.backends.base import Backend, kinds, tally
 from neuro_eqprop.backends.registry import BACKENDS, load_backend
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments.environment import versions
-from neuro_eqprop.experiments.evaluate import Watch, rounded, samples_of, spiking
-from neuro_eqprop.experiments.event_stats import too_few
-from neuro_eqprop.experiments.run_folder import MODEL, Run
+from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.trace.file import Writer
+from neuro_eqprop.io.trace.lazy import read
+from neuro_eqprop.io.trace.trace import Trace
+from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Network
 from neuro_eqprop.operators import Dense
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import Field, State, field
 from neuro_eqprop.schedules import Schedule, free_only, tail, three_phase
 from neuro_eqprop.solve import Damped
-from neuro_eqprop.spiking.codes import Code, Coding
-from neuro_eqprop.spiking.input_coding import InputCoding, encode_input, outer
-from neuro_eqprop.spiking.ir import SpikingNetwork
-from neuro_eqprop.synapse_recording import Synapse
+from neuro_eqprop.spiking.model import Simulation, SpikingModel
 from neuro_eqprop.traces import (
+    NOTHING,
     ActivityKind,
     Counts,
+    MemorySink,
     Origin,
     Plan,
     Record,
@@ -43,44 +44,287 @@ from neuro_eqprop.traces import (
 )
 
 RATE_DAMPING = 0.5
-"""Of the recorded settling of rates: all layers move at once, as spikes do."""
+"""Damping factor of recorded rates: all layers move at once, as spikes do."""
+RATE_STEPS = 64
+"""Default steps of each phase of recorded rates."""
+CHUNK = 120
+"""Samples per call of a simulator that is not in the registry."""
 
-
-@dataclass(frozen=True, slots=True)
-class SimulationConfig:
-    """What to run and what to record."""
-
-    on: str
-    samples: int
-    steps: int
-    code: Code
-    phases: bool
-    """Whether nudged phases follow the free one."""
-    record: tuple[str, ...]
-    entry: InputCoding = InputCoding.CURRENT
-    """How data enter; the populations that bring them are counted, but not part of the trace."""
-    bits: int | None = None
-    """Of weights in fixed point; none for floating point."""
-
-
+SampleCallback = Callable[[int], None]
+"""Called with the number of samples done since the last call."""
 AnnounceCallback = Callable[[Plan], None]
-"""Told what is going to be recorded, before the first step."""
+"""Called with what is going to be recorded, before the first step."""
+
+
+def no_progress(_: int) -> None:
+    """No-op sample callback."""
 
 
 def no_announcement(_: Plan) -> None:
-    """Tell nobody."""
+    """No-op plan callback."""
 
 
-def schedule_of(simulation: SimulationConfig, beta: float) -> Schedule:
-    """The phases, all of the same length."""
-    steps, part = simulation.steps, Coding(simulation.code).tail
-    if simulation.phases:
-        return three_phase(beta=beta, free=steps, nudged=steps, part=part)
-    return free_only(steps=steps, window=tail(steps, part))
+def run_spikes(
+    spiking: SpikingModel,
+    x: Array,
+    *,
+    on: str | Backend,
+    steps: int | None = None,
+    progress: SampleCallback | None = None,
+) -> Simulation:
+    """Run samples x (samples, features) on a simulator in a free phase, see `SpikingModel.run`."""
+    began, backend, network = time.perf_counter(), load_backend(on), spiking.network
+    schedule = spiking.schedule(steps)
+    if not len(x):
+        raise ValueError("x holds no samples; a run needs at least one")
+    firing: dict[str, list[Array]] = {population.name: [] for population in network.populations}
+    drive, overflows = list[Array](), 0
+    counts: dict[tuple[str, str], Counts] = {}
+    chunk = BACKENDS[backend.name].chunk if backend.name in BACKENDS else CHUNK
+    for start in range(0, len(x), chunk):
+        part = x[start : start + chunk]
+        stimulus = spiking.encode(part)
+        result = backend.run(network, stimulus, schedule, record=NOTHING, sink=MemorySink())
+        for key, more in tally(network, stimulus, schedule, result).items():
+            counts[key] = counts.get(key, Counts()) + more
+        # Copies, so that the rest of a result, several times as large, is not kept with them.
+        for name, parts in firing.items():
+            parts.append(result.firing[name][:, 0].copy())
+        drive.append(result.drive[network.output][:, 0].copy())
+        overflows += sum(o.wraps + o.saturations for o in result.overflows.values())
+        (progress or no_progress)(len(part))
+    rates = spiking.layer_rates({name: np.concatenate(parts) for name, parts in firing.items()})
+    return Simulation(
+        spiking,
+        backend.name,
+        schedule,
+        rates,
+        np.concatenate(drive),
+        counts,
+        overflows,
+        time.perf_counter() - began,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOutput:
+    """Where a recording goes, and who is called while it is made."""
+
+    path: str | Path | None = None
+    """A file, `.h5`; None keeps the recording in memory."""
+    overwrite: bool = False
+    progress: SampleCallback = no_progress
+    announce: AnnounceCallback = no_announcement
+
+
+IN_MEMORY = TraceOutput()
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A finished recording, in memory or in a file."""
+
+    plan: Plan
+    recordings: tuple[Recording, ...]
+    counts: Mapping[tuple[str, str], Counts]
+    input_counts: Counts
+    """Events of the populations that carry the input; these are not part of the trace."""
+    path: Path | None
+    seconds: float
+
+    @cached_property
+    def trace(self) -> Trace:
+        """The trace; read from the file if there is one."""
+        if self.path is not None:
+            return read(self.path)
+        return Trace.from_recordings(self.plan, self.recordings, self.counts)
+
+    @property
+    def recorded(self) -> list[str]:
+        """The recorded variables, sorted: "hidden:spikes", "hidden->output[3,17]:hebbian"."""
+        record = self.plan.record
+        synapses = {
+            name: ";".join(f"{target},{source}" for target, source in each)
+            for name, each in record.hebbian.items()
+        }
+        return sorted(
+            [f"{name}:spikes" for name in record.spikes]
+            + [f"{name}:{variable}" for name, variable in record.signals]
+            + [f"{name}[{each}]:hebbian" for name, each in synapses.items()]
+        )
+
+
+Work = Callable[[Sink], Mapping[tuple[str, str], Counts]]
+"""Runs the samples, hands recordings to the sink, returns the counts of all populations."""
+
+
+def record_spikes(
+    spiking: SpikingModel,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike | None = None,
+    *,
+    on: str | Backend,
+    steps: int | None = None,
+    phases: bool = False,
+    record: Iterable[str] = (),
+    output: TraceOutput = IN_MEMORY,
+) -> RecordedRun:
+    """Record samples as spikes on a simulator, see `SpikingModel.record`."""
+    model, backend = spiking.model, load_backend(on)
+    spiking = spiking.with_nudge() if phases else spiking
+    network, rows = spiking.network, model.samples(x)
+    outside = spiking.input_populations
+    sizes = {p.name: p.size for p in network.populations if p.name not in outside}
+    known = kinds(network)
+    lowered: dict[str, Array] = {}
+    for projection in network.projections:
+        lowered.setdefault(projection.name, projection.weight)
+    plan = make_plan(
+        model,
+        (rows, classes_of(model, rows, y)),
+        spiking.schedule(steps, beta=model.beta if phases else None),
+        {name: known[name] for name in sizes},
+        origin=origin_of(backend.name, seed=model.seed, digest=network.digest),
+        sizes=sizes,
+        weights={n: lowered.get(n, spiking.params[n]) for n in dense_connections(model.network)},
+        record=record,
+    )
+    target = one_hot(plan.label, model.network.output.size) if phases else None
+    stimulus = spiking.encode(rows, target)
+
+    def work(sink: Sink) -> Mapping[tuple[str, str], Counts]:
+        result = backend.run(network, stimulus, plan.schedule, record=plan.record, sink=sink)
+        return tally(network, stimulus, plan.schedule, result)
+
+    return carry_out(plan, work, output)
+
+
+def record_rates(
+    model: Model,
+    x: npt.ArrayLike,
+    y: npt.ArrayLike | None = None,
+    *,
+    steps: int | None = None,
+    phases: bool = False,
+    record: Iterable[str] = (),
+    part: float | None = None,
+    output: TraceOutput = IN_MEMORY,
+) -> RecordedRun:
+    """Record samples as rates that settle step by step, see `Model.record`.
+
+    `part` is the fraction of a phase that the trace marks as its window; the rate of a phase is
+    that of its last step all the same.
+    """
+    network, rows = model.network, model.samples(x)
+    params = {name: value.astype(np.float64) for name, value in model.params.items()}
+    plan = make_plan(
+        model,
+        (rows, classes_of(model, rows, y)),
+        rate_schedule(RATE_STEPS if steps is None else steps, model.beta if phases else None, part),
+        {layer.name: ActivityKind.RATE for layer in network.moving},
+        origin=origin_of("rate", seed=model.seed, digest=checkpoint.digest(model)),
+        sizes={layer.name: layer.size for layer in network.moving},
+        weights={name: params[name] for name in dense_connections(network)},
+        record=record,
+    )
+    target = one_hot(plan.label, network.output.size)
+
+    def work(sink: Sink) -> Mapping[tuple[str, str], Counts]:
+        free = field(NumpyOps(), network, params, plan.inputs)
+        for k, recording in enumerate(settle(free, target, plan.schedule, plan.record)):
+            sink.sample(k, recording)
+        return {}
+
+    return carry_out(plan, work, output)
+
+
+def rate_schedule(steps: int, beta: float | None, part: float | None = None) -> Schedule:
+    """A free phase and, if `beta` is given, two nudged phases as long."""
+    keywords = {} if part is None else {"part": part}
+    if beta is None:
+        return free_only(steps=steps, window=tail(steps, **keywords))
+    return three_phase(beta=beta, free=steps, nudged=steps, **keywords)
+
+
+def classes_of(model: Model, x: Array, y: npt.ArrayLike | None) -> Ints:
+    """The class numbers y, checked; those that the model predicts if y is None."""
+    if y is None:
+        return model.predict(x)
+    labels, classes = np.asarray(y), model.network.output.size
+    if labels.shape != (len(x),) or labels.dtype.kind not in "iu":
+        raise ValueError(f"y has shape {labels.shape}, type {labels.dtype}; give {len(x)} integers")
+    if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
+        raise ValueError(f"y holds labels outside 0..{classes - 1}")
+    return labels.astype(np.int64)
+
+
+def make_plan(
+    model: Model,
+    samples: tuple[Array, Ints],
+    schedule: Schedule,
+    activity: Mapping[str, ActivityKind],
+    *,
+    origin: Origin,
+    sizes: Mapping[str, int],
+    weights: Mapping[str, Array],
+    record: Iterable[str],
+) -> Plan:
+    """The contents of the trace, known before the run."""
+    x, label = samples
+    if not len(x):
+        raise ValueError("x holds no samples; a recording needs at least one")
+    words = (record,) if isinstance(record, str) else tuple(record)
+    return Plan(
+        origin,
+        schedule,
+        activity,
+        sizes,
+        tuple(weights),
+        np.arange(len(x)),
+        label,
+        x,
+        parse_record(words, activity, ranking_weights(model.network, weights, x)),
+        weights,
+    )
+
+
+def carry_out(plan: Plan, work: Work, output: TraceOutput) -> RecordedRun:
+    """Run the samples of a plan and keep the recordings, in memory or in a file."""
+    began, path = time.perf_counter(), None if output.path is None else Path(output.path)
+    output.announce(plan)
+    memory = MemorySink()
+    if path is None:
+        counts = work(recorder(memory, plan, output.progress))
+    else:
+        with Writer(path, plan, overwrite=output.overwrite) as writer:
+            counts = work(recorder(writer, plan, output.progress))
+            writer.counts({key: each for key, each in counts.items() if key[0] in plan.sizes})
+    inside = {key: each for key, each in counts.items() if key[0] in plan.sizes}
+    outside = sum((each for key, each in counts.items() if key not in inside), Counts())
+    seconds = time.perf_counter() - began
+    return RecordedRun(plan, tuple(memory.recordings), inside, outside, path, seconds)
+
+
+def recorder(sink: Sink, plan: Plan, progress: SampleCallback) -> Sink:
+    """A sink that adds synapse histories and reports progress."""
+    return SynapseRecorder(CountingSink(sink, progress), plan)
+
+
+@dataclass(frozen=True, slots=True)
+class CountingSink:
+    """A sink that calls `progress` after each sample."""
+
+    sink: Sink
+    progress: SampleCallback
+
+    def sample(self, index: int, recording: Recording) -> None:
+        """Pass the recording on."""
+        self.sink.sample(index, recording)
+        self.progress(1)
 
 
 def origin_of(on: str, *, seed: int, digest: str) -> Origin:
-    """Where a trace that is made now comes from."""
+    """The origin of a trace that is recorded now."""
     return Origin(
         backend=on,
         network_hash=digest,
@@ -91,90 +335,14 @@ def origin_of(on: str, *, seed: int, digest: str) -> Origin:
     )
 
 
-def simulate(
-    run: Run,
-    simulation: SimulationConfig,
-    path: Path,
-    *,
-    force: bool,
-    watch: Watch,
-    tell: AnnounceCallback = no_announcement,
-) -> dict[str, Any]:
-    """Record a trace; what `simulate --json` shows."""
-    if simulation.on != "rate" and simulation.on not in BACKENDS:
-        raise UnknownNameError("backend", simulation.on, ("rate", *BACKENDS))
-    if simulation.on == "rate" and simulation.bits is not None:
-        raise ValueError("rates have no bits; run spikes in fixed point with --on emulator")
-    began, schedule = time.perf_counter(), schedule_of(simulation, run.study.rule.beta)
-    make = plan_rates if simulation.on == "rate" else plan_spikes
-    plan, work = make(run, simulation, schedule)
-    tell(plan)
-    with Writer(path, plan, overwrite=force) as writer:
-        brought = work(writer, SynapseRecorder(Counted(writer, watch), plan))
-    return {
-        "run": str(run.path),
-        "traces": str(path),
-        "on": simulation.on,
-        "code": None if simulation.on == "rate" else simulation.code.name,
-        "bits": simulation.bits,
-        "samples": simulation.samples,
-        "steps": simulation.steps,
-        "phases": [phase.name for phase in schedule],
-        "recorded": sorted(
-            [f"{name}:spikes" for name in plan.record.spikes]
-            + [f"{name}:{variable}" for name, variable in plan.record.signals]
-            + [f"{name}[{pairs(each)}]:hebbian" for name, each in plan.record.hebbian.items()]
-        ),
-        "most_bytes": plan.most_bytes,
-        "input": None if simulation.on == "rate" else simulation.entry.name,
-        "input_spikes": brought.spikes,
-        "input_synops": brought.synops,
-        "warnings": []
-        if simulation.on == "rate"
-        else too_few(run, Coding(simulation.code), simulation.steps, simulation.entry),
-        "bytes": path.stat().st_size,
-        "seconds": time.perf_counter() - began,
-    }
+def ranking_weights(
+    network: Network, weights: Mapping[str, Array], inputs: Array
+) -> dict[str, Array]:
+    """Weights by which synapses are chosen for recording, the strongest first.
 
-
-def pairs(synapses: tuple[Synapse, ...]) -> str:
-    """Synapses as they are named on the command line."""
-    return ";".join(f"{target},{source}" for target, source in synapses)
-
-
-Work = Callable[[Writer, Sink], Counts]
-"""Does the run: recordings go to the sink, what is known at its end to the writer; returned is what
-the way in of the data took."""
-
-
-def plan_of(
-    run: Run,
-    simulation: SimulationConfig,
-    schedule: Schedule,
-    *,
-    sizes: Mapping[str, int],
-    how: Mapping[str, ActivityKind],
-    digest: str,
-    weights: Mapping[str, Array],
-) -> Plan:
-    """What the trace is going to hold."""
-    split = samples_of(run, simulation.samples)
-    return Plan(
-        origin_of(simulation.on, seed=run.study.seed, digest=digest),
-        schedule,
-        how,
-        sizes,
-        tuple(weights),
-        np.arange(len(split)),
-        split.y,
-        split.x,
-        parse_record(simulation.record, how, strengths(run.model.network, weights, split.x)),
-        weights,
-    )
-
-
-def strengths(network: Network, weights: Mapping[str, Array], inputs: Array) -> dict[str, Array]:
-    """Weights by which synapses are picked; those from inputs that never change are not."""
+    Those from the input are scaled by the deviation of each feature over the samples, so that a
+    synapse from a constant feature is not chosen.
+    """
     name, spread = network.input.name, inputs.std(axis=0)
     return {
         connection.name: weights[connection.name] * spread
@@ -185,96 +353,20 @@ def strengths(network: Network, weights: Mapping[str, Array], inputs: Array) -> 
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """A sink that tells how far it is."""
-
-    sink: Sink
-    watch: Watch
-
-    def sample(self, index: int, recording: Recording) -> None:
-        """Hand the recording on."""
-        self.sink.sample(index, recording)
-        self.watch(1)
-
-
-def within(run: Run, network: SpikingNetwork) -> dict[str, int]:
-    """The populations of the run's layers, with their sizes: those a trace is of."""
-    bring = outer(run.model.network)
-    return {p.name: p.size for p in network.populations if p.name not in bring}
-
-
-def dense(network: Network) -> list[str]:
-    """The connections that a synapse of a matrix can be picked from."""
+def dense_connections(network: Network) -> list[str]:
+    """The names of the connections whose weight is a matrix of synapses."""
     return [c.name for c in network.connections if isinstance(c.operator, Dense)]
 
 
-def plan_spikes(run: Run, simulation: SimulationConfig, schedule: Schedule) -> tuple[Plan, Work]:
-    """The samples as spikes, on a simulator."""
-    coding, backend, entry = Coding(simulation.code), load_backend(simulation.on), simulation.entry
-    if simulation.bits is None:
-        network, params = spiking(run, coding, simulation.phases, entry)
-    else:
-        network, params = rounded(run, coding, simulation.bits, entry, nudged=simulation.phases)
-    held: dict[str, Array] = {}
-    for projection in network.projections:
-        held.setdefault(projection.name, projection.weight)
-    sizes, known = within(run, network), kinds(network)
-    plan = plan_of(
-        run,
-        simulation,
-        schedule,
-        sizes=sizes,
-        how={name: known[name] for name in sizes},
-        digest=network.digest,
-        weights={name: held.get(name, params[name]) for name in dense(run.model.network)},
-    )
-    target = one_hot(plan.label, run.data.classes) if simulation.phases else None
-    rate = run.model.network
-    stimulus = encode_input(rate, params, plan.inputs, target=target, coding=coding, entry=entry)
-
-    def work(writer: Writer, sink: Sink) -> Counts:
-        result = backend.run(network, stimulus, schedule, record=plan.record, sink=sink)
-        counts = tally(network, stimulus, schedule, result)
-        writer.counts({key: each for key, each in counts.items() if key[0] in sizes})
-        return sum((each for key, each in counts.items() if key[0] not in sizes), Counts())
-
-    return plan, work
-
-
-def plan_rates(run: Run, simulation: SimulationConfig, schedule: Schedule) -> tuple[Plan, Work]:
-    """The samples as rates, settling step by step."""
-    network = run.model.network
-    params = {k: v.astype(np.float64) for k, v in run.model.params.items()}
-    plan = plan_of(
-        run,
-        simulation,
-        schedule,
-        sizes={layer.name: layer.size for layer in network.moving},
-        how={layer.name: ActivityKind.RATE for layer in network.moving},
-        digest=digest_of(run),
-        weights={name: params[name] for name in dense(network)},
-    )
-    target = one_hot(plan.label, run.data.classes)
-
-    def work(_: Writer, sink: Sink) -> Counts:
-        free = field(NumpyOps(), network, params, plan.inputs)
-        for k, recording in enumerate(settle(free, target, schedule, plan.record)):
-            sink.sample(k, recording)
-        return Counts()
-
-    return plan, work
-
-
 def settle(free: Field, target: Array, schedule: Schedule, record: Record) -> list[Recording]:
-    """Of each sample, the rates on their way through the phases."""
+    """The rates of each sample at every step of the phases."""
     seen: dict[tuple[str, str], list[Array]] = {key: [] for key in record.signals}
     state = free.zero_state()
     for phase in schedule:
         nudged = free.nudged(target, phase.beta) if phase.beta else free
         for _ in range(phase.steps):
             state = Damped(RATE_DAMPING).step(nudged, state)
-            note(nudged, state, record, seen)
+            append_signals(nudged, state, record, seen)
     courses = {key: np.stack(steps, axis=1) for key, steps in seen.items()}
     return [
         Recording({}, {key: course[k] for key, course in courses.items()})
@@ -282,16 +374,10 @@ def settle(free: Field, target: Array, schedule: Schedule, record: Record) -> li
     ]
 
 
-def note(at: Field, state: State, record: Record, seen: dict[tuple[str, str], list[Array]]) -> None:
-    """Keep what is to be recorded of a state."""
+def append_signals(
+    at: Field, state: State, record: Record, seen: dict[tuple[str, str], list[Array]]
+) -> None:
+    """Append the recorded signals of a state to `seen`."""
     for name, variable in record.signals:
         value = state[name] if variable == "rate" else at.drive(name, state)
         seen[name, variable].append(np.reshape(value, (at.batch, -1)))
-
-
-def digest_of(run: Run) -> str:
-    """A hash of the trained network as it lies on the disk, in its folder or in a NIR file."""
-    from hashlib import sha256
-
-    path = run.path / MODEL if run.path.is_dir() else run.path
-    return sha256(path.read_bytes()).hexdigest()

@@ -21,8 +21,8 @@ from neuro_eqprop.experiments.simulate import (
     AnnounceCallback,
     no_announcement,
     origin_of,
+    ranking_weights,
     settle,
-    strengths,
 )
 from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.networks import Network
@@ -113,7 +113,7 @@ def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> P
         rows,
         data.test.y[rows],
         data.test.x[rows],
-        parse_record(dense, kinds, strengths(network, weights, data.train.x)),
+        parse_record(dense, kinds, ranking_weights(network, weights, data.train.x)),
         weights,
         learns=True,
         epochs=units(network),

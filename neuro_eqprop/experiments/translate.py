@@ -1,4 +1,4 @@
-"""A trained run as a NIR file, and such a file in the place of the run it was made from."""
+"""A model as a NIR file, and such a file as a model."""
 
 from __future__ import annotations
 
@@ -14,60 +14,54 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.nir.document import Document, Feed, NirError
 from neuro_eqprop.backends.nir.read import read, whole
 from neuro_eqprop.backends.nir.write import beyond, write
+from neuro_eqprop.data import Dataset
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments.config import Study, adapt
-from neuro_eqprop.experiments.evaluate import rounded, spiking
-from neuro_eqprop.experiments.run_folder import Run
 from neuro_eqprop.io.checkpoint import describe, rebuild
-from neuro_eqprop.model import Model
+from neuro_eqprop.model import FROM_NIR, Model
 from neuro_eqprop.networks import Network, Role, check_parameters
 from neuro_eqprop.operators import DelayedFeedback
 from neuro_eqprop.spiking.codes import Code, Coding, find_code
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork
 from neuro_eqprop.spiking.lower import faces, gathered, matrix, reads
+from neuro_eqprop.spiking.model import to_spiking
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A file opened with a data set: the network in it, its code, and the run it stands for.
+    """A NIR file opened with a data set: the spiking network in it, and the model it stands for.
 
-    The run's parameters are the weights and biases of the file, on the grid of its code: they
+    The model's parameters are the weights and biases of the file, on the grid of its code: they
     settle as rates for comparison, and become the same spiking network again.
     """
 
-    run: Run
+    model: Model
+    data: Dataset
     network: SpikingNetwork
     code: Code
     bits: int | None
     """Of its weights, if it is in fixed point."""
 
 
-def made_of(
-    run: Run, code: Code, *, nudged: bool, bits: int | None
-) -> tuple[SpikingNetwork, dict[str, Array]]:
-    """The run's spiking network, in fixed point if it has bits, and the parameters it is of."""
-    if bits is None:
-        return spiking(run, Coding(code), nudged)
-    return rounded(run, Coding(code), bits, nudged=nudged)
-
-
-def document_of(run: Run, code: Code, *, nudged: bool, bits: int | None = None) -> Document:
-    """The run's spiking network, its input weights, and what it was made from."""
-    coding, rate = Coding(code), run.model.network
-    network, params = made_of(run, code, nudged=nudged, bits=bits)
+def document_of(
+    model: Model, code: str | Code, *, nudged: bool, bits: int | None = None
+) -> Document:
+    """The model's spiking network, its input weights, and the settings it was trained with."""
+    spiking = to_spiking(model, code=code, bits=bits, nudged=nudged)
+    coding, rate, params = spiking.coding, model.network, spiking.params
     feeds = tuple(
         Feed(name, sign * matrix(rate, params, c))
         for c in rate.connections
         if rate[c.source].role is Role.INPUT
         for name, sign in faces(rate[c.target], coding)
     )
-    study = run.study
+    study = model.study or Study()
     notes = {
         "rate": describe(rate),
         "coding": coding.constants(),
         "bits": bits,
         "dataset": study.dataset,
-        # One number becomes synapses of several strengths, each rounded: it is told as it was.
+        # One parameter becomes synapses of several weights, each rounded: it is stored exactly.
         "echoes": {
             c.name: float(params[c.name][0])
             for c in rate.connections
@@ -79,29 +73,29 @@ def document_of(run: Run, code: Code, *, nudged: bool, bits: int | None = None) 
             "beta": study.rule.beta,
         },
     }
-    return Document(network, feeds, notes)
+    return Document(spiking.network, feeds, notes)
 
 
 def translate(
-    run: Run,
-    path: Path,
+    model: Model,
+    path: str | Path,
     *,
-    code: Code,
-    nudged: bool,
+    code: str | Code = "rate",
+    nudged: bool = False,
     force: bool = False,
     bits: int | None = None,
 ) -> dict[str, Any]:
-    """Write the file; what `translate --json` shows."""
+    """Write the spiking network as a NIR file; return a summary of its contents."""
+    path = Path(path)
     if path.exists() and not force:
-        raise NirError(f"{path} is already there; choose another --out or replace it with --force")
-    document = document_of(run, code, nudged=nudged, bits=bits)
+        raise NirError(f"{path} exists already; name another file or use force=True")
+    document = document_of(model, code, nudged=nudged, bits=bits)
     write(document, path)
     network = document.network
     return {
-        "run": str(run.path),
         "path": str(path),
         "bytes": path.stat().st_size,
-        "code": code.name,
+        "code": find_code(code).name,
         "bits": bits,
         "nudged": nudged,
         "digest": network.digest,
@@ -126,7 +120,7 @@ def translate(
 
 
 def open_nir(path: Path, dataset: str) -> Opened:
-    """The file in the place of a run, to be judged on a data set."""
+    """The file as a model, to be evaluated on a data set."""
     document = read(path)
     network = document.network
     if not {"rate", "coding", "learning"} <= set(document.notes):
@@ -142,8 +136,8 @@ def open_nir(path: Path, dataset: str) -> Opened:
         params = parameters(rate, document, Coding(code))
         check_parameters(rate, params)
         study = adapt(Study(), {"dataset": dataset, "beta": document.notes["learning"]["beta"]})
-        run = Run(path, study, Model(rate, params, 0), data)
-        again = relowered(run, document, code, bits)
+        model = Model(rate, params, study=study, provenance=FROM_NIR)
+        again = relowered(model, document, code, bits)
     except (KeyError, TypeError, ValueError, StopIteration) as error:
         raise NirError(f"{path}: its notes and its network do not fit: {error}") from error
     if not same(again, network):
@@ -153,7 +147,7 @@ def open_nir(path: Path, dataset: str) -> Opened:
             f"{path} goes from {rate.input.size} to {rate.output.size} units, but {dataset!r} has "
             f"{data.features} features and {data.classes} classes; name its own data set"
         )
-    return Opened(run, network, code, bits)
+    return Opened(model, data, network, code, bits)
 
 
 def parameters(rate: Network, document: Document, coding: Coding) -> dict[str, Array]:
@@ -185,12 +179,12 @@ def took(weights: Iterator[Array], count: int) -> Array:
     return first
 
 
-def relowered(run: Run, document: Document, code: Code, bits: int | None) -> SpikingNetwork:
-    """What the run's parameters become under the constants of this version."""
+def relowered(model: Model, document: Document, code: Code, bits: int | None) -> SpikingNetwork:
+    """The spiking network of the model's parameters under the constants of this version."""
     if Coding(code).constants() != document.notes["coding"]:
         raise ValueError(f"it was made with other constants of code {code.name!r}; translate again")
     nudged = any(p.gain is Gain.BETA for p in document.network.projections)
-    return made_of(run, code, nudged=nudged, bits=bits)[0]
+    return to_spiking(model, code=code, nudged=nudged, bits=bits).network
 
 
 def same(one: SpikingNetwork, other: SpikingNetwork) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,16 @@ def activation(layer: Mapping[str, Any]) -> Activation:
 
 def save(path: Path, model: Model, memory: Mapping[str, Array] | None = None) -> None:
     """Write a model and, while it trains, the optimiser's state, atomically."""
+    write_bytes(path, encode(model, memory))
+
+
+def digest(model: Model) -> str:
+    """The SHA-256 of the file that `save` writes."""
+    return sha256(encode(model)).hexdigest()
+
+
+def encode(model: Model, memory: Mapping[str, Array] | None = None) -> bytes:
+    """The bytes of the file that `save` writes."""
     from safetensors.numpy import save as to_bytes
 
     tensors = {f"params/{n}": np.ascontiguousarray(v) for n, v in model.params.items()}
@@ -113,7 +124,7 @@ def save(path: Path, model: Model, memory: Mapping[str, Array] | None = None) ->
         header["provenance"] = model.provenance
     # One key only: the order of several is not kept, and equal contents must give equal bytes.
     metadata = {"neuro_eqprop": json.dumps(header, sort_keys=True)}
-    write_bytes(path, to_bytes(dict(sorted(tensors.items())), metadata))
+    return to_bytes(dict(sorted(tensors.items())), metadata)
 
 
 def check_memory(

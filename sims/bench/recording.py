@@ -23,14 +23,10 @@ from neuro_eqprop.backends.base import BackendError, tally
 from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments.config import Study, make_study
-from neuro_eqprop.experiments.evaluate import spiking
 from neuro_eqprop.experiments.run_folder import Run, open_run
-from neuro_eqprop.experiments.simulate import SimulationConfig, plan_spikes, schedule_of
+from neuro_eqprop.experiments.simulate import TraceOutput, record_spikes
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.io.atomic import write_text
-from neuro_eqprop.io.trace.file import Writer
-from neuro_eqprop.spiking.codes import Code, Coding
-from neuro_eqprop.spiking.lower import stimulate
 from neuro_eqprop.traces import NOTHING, Recording
 
 TRAINING = "training"
@@ -85,20 +81,17 @@ def cost(
 
 def simulator(run: Run, folder: Path, on: str) -> tuple[float, float]:
     """The cost on a simulator."""
-    asked = SimulationConfig(on, SAMPLES[on], 64, Code.RATE, phases=True, record=())
-    schedule, coding = schedule_of(asked, run.study.rule.beta), Coding(Code.RATE)
-    network, params = spiking(run, coding, True)
-    plan, work = plan_spikes(run, asked, schedule)
-    target = one_hot(plan.label, run.data.classes)
-    stimulus = stimulate(run.model.network, params, plan.inputs, target=target, coding=coding)
+    spiking, split = run.model.to_spiking(code="rate").with_nudge(), run.test_samples(SAMPLES[on])
+    network, schedule = spiking.network, spiking.schedule(64, beta=run.model.beta)
+    stimulus = spiking.encode(split.x, one_hot(split.y, run.data.classes))
 
     def bare() -> None:
         result = load_backend(on).run(network, stimulus, schedule, record=NOTHING, sink=Nowhere())
         tally(network, stimulus, schedule, result)
 
     def recorded() -> None:
-        with Writer(folder / f"{on}.h5", plan, overwrite=True) as writer:
-            work(writer, writer)
+        output = TraceOutput(folder / f"{on}.h5", overwrite=True)
+        record_spikes(spiking, split.x, split.y, on=on, phases=True, output=output)
 
     return cost(on, bare, recorded)
 

@@ -16,11 +16,9 @@ import torch
 
 from neuro_eqprop.backends.brian2.continuous import BASE, NOISY, Biology, Refractory, settle
 from neuro_eqprop.experiments.config import Study
-from neuro_eqprop.experiments.evaluate import accuracy_of, agreement, equilibria, spiking
+from neuro_eqprop.experiments.evaluate import accuracy_of, agreement, equilibria
 from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.experiments.train import run_training
-from neuro_eqprop.spiking.codes import Code, Coding
-from neuro_eqprop.spiking.lower import stimulate
 
 TWO = {"base": BASE, "leak 20 ms, noise 0.2, delay 2 ms": NOISY}
 MORE = {
@@ -52,9 +50,9 @@ def trained(folder: Path) -> Run:
 
 def compare(run: Run, settings: dict[str, Biology]) -> None:
     """A row for each setting."""
-    coding, test = Coding(Code.RATE), run.data.test
-    network, params = spiking(run, coding, False)
-    stimulus = stimulate(run.model.network, params, test.x, target=None, coding=coding)
+    test = run.data.test
+    spiking = run.model.to_spiking(code="rate")
+    network, stimulus = spiking.network, spiking.encode(test.x)
     exact = equilibria(run.model.network, run.model.params, test.x)
     print(
         f"{len(test)} test samples; accuracy of the rates {accuracy_of(exact.drive, test.y):.2%}\n"

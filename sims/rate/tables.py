@@ -17,7 +17,6 @@ from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.data import find
 from neuro_eqprop.experiments.config import Study, adapt
-from neuro_eqprop.experiments.evaluate import evaluate
 from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.io.atomic import write_text
@@ -59,7 +58,9 @@ def conversions(name: str, run: Run) -> list[str]:
     rows = []
     for code, steps in CODES:
         try:
-            told = evaluate(run, on="emulator", code=code, steps=steps, samples=None, watch=nothing)
+            told = run.model.evaluate(
+                run.data.test, on="emulator", code=code, steps=steps
+            ).to_dict()
         except LoweringError:
             continue
         rows.append(

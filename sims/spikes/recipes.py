@@ -9,8 +9,8 @@ from typing import Any
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.experiments.config import Study, adapt
-from neuro_eqprop.experiments.evaluate import accuracy_of, agreement, equilibria, samples_of, spike
-from neuro_eqprop.experiments.event_stats import events
+from neuro_eqprop.experiments.evaluate import accuracy_of, agreement, equilibria
+from neuro_eqprop.experiments.event_stats import event_stats
 from neuro_eqprop.experiments.run_folder import MODEL, Run, open_run
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.rate.inference import Inference
@@ -62,7 +62,7 @@ class Bench:
         """A run and its equilibria."""
         if name not in self.known:
             run = trained(name, self.runs)
-            x = samples_of(run, self.size(run)).x
+            x = run.test_samples(self.size(run)).x
             self.known[name] = run, equilibria(run.model.network, run.model.params, x)
         return self.known[name]
 
@@ -81,15 +81,14 @@ class Bench:
     ) -> dict[str, Any]:
         """What `evaluate --on emulator` tells, with the equilibria solved only once."""
         run, exact = self.settled(name)
-        split = samples_of(run, self.size(run))
-        made = spike(
-            run, split, on="emulator", code=code, steps=steps, watch=unseen, bits=bits, entry=entry
-        )
-        sides = (exact.state, exact.drive), (made.firing, made.drive)
+        split = run.test_samples(self.size(run))
+        spiking = run.model.to_spiking(code=code, bits=bits, input=entry)
+        made = spiking.run(split.x, on="emulator", steps=steps)
+        sides = (exact.state, exact.drive), (made.rates, made.drive)
         return {
             "samples": len(split),
             "rate_accuracy": accuracy_of(exact.drive, split.y),
             "accuracy": accuracy_of(made.drive, split.y),
             **agreement(run.model.network, *sides),
-            **events(run, made.network, made.counts, samples=len(split)),
+            **event_stats(made),
         }

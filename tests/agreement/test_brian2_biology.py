@@ -30,11 +30,10 @@ from neuro_eqprop.backends.brian2.dale import paired, paired_stimulus, unpaired
 from neuro_eqprop.backends.brian2.setup import SETTINGS, simulator
 from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.experiments.config import make_study
-from neuro_eqprop.experiments.evaluate import agreement, equilibria, spiking
+from neuro_eqprop.experiments.evaluate import agreement, equilibria
 from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.schedules import Schedule, free_only, three_phase
-from neuro_eqprop.spiking.codes import Code, Coding
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -46,7 +45,6 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
-from neuro_eqprop.spiking.lower import stimulate
 from neuro_eqprop.traces import NOTHING, MemorySink, Record, Recording
 
 pytestmark = pytest.mark.brian2
@@ -421,10 +419,10 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_all_digits_agree_with_the_rates(
     digits: Run, biology: Biology, same: float, pearson: float
 ) -> None:
-    coding, x = Coding(Code.RATE), digits.data.test.x
+    x = digits.data.test.x
     assert len(x) == 360
-    network, params = spiking(digits, coding, False)
-    stimulus = stimulate(digits.model.network, params, x, target=None, coding=coding)
+    spiking = digits.model.to_spiking(code="rate")
+    network, stimulus = spiking.network, spiking.encode(x)
     result = settle(biology, network, stimulus)
     exact = equilibria(digits.model.network, digits.model.params, x)
     firing = {name: values[:, 0] for name, values in result.firing.items()}

@@ -171,13 +171,13 @@ def test_evaluating_the_file_is_evaluating_the_run(run: Path, tmp_path: Path, co
 def test_a_looped_network_and_its_nudge_come_back(tmp_path: Path) -> None:
     rates: dict[str, Any] = {"hidden_rate": TANH, "output_rate": HARD_SIGMOID}
     folder = put(tmp_path / "run", looped(64, 9, 10, **rates, bound=0.95))
-    document = document_of(open_run(folder), Code.GRADED, nudged=True)
+    document = document_of(open_run(folder).model, Code.GRADED, nudged=True)
     write(document, tmp_path / "net.nir")
     opened = open_nir(tmp_path / "net.nir", "digits")
     assert opened.network.digest == document.network.digest
     assert any(p.gain is Gain.BETA for p in opened.network.projections)
-    assert opened.run.model.network == open_run(folder).model.network
-    assert opened.run.study.rule.beta == 0.25
+    assert opened.model.network == open_run(folder).model.network
+    assert opened.model.beta == 0.25
 
 
 IMAGE = convolutional(
@@ -203,7 +203,7 @@ def test_a_network_that_is_not_dense_comes_back_and_runs_alike(
     same = ("code", "steps", "accuracy", "spikes_per_neuron", "synops_per_sample")
     assert {key: of_file[key] for key in same} == {key: of_run[key] for key in same}
     assert of_file["rmse"] == pytest.approx(of_run["rmse"], abs=1e-3)
-    found, wanted = open_nir(path, "digits").run.model, open_run(run).model
+    found, wanted = open_nir(path, "digits").model, open_run(run).model
     assert found.network == wanted.network
     for name, value in wanted.params.items():
         np.testing.assert_allclose(found.params[name], value, atol=0.5 * 2.0**-10)
@@ -243,7 +243,7 @@ def test_wrong_words_and_wrong_files_are_told_apart(run: Path, tmp_path: Path) -
 
 
 def test_a_network_that_is_not_what_its_rates_become_is_refused(run: Path, tmp_path: Path) -> None:
-    document = document_of(open_run(run), Code.RATE, nudged=False)
+    document = document_of(open_run(run).model, Code.RATE, nudged=False)
     first, *rest = document.network.projections
     odd = replace(document.network, projections=(replace(first, delay=2), *rest))
     write(replace(document, network=odd), tmp_path / "net.nir")

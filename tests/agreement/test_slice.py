@@ -12,7 +12,6 @@ import torch
 
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments.config import make_study
-from neuro_eqprop.experiments.evaluate import evaluate
 from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.ops.numpy import NumpyOps
@@ -53,9 +52,9 @@ Trained = tuple[Run, dict[str, Any]]
 
 def test_rates_reach_their_accuracy(trained: Trained) -> None:
     run, told = trained
-    exact = evaluate(run, on="numpy", code=Code.RATE, steps=1, samples=None, watch=nothing)
-    assert exact["samples"] == 360
-    for found in (told["test_accuracy"], exact["accuracy"]):
+    exact = run.model.evaluate(run.data.test, on="numpy")
+    assert exact.samples == 360
+    for found in (told["test_accuracy"], exact.accuracy):
         assert found >= LEAST[run.study.model.name]
 
 
@@ -74,10 +73,11 @@ def test_the_network_is_what_was_asked_for(trained: Trained) -> None:
 @pytest.mark.parametrize(("code", "steps"), [(Code.RATE, 64), (Code.GRADED, 32)])
 def test_spikes_agree_with_rates(trained: Trained, code: Code, steps: int) -> None:
     run, _ = trained
-    told = evaluate(run, on="reference", code=code, steps=steps, samples=None, watch=nothing)
-    assert told["samples"] == 360
-    assert told["agreement"] >= 0.99
-    assert told["pearson"] >= 0.998
+    told = run.model.evaluate(run.data, on="reference", code=code, steps=steps)
+    assert told.samples == 360
+    assert told.agreement >= 0.99
+    assert told.pearson is not None
+    assert told.pearson >= 0.998
 
 
 def test_answers_are_those_of_a_true_equilibrium(trained: Trained) -> None:
@@ -129,7 +129,7 @@ def test_two_hidden_layers_reach_their_accuracy(tmp_path: Path) -> None:
     told = run_training(study, tmp_path / "run", force=False, resume=False, watch=nothing)
     assert told["test_accuracy"] >= 0.98
     run = open_run(tmp_path / "run")
-    spikes = evaluate(run, on="reference", code=Code.GRADED, steps=64, samples=None, watch=nothing)
-    assert spikes["agreement"] >= 0.99
+    spikes = run.model.evaluate(run.data.test, on="reference", code="graded", steps=64)
+    assert spikes.agreement >= 0.99
     with pytest.raises(LoweringError, match="hidden1"):
-        evaluate(run, on="reference", code=Code.RATE, steps=64, samples=None, watch=nothing)
+        run.model.evaluate(run.data.test, on="reference", steps=64)

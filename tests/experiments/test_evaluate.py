@@ -12,10 +12,10 @@ from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.backends.base import Backend, Feature, Result, Support
 from neuro_eqprop.backends.reference.simulator import Reference
-from neuro_eqprop.backends.registry import BACKENDS, load_backend
-from neuro_eqprop.experiments import evaluate as evaluate_module
+from neuro_eqprop.backends.registry import BACKENDS
+from neuro_eqprop.experiments import simulate as simulate_module
 from neuro_eqprop.experiments.config import make_study, write
-from neuro_eqprop.experiments.evaluate import agreement, count_events, evaluate, samples_of
+from neuro_eqprop.experiments.evaluate import Evaluation, agreement, count_events, evaluate
 from neuro_eqprop.experiments.run_folder import Run, RunError, append, open_run
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.initialise import initialise
@@ -53,20 +53,26 @@ class Off:
 
 
 def judge(
-    run: Run, on: str, samples: int | None = 40, code: Code = Code.RATE, steps: int = 64
-) -> dict[str, Any]:
-    return evaluate(run, on=on, samples=samples, watch=nothing, code=code, steps=steps)
+    run: Run,
+    on: str | Backend,
+    samples: int | None = 40,
+    code: Code = Code.RATE,
+    steps: int = 64,
+    **options: Any,  # noqa: ANN401
+) -> Evaluation:
+    split = run.test_samples(samples)
+    return evaluate(run.model, split, on=on, code=code, steps=steps, **options)
 
 
 def test_torch_and_numpy_rates_agree(run: Run) -> None:
     rate, exact = judge(run, "rate", None), judge(run, "numpy", None)
-    assert exact["samples"] == 360
-    assert exact["agreement"] == 1.0
-    assert exact["rmse"] < 1e-6  # both settled to 1e-6, by different libraries
-    assert exact["accuracy"] == exact["rate_accuracy"] == rate["rate_accuracy"]
-    assert rate["agreement"] > 0.99
-    assert rate["pearson"] > 0.99999
-    assert rate["code"] is rate["steps"] is rate["spikes_per_neuron"] is None
+    assert exact.samples == 360
+    assert exact.agreement == 1.0
+    assert exact.rmse < 1e-6  # both settled to 1e-6, by different libraries
+    assert exact.accuracy == exact.rate_accuracy == rate.rate_accuracy
+    assert rate.agreement > 0.99
+    assert (rate.pearson or 0.0) > 0.99999
+    assert (rate.code, rate.steps, rate.spikes_per_neuron) == (None, None, None)
 
 
 @pytest.mark.parametrize("code", list(CODES.values()), ids=lambda code: str(code.name))
@@ -84,39 +90,36 @@ def test_spikes_are_judged_as_by_hand(run: Run, code: Code) -> None:
         sink=MemorySink(),
     )
     answers = result.drive["output"][:, 0].argmax(axis=1)
-    assert told["accuracy"] == float(np.mean(answers == y))
+    assert told.accuracy == float(np.mean(answers == y))
     sent = sum(int(messages.sum()) for messages in result.messages.values())
-    assert told["spikes_per_neuron"] == pytest.approx(sent / (30 * 40))
-    assert told["host_macs_per_sample"] == np.count_nonzero(params["input->hidden"])
-    assert told["agreement"] > 0.9
-    assert told["pearson"] > 0.99
-    assert (told["code"], told["steps"], told["bits"]) == (code.name, 48, None)
+    assert told.spikes_per_neuron == pytest.approx(sent / (30 * 40))
+    assert told.host_macs_per_sample == np.count_nonzero(params["input->hidden"])
+    assert told.agreement > 0.9
+    assert (told.pearson or 0.0) > 0.99
+    assert (told.code, told.steps, told.bits) == (code.name, 48, None)
 
 
-def test_a_simulator_that_is_not_exact_tells_by_how_much(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+def test_the_error_to_the_reference_is_given_for_a_backend_object_that_is_not_exact(
+    run: Run,
 ) -> None:
-    assert judge(run, "emulator", 5)["error_to_reference"] is None
-
-    def stub(on: str) -> Backend:
-        return Off() if on == "lava-stock" else load_backend(on)
-
-    monkeypatch.setattr(evaluate_module, "load_backend", stub)
-    assert judge(run, "lava-stock", 5)["error_to_reference"] == pytest.approx(0.1)
+    assert judge(run, "emulator", 5).error_to_reference is None
+    found = judge(run, Off(), 5)
+    assert found.on == "off"
+    assert found.error_to_reference == pytest.approx(0.1)
 
 
 def test_chunks_change_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     whole = judge(run, "reference")
     small = replace(BACKENDS["reference"], chunk=7)
-    monkeypatch.setattr(evaluate_module, "BACKENDS", {"reference": small})
-    parts = evaluate(run, on="reference", code=Code.RATE, steps=64, samples=40, watch=seen.append)
+    monkeypatch.setattr(simulate_module, "BACKENDS", {"reference": small})
+    parts = judge(run, "reference", progress=seen.append)
     assert seen == [7, 7, 7, 7, 7, 5]
-    assert {**whole, "seconds": 0.0} == {**parts, "seconds": 0.0}
+    assert replace(whole, seconds=0.0) == replace(parts, seconds=0.0)
 
 
 def test_more_steps_bring_spikes_closer(run: Run) -> None:
-    errors = [judge(run, "reference", steps=steps)["rmse"] for steps in (16, 64, 256)]
+    errors = [judge(run, "reference", steps=steps).rmse for steps in (16, 64, 256)]
     assert errors[0] > 2 * errors[1] > 4 * errors[2]
 
 
@@ -146,8 +149,8 @@ def test_rates_that_do_not_vary_have_no_correlation() -> None:
 
 def test_too_many_samples_are_refused(run: Run) -> None:
     with pytest.raises(ValueError, match="'digits' has 360 test samples, not 361"):
-        samples_of(run, 361)
-    assert len(samples_of(run, None)) == 360
+        run.test_samples(361)
+    assert len(run.test_samples()) == 360
 
 
 def test_an_unknown_place_lists_the_known_ones(run: Run) -> None:
@@ -161,11 +164,11 @@ def test_a_network_that_cannot_be_lowered_names_its_layer(tmp_path: Path) -> Non
     run = open_run(tmp_path / "run")
     with pytest.raises(LoweringError, match="layer 'hidden' has activation 'tanh'"):
         judge(run, "reference")
-    assert judge(run, "reference", code=Code.GRADED, steps=8)["samples"] == 40
+    assert judge(run, "reference", code=Code.GRADED, steps=8).samples == 40
 
 
 def test_events_are_counted(run: Run) -> None:
-    counted = count_events(run, samples=500, steps=16, code=Code.RATE, watch=nothing)
+    counted = count_events(run.model, run.data.test, steps=16, code=Code.RATE)
     assert (counted.samples, counted.steps) == (360, 16)
     assert counted.dense_macs == 64 * 20 + 20 * 10
     assert sum(c.updates_active + c.updates_idle for c in counted.counts.values()) == (
@@ -189,23 +192,20 @@ def test_a_line_that_is_no_json_is_not_written(tmp_path: Path) -> None:
 
 
 def test_few_bits_are_judged_in_fixed_point(run: Run) -> None:
-    both = [
-        evaluate(run, on=on, code=Code.RATE, steps=64, samples=40, watch=nothing, bits=8)
-        for on in ("reference", "emulator")
-    ]
+    both = [judge(run, on, bits=8) for on in ("reference", "emulator")]
     for told in both:
-        assert (told["bits"], told["overflows"]) == (8, 0)
-        assert told["agreement"] >= 0.95
-        assert told["pearson"] > 0.99
+        assert (told.bits, told.overflows) == (8, 0)
+        assert told.agreement >= 0.95
+        assert (told.pearson or 0.0) > 0.99
     same = ("accuracy", "agreement", "rmse", "spikes_per_neuron", "synops_per_sample")
-    assert [both[0][key] for key in same] == [both[1][key] for key in same]
+    assert [getattr(both[0], key) for key in same] == [getattr(both[1], key) for key in same]
     float_side = judge(run, "emulator")
-    assert float_side["bits"] is float_side["overflows"] is None
-    assert float_side["rmse"] != both[1]["rmse"]
+    assert float_side.bits is float_side.overflows is None
+    assert float_side.rmse != both[1].rmse
 
 
 def test_bits_are_refused_where_there_are_none(run: Run) -> None:
-    with pytest.raises(ValueError, match="rates, which have no bits"):
-        evaluate(run, on="numpy", code=Code.RATE, steps=8, samples=4, watch=nothing, bits=8)
+    with pytest.raises(ValueError, match="rates, which have no bits; use on='emulator'"):
+        judge(run, "numpy", 4, steps=8, bits=8)
     with pytest.raises(ValueError, match="2 to 24 bits"):
-        evaluate(run, on="emulator", code=Code.RATE, steps=8, samples=4, watch=nothing, bits=1)
+        judge(run, "emulator", 4, steps=8, bits=1)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,8 @@ from neuro_eqprop.analysis.compare import compare, hebbian_update
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments.config import make_study
-from neuro_eqprop.experiments.evaluate import evaluate
 from neuro_eqprop.experiments.run_folder import Run, open_run
-from neuro_eqprop.experiments.simulate import SimulationConfig, simulate
+from neuro_eqprop.experiments.simulate import RecordedRun, TraceOutput, record_rates, record_spikes
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.io.trace.lazy import read
 from neuro_eqprop.io.trace.schema import TraceError
@@ -25,9 +24,22 @@ from neuro_eqprop.traces import ActivityKind
 from neuro_eqprop.training.relax import SWEEPS, relax
 
 STUDY = make_study(hidden=(16,), epochs=2, batch=64, learning_rate=0.01, beta=0.25)
-ASKED = SimulationConfig(
-    on="reference", samples=5, steps=40, code=Code.RATE, phases=True, record=()
-)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the tests vary of a recording."""
+
+    on: str = "reference"
+    samples: int = 5
+    steps: int = 40
+    code: Code = Code.RATE
+    phases: bool = True
+    record: tuple[str, ...] = ()
+    bits: int | None = None
+
+
+ASKED = Asked()
 
 
 def nothing(_: Any) -> None:  # noqa: ANN401
@@ -41,8 +53,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return open_run(out)
 
 
-def record(run: Run, path: Path, asked: SimulationConfig, force: bool = False) -> dict[str, Any]:
-    return simulate(run, asked, path, force=force, watch=nothing)
+def record(run: Run, path: Path, asked: Asked, force: bool = False) -> RecordedRun:
+    split = run.test_samples(asked.samples)
+    given: dict[str, Any] = {
+        "steps": asked.steps,
+        "phases": asked.phases,
+        "record": asked.record,
+        "output": TraceOutput(path, force),
+    }
+    if asked.on == "rate":
+        return record_rates(run.model, split.x, split.y, **given)
+    spiking = run.model.to_spiking(code=asked.code, bits=asked.bits)
+    return record_spikes(spiking, split.x, split.y, on=asked.on, **given)
 
 
 def test_recorded_rates_settle_at_the_equilibrium_of_each_phase(run: Run, tmp_path: Path) -> None:
@@ -58,9 +80,7 @@ def test_recorded_rates_settle_at_the_equilibrium_of_each_phase(run: Run, tmp_pa
             gap = np.abs(trace.rate(name, phase.name) - wanted[phase.name].state[name]).max()
             # The file keeps single precision.
             assert gap < 1e-5, (phase.name, name)
-    assert told["phases"] == ["free", "negative", "positive"]
-    assert told["code"] is None
-    assert told["bytes"] == (tmp_path / "rate.h5").stat().st_size
+    assert [phase.name for phase in told.trace.schedule] == ["free", "negative", "positive"]
     assert set(trace.kinds.values()) == {ActivityKind.RATE}
     assert np.array_equal(trace.label, y)
     assert trace.origin.backend == "rate"
@@ -74,9 +94,10 @@ def test_recorded_spikes_are_those_that_evaluation_counts(
     asked = replace(ASKED, code=code, phases=False)
     record(run, tmp_path / "spikes.h5", asked)
     trace = read(tmp_path / "spikes.h5")
-    told = evaluate(run, on="reference", code=code, steps=40, samples=5, watch=nothing)
+    told = run.model.evaluate(run.test_samples(5), on="reference", code=code, steps=40)
+    assert told.spikes_per_neuron is not None
     sent = sum(len(train.step) for train in trace.spikes.values())
-    assert sent == round(told["spikes_per_neuron"] * 26 * 5)
+    assert sent == round(told.spikes_per_neuron * 26 * 5)
     assert sent == sum(counts.spikes for counts in trace.counts.values())
     assert [phase.name for phase in trace.schedule] == ["free"]
 
@@ -98,7 +119,7 @@ def test_more_is_recorded_when_asked(run: Run, tmp_path: Path) -> None:
     asked = replace(ASKED, record=("hidden:voltage", "output:drive"))
     told = record(run, tmp_path / "more.h5", asked)
     trace = read(tmp_path / "more.h5")
-    assert told["recorded"] == ["hidden:spikes", "hidden:voltage", "output:drive", "output:spikes"]
+    assert told.recorded == ["hidden:spikes", "hidden:voltage", "output:drive", "output:spikes"]
     assert trace.signals["hidden", "voltage"].shape == (5 * 120, 16)
     assert trace.signals["output", "drive"].shape == (5 * 120, 10)
 
@@ -107,22 +128,20 @@ def test_float_is_compared_with_fixed_point(run: Run, tmp_path: Path) -> None:
     asked = replace(ASKED, code=Code.GRADED)
     record(run, tmp_path / "float.h5", asked)
     told = record(run, tmp_path / "fixed.h5", replace(asked, bits=8))
-    assert told["bits"] == 8
+    assert told.trace.complete
     found = compare(read(tmp_path / "float.h5"), read(tmp_path / "fixed.h5"))
     assert 0.0 < max(each.distance.rmse for each in found.layers) < 0.02
     assert all(each.cosine is not None and each.cosine > 0.95 for each in found.connections)
-    with pytest.raises(ValueError, match="rates have no bits"):
-        record(run, tmp_path / "none.h5", replace(asked, on="rate", bits=8))
 
 
 @pytest.mark.parametrize("on", ["rate", "reference"])
-def test_the_story_of_synapses_is_told_on_the_way(run: Run, tmp_path: Path, on: str) -> None:
+def test_synapse_histories_are_recorded_step_by_step(run: Run, tmp_path: Path, on: str) -> None:
     words = ("hidden->output[3,5;9,0]:hebbian", "input->hidden:hebbian")
     asked = replace(ASKED, on=on, steps=400, record=words)
     told = record(run, tmp_path / "t.h5", asked)
     trace = read(tmp_path / "t.h5")
-    assert "hidden->output[3,5;9,0]:hebbian" in told["recorded"]
-    assert told["most_bytes"] > told["bytes"]
+    assert "hidden->output[3,5;9,0]:hebbian" in told.recorded
+    assert told.plan.most_bytes > (tmp_path / "t.h5").stat().st_size
     story = trace.hebbian["hidden->output"]
     weight = trace.weights["hidden->output"].before
     np.testing.assert_array_equal(story.weight, np.tile(weight[[3, 9], [5, 0]], (5 * 1200, 1)))
@@ -143,9 +162,7 @@ def test_the_story_of_synapses_is_told_on_the_way(run: Run, tmp_path: Path, on: 
         (replace(ASKED, record=("hidden->out:hebbian",)), "'hidden->out'; known: hidden->output"),
     ],
 )
-def test_unknown_names_leave_no_file(
-    run: Run, tmp_path: Path, asked: SimulationConfig, reason: str
-) -> None:
+def test_unknown_names_leave_no_file(run: Run, tmp_path: Path, asked: Asked, reason: str) -> None:
     with pytest.raises(UnknownNameError, match=reason):
         record(run, tmp_path / "none.h5", asked)
     assert list(tmp_path.iterdir()) == []
@@ -167,3 +184,38 @@ def test_too_many_samples_are_refused(run: Run, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="360 test samples, not 999"):
         record(run, tmp_path / "none.h5", replace(ASKED, samples=999))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_labels_the_nudge_goes_to_the_predicted_class(run: Run) -> None:
+    x = run.data.test.x[:4]
+    spikes = run.model.to_spiking().record(x, phases=True, steps=20)
+    rates = run.model.record(x, phases=True, steps=20)
+    assert np.array_equal(spikes.label, run.model.predict(x))
+    assert np.array_equal(rates.label, spikes.label)
+    assert {each.layer for each in compare(rates, spikes).layers} == {"hidden", "output"}
+
+
+def test_a_trace_in_memory_equals_the_one_in_a_file(run: Run, tmp_path: Path) -> None:
+    split = run.test_samples(3)
+    spiking = run.model.to_spiking(code="graded")
+    given: dict[str, Any] = {"steps": 12, "record": ["output:drive"]}
+    memory = spiking.record(split.x, split.y, **given)
+    file = spiking.record(split.x, split.y, out=tmp_path / "t.h5", **given)
+    assert memory.counts == file.counts
+    assert np.array_equal(memory.spikes["hidden"].value, file.spikes["hidden"].value)
+    drive = memory.signals["output", "drive"]
+    np.testing.assert_allclose(drive, file.signals["output", "drive"], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "reason"),
+    [
+        (np.zeros((2, 63)), None, "takes samples of 64 features"),
+        (np.zeros((0, 64)), None, "no sample"),
+        (np.zeros((2, 64)), [1], "give 2 integers"),
+        (np.zeros((2, 64)), [1, 10], "outside 0..9"),
+    ],
+)
+def test_samples_that_do_not_fit_are_refused(run: Run, x: Any, y: Any, reason: str) -> None:  # noqa: ANN401
+    with pytest.raises(ValueError, match=reason):
+        run.model.record(x, y)

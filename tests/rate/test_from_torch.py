@@ -14,7 +14,7 @@ from neuro_eqprop.activations import HARD_SIGMOID, HARD_TANH, LINEAR, RELU
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import load as load_data
-from neuro_eqprop.experiments.convert import keep, loss
+from neuro_eqprop.experiments.convert import conversion_error
 from neuro_eqprop.experiments.run_folder import open_run
 from neuro_eqprop.rate.from_torch import forward, from_torch, normalised
 from neuro_eqprop.rate.torch_layers import ForeignError
@@ -84,7 +84,7 @@ def test_the_loss_is_told_layer_by_layer() -> None:
     module = mlp(nn.ReLU())
     brought, x = from_torch(module, (2, 3)), X.reshape(40, 6)
     y = answers(module, X).argmax(axis=1)
-    told = loss(brought, x, y, code=Code.GRADED, steps=24)
+    told = conversion_error(brought, x, y, code="graded", steps=24)
     assert told["rate_accuracy"] == 1.0
     assert told["accuracy"] == told["agreement"] >= 0.95
     assert [layer["layer"] for layer in told["layers"]] == ["hidden", "output"]
@@ -98,11 +98,13 @@ def test_rates_of_one_at_most_are_carried_by_binary_spikes() -> None:
     brought = normalised(from_torch(module, (2, 3)), x, 1.0)
     y = answers(module, X).argmax(axis=1)
     assert forward(brought, x)["hidden"].max() == pytest.approx(1.0)
-    told = loss(brought, x, y, code=Code.RATE, steps=256)
+    told = conversion_error(brought, x, y, code=Code.RATE, steps=256)
     assert told["rate_accuracy"] == 1.0
     assert told["agreement"] >= 0.9
     assert told["layers"][0]["rmse"] < 0.02
-    half = loss(normalised(from_torch(module, (2, 3)), x, 0.5), x, y, code=Code.RATE, steps=64)
+    half = conversion_error(
+        normalised(from_torch(module, (2, 3)), x, 0.5), x, y, code=Code.RATE, steps=64
+    )
     assert half["layers"][0]["clipped"] > 0.2
     with pytest.raises(ForeignError, match="rates below zero"):
         normalised(from_torch(mlp(nn.Tanh()), (2, 3)), x)
@@ -114,7 +116,7 @@ def test_it_becomes_a_run_that_every_command_takes(
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(64, 12), nn.ReLU(), nn.Linear(12, 10))
     brought, out = from_torch(module, (64,)), tmp_path / "run"
-    keep(brought, out, dataset="digits")
+    brought.save(out, dataset="digits")
     run = open_run(out)
     found = run.model.network
     assert found == brought.network
@@ -124,4 +126,4 @@ def test_it_becomes_a_run_that_every_command_takes(
     assert main([*words, "--json"]) == 0
     assert '"agreement": 1.0' in capsys.readouterr().out
     with pytest.raises(ValueError, match="already holds a run"):
-        keep(brought, out, dataset="digits")
+        brought.save(out, dataset="digits")

@@ -13,14 +13,14 @@ from neuro_eqprop.activations import RELU
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import load as load_data
-from neuro_eqprop.experiments.convert import keep, loss
-from neuro_eqprop.experiments.event_stats import dense_macs
+from neuro_eqprop.experiments.convert import conversion_error
 from neuro_eqprop.experiments.run_folder import open_run
 from neuro_eqprop.operators import Conv2d, Dense, Pooled
 from neuro_eqprop.rate.from_torch import forward, from_torch, normalised
 from neuro_eqprop.rate.torch_layers import ForeignError
 from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.lower import spelled_out
+from neuro_eqprop.spiking.model import dense_macs
 
 SHAPE = (2, 8, 8)
 X = np.random.default_rng(0).random((12, *SHAPE))
@@ -200,7 +200,7 @@ def test_a_convnet_that_learned_digits_loses_nothing_as_spikes(
 ) -> None:
     module, data = learned(), load_data("digits")
     brought, test = from_torch(module, (1, 8, 8)), data.test
-    told = loss(brought, test.x, test.y, code=Code.GRADED, steps=24)
+    told = conversion_error(brought, test.x, test.y, code=Code.GRADED, steps=24)
     assert told["rate_accuracy"] > 0.8
     assert told["agreement"] >= 0.99
     assert abs(told["accuracy"] - told["rate_accuracy"]) <= 0.006
@@ -208,11 +208,11 @@ def test_a_convnet_that_learned_digits_loses_nothing_as_spikes(
     assert list(losses) == ["conv1", "conv2", "hidden", "output"]
     assert all(0 < rmse < 0.05 for rmse in losses.values())
     binary = normalised(brought, data.train.x)
-    assert loss(binary, test.x, test.y, code=Code.RATE, steps=256)["agreement"] >= 0.95
+    assert conversion_error(binary, test.x, test.y, code=Code.RATE, steps=256)["agreement"] >= 0.95
     out = tmp_path / "run"
-    keep(brought, out, dataset="digits")
+    brought.save(out, dataset="digits")
     words = ["evaluate", str(out), "--on", "emulator", "--code", "graded", "--samples", "20"]
     assert main([*words, "--json"]) == 0
     assert '"agreement": 1.0' in capsys.readouterr().out
     # Kernels at their places, the means taken first.
-    assert dense_macs(open_run(out)) == 8 * 36 * 9 + 16 * 4 * 32 + 64 * 24 + 24 * 10
+    assert dense_macs(open_run(out).model) == 8 * 36 * 9 + 16 * 4 * 32 + 64 * 24 + 24 * 10

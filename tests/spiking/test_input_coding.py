@@ -16,7 +16,7 @@ from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments.config import make_study, write
-from neuro_eqprop.experiments.evaluate import evaluate, samples_of
+from neuro_eqprop.experiments.evaluate import evaluate
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY, Run, open_run
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.checkpoint import save
@@ -167,16 +167,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def judged(run: Run, code: Code, entry: InputCoding, bits: int | None = None) -> dict[str, Any]:
+    split = run.test_samples(40)
     return evaluate(
-        run,
-        on="emulator",
-        code=code,
-        steps=48,
-        samples=40,
-        watch=lambda _: None,
-        bits=bits,
-        entry=entry,
-    )
+        run.model, split, on="emulator", code=code, steps=48, bits=bits, input=entry
+    ).to_dict()
 
 
 def test_each_way_in_is_counted_in_its_own_right(run: Run) -> None:
@@ -208,13 +202,13 @@ def test_too_few_steps_for_the_depth_are_warned_of() -> None:
 
 
 def test_the_warning_says_how_many(run: Run) -> None:
-    told = evaluate(run, on="emulator", code=Code.RATE, steps=4, samples=3, watch=lambda _: None)
-    (warning,) = told["warnings"]
+    told = evaluate(run.model, run.test_samples(3), on="emulator", steps=4)
+    (warning,) = told.warnings
     assert warning.startswith("4 steps are too few for a network of this depth")
-    assert warning.endswith("take at least 12")
+    assert warning.endswith("use 12 or more")
     assert judged(run, Code.RATE, InputCoding.CURRENT)["warnings"] == []
-    with pytest.raises(ValueError, match="0 samples are none to judge by"):
-        samples_of(run, 0)
+    with pytest.raises(ValueError, match="0 samples cannot be evaluated"):
+        run.test_samples(0)
 
 
 def test_graded_input_in_fixed_point(run: Run) -> None:

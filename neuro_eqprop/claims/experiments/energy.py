@@ -10,7 +10,6 @@ side at the GPU's own price, the other two leave them out, in favour of the chip
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.claims.claim import Json, UndecidedError
@@ -18,7 +17,6 @@ from neuro_eqprop.claims.experiments.common import data_of, study_of, trained
 from neuro_eqprop.energy.dense_reference import host_macs
 from neuro_eqprop.energy.estimate import Estimate, Options, bill
 from neuro_eqprop.experiments.evaluate import count_events
-from neuro_eqprop.experiments.run_folder import Run
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.workload import Workload, describe
 from neuro_eqprop.io.profile.load import load_profile
@@ -51,13 +49,12 @@ def ratios(arguments: Mapping[str, Any], seed: int) -> Json:
     """For each chip and batch how many times the chip's joules the GPU uses (value, low, high)."""
     study, data = study_of(arguments, seed), data_of(arguments)
     model = trained(study, data)
-    run = Run(Path(), study, Model(model.network, model.params, study.training.epochs), data)
+    split = data.test.take(slice(0, min(arguments["samples"], len(data.test))))
     counted = count_events(
-        run,
-        samples=arguments["samples"],
+        Model(model.network, model.params, study.training.epochs, study),
+        split,
         steps=arguments["steps"],
         code=find_code(arguments["code"]),
-        watch=lambda more: None,
     )
     workload = Workload(
         describe(counted.network, bits=8),

@@ -171,19 +171,17 @@ def events(args: Namespace, *, steps: int | None, code: str) -> Workload:
         raise ValueError("energy needs a RUN to count events of, or --counts FILE")
     from neuro_eqprop.experiments.evaluate import count_events
     from neuro_eqprop.experiments.run_folder import open_run
-    from neuro_eqprop.spiking.codes import find_code
-    from neuro_eqprop.spiking.input_coding import find_input_coding
 
     opened = open_run(args.run)
     with bar("counting events", args.samples) as advance:
         found = count_events(
-            opened,
-            samples=args.samples,
-            steps=steps or find_code(code).steps,
-            code=find_code(code),
-            watch=lambda more: advance(more, "samples"),
+            opened.model,
+            opened.test_samples(min(args.samples, len(opened.data.test))),
+            steps=steps,
+            code=code,
+            progress=lambda more: advance(more, "samples"),
             bits=args.bits,
-            entry=find_input_coding(args.input),
+            input=args.input,
         )
     return workload_of(found, bits=args.bits)
 

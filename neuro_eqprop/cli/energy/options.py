@@ -114,13 +114,12 @@ def runs(args: Namespace, code: str) -> Iterator[CountedRun]:
         entry = InputCoding.GRADED if find_code(code).accumulates else InputCoding.RATE
     for steps in args.curve:
         yield count_events(
-            opened,
-            samples=args.curve_samples,
+            opened.model,
+            opened.test_samples(min(args.curve_samples, len(opened.data.test))),
             steps=steps,
-            code=find_code(code),
-            watch=lambda more: None,
+            code=code,
             bits=args.bits,
-            entry=entry,
+            input=entry,
         )
 
 

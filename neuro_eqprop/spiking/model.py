@@ -1,0 +1,373 @@
+"""`SpikingModel`: a `Model` as spikes, ready to run; `Simulation`: the result of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.html import html_table
+from neuro_eqprop.model import Model
+from neuro_eqprop.operators import Pooled
+from neuro_eqprop.schedules import Schedule, free_only, tail, three_phase
+from neuro_eqprop.spiking.codes import Code, Coding, find_code
+from neuro_eqprop.spiking.input_coding import (
+    InputCoding,
+    encode_input,
+    find_input_coding,
+    outer,
+    steps_needed,
+    with_input,
+)
+from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
+from neuro_eqprop.spiking.lower import lower, rates_of, spelled_out
+from neuro_eqprop.spiking.quantize import quantise
+from neuro_eqprop.spiking.rounding import Rounding, round_weight
+from neuro_eqprop.traces import Counts
+
+if TYPE_CHECKING:
+    from neuro_eqprop.backends.base import Backend
+    from neuro_eqprop.io.trace.trace import Trace
+
+DT = 1e-3
+"""Seconds of a step, where a simulator or chip has a clock."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SpikingModel:
+    """A model as spikes: a spiking network, its input coding and its readout.
+
+    `Model.to_spiking` returns one.
+
+    Parameters
+    ----------
+    model : Model
+        The rate model it was made from.
+    network : SpikingNetwork
+        Populations and projections.
+    params : mapping of str to array
+        The float64 parameters that became `network`: those of the model, rounded if `bits` is set.
+    coding : Coding
+        The spike code with its constants.
+    input : InputCoding
+        How data enter.
+    bits : int, optional
+        Bits of the weights in fixed point; None for floating point.
+    nudged : bool
+        Whether `network` has the synapses of the nudge, which only nudged phases use.
+    """
+
+    model: Model
+    network: SpikingNetwork
+    params: Mapping[str, Array]
+    coding: Coding
+    input: InputCoding
+    bits: int | None = None
+    nudged: bool = False
+
+    def __repr__(self) -> str:
+        return f"SpikingModel({self.description}, {self.neurons} neurons, {self.synapses} synapses)"
+
+    def _repr_html_(self) -> str:
+        populations = ", ".join(f"{p.name} {p.size}" for p in self.network.populations)
+        rows = {
+            "code": self.description,
+            "populations": populations,
+            "synapses": self.synapses,
+            "made from": repr(self.model),
+        }
+        return html_table("SpikingModel", rows)
+
+    @property
+    def code(self) -> str:
+        """The name of its spike code."""
+        return self.coding.code.name
+
+    @property
+    def description(self) -> str:
+        """The codes and the number format: "code graded, input current, 8-bit weights"."""
+        bits = "" if self.bits is None else f", {self.bits}-bit weights"
+        return f"code {self.code}, input {self.input.name}{bits}"
+
+    @property
+    def neurons(self) -> int:
+        """The number of neurons, those of the input apart."""
+        outside = self.input_populations
+        return sum(p.size for p in self.network.populations if p.name not in outside)
+
+    @property
+    def synapses(self) -> int:
+        """The number of synapses with a nonzero weight."""
+        return sum(int(p.fan_out.sum()) for p in self.network.projections)
+
+    @property
+    def input_populations(self) -> frozenset[str]:
+        """The names of the populations that carry the input."""
+        return outer(self.model.network) & {p.name for p in self.network.populations}
+
+    @property
+    def steps_needed(self) -> int:
+        """The least steps of a phase in which input reaches the output and comes back."""
+        return steps_needed(self.model.network, self.coding, self.input)
+
+    def with_nudge(self) -> SpikingModel:
+        """Return the same model with the synapses of the nudge."""
+        if self.nudged:
+            return self
+        return to_spiking(
+            self.model, code=self.coding.code, bits=self.bits, input=self.input, nudged=True
+        )
+
+    def schedule(self, steps: int | None, *, beta: float | None = None) -> Schedule:
+        """A free phase of `steps` and, if `beta` is given, two nudged phases as long."""
+        steps = self.coding.code.steps if steps is None else steps
+        part = self.coding.tail
+        if beta is None:
+            return free_only(steps=steps, window=tail(steps, part))
+        return three_phase(beta=beta, free=steps, nudged=steps, part=part)
+
+    def encode(self, x: npt.ArrayLike, target: Array | None = None) -> Stimulus:
+        """The stimulus of samples x (samples, features) and of targets (samples, classes)."""
+        return encode_input(
+            self.model.network,
+            self.params,
+            self.model.samples(x),
+            target=target,
+            coding=self.coding,
+            entry=self.input,
+        )
+
+    def layer_rates(self, firing: Mapping[str, Array]) -> dict[str, Array]:
+        """The rates of layers, from those of populations."""
+        return rates_of(self.model.network, firing, self.coding)
+
+    def run(
+        self,
+        x: npt.ArrayLike,
+        *,
+        on: str | Backend = "emulator",
+        steps: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Simulation:
+        """Run samples on a simulator, in a free phase.
+
+        Parameters
+        ----------
+        x : array (samples, features)
+            The samples.
+        on : str or Backend
+            A simulator: "reference", "emulator", "snntorch", "brian2", "lava", ...
+        steps : int, optional
+            Steps of the phase; the default is that of the code.
+        progress : callable, optional
+            Called with the number of samples done since the last call.
+
+        Returns
+        -------
+        Simulation
+            Predictions, rates by layer and event counts.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> data = ne.load_data("digits")
+        >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
+        >>> run = model.to_spiking(code="graded").run(data.test.x[:3], steps=16)
+        >>> run
+        Simulation(3 samples on emulator, 16 steps, code graded, input current)
+        >>> run.predictions.shape
+        (3,)
+        """
+        from neuro_eqprop.experiments.simulate import run_spikes
+
+        return run_spikes(self, self.model.samples(x), on=on, steps=steps, progress=progress)
+
+    def record(
+        self,
+        x: npt.ArrayLike,
+        y: npt.ArrayLike | None = None,
+        *,
+        on: str | Backend = "emulator",
+        steps: int | None = None,
+        phases: bool = False,
+        record: Iterable[str] = (),
+        out: str | Path | None = None,
+    ) -> Trace:
+        """Run samples on a simulator and record spikes and signals.
+
+        Parameters
+        ----------
+        x : array (samples, features)
+            The samples.
+        y : array (samples,), optional
+            Class numbers that the nudged phases nudge towards; if None, the predictions of the
+            rate model.
+        on : str or Backend
+            A simulator, as in `run`.
+        steps : int, optional
+            Steps of each phase; the default is that of the code.
+        phases : bool
+            Whether two nudged phases follow the free one; Hebbian updates need them.
+        record : iterable of str
+            Signals beside the spikes of every population: "hidden:voltage", "output:drive",
+            "hidden->output:hebbian".
+        out : str or Path, optional
+            A file to write the trace to, `.h5`.
+
+        Returns
+        -------
+        Trace
+            The recording, in memory.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> data = ne.load_data("digits")
+        >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
+        >>> trace = model.to_spiking(code="rate").record(
+        ...     data.test.x[:2], phases=True, record=["hidden:voltage"]
+        ... )
+        >>> [phase.name for phase in trace.schedule]
+        ['free', 'negative', 'positive']
+        >>> trace.signals["hidden", "voltage"].shape  # 2 samples of 3 phases of 64 steps
+        (384, 16)
+        """
+        from neuro_eqprop.experiments.simulate import TraceOutput, record_spikes
+
+        output = TraceOutput(out)
+        return record_spikes(
+            self, x, y, on=on, steps=steps, phases=phases, record=record, output=output
+        ).trace
+
+
+def to_spiking(
+    model: Model,
+    *,
+    code: str | Code = "rate",
+    bits: int | None = None,
+    input: str | InputCoding = "current",  # noqa: A002
+    nudged: bool = False,
+) -> SpikingModel:
+    """The model as spikes, see `Model.to_spiking`; with `nudged`, also the synapses of the nudge.
+
+    In fixed point the weights of the input, which the host may multiply, are rounded as well.
+    """
+    coding, entry = Coding(find_code(code)), find_input_coding(input)
+    params = {name: value.astype(np.float64) for name, value in model.params.items()}
+    rounding = None if bits is None else Rounding(bits)
+    if rounding is not None:
+        for connection in model.network.connections:
+            exact = params[connection.name]
+            params[connection.name] = round_weight(exact, rounding, finest=coding.grid).weight
+    made = lower(model.network, params, dt=DT, coding=coding, nudged=nudged)
+    network = with_input(model.network, params, made, coding=coding, entry=entry)
+    if rounding is not None:
+        network = quantise(network, rounding)[0]
+    return SpikingModel(model, network, params, coding, entry, bits, nudged)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulation:
+    """The result of a run of a spiking model on a simulator, in a free phase.
+
+    Parameters
+    ----------
+    spiking : SpikingModel
+        The model that ran.
+    backend : str
+        The name of the simulator.
+    schedule : Schedule
+        The phases; the first is the free one.
+    rates : mapping of str to array (samples, units)
+        The rates of each layer, averaged over the window of the phase.
+    drive : array (samples, classes)
+        The mean drive (pre-activation) of the output, from which classes are read.
+    counts : mapping of (population, phase) to Counts
+        Spikes, synaptic operations and neuron updates, summed over samples.
+    overflows : int
+        In fixed point, how often a current wrapped or a voltage saturated.
+    seconds : float
+        Wall-clock time of the run.
+    """
+
+    spiking: SpikingModel
+    backend: str
+    schedule: Schedule
+    rates: Mapping[str, Array]
+    drive: Array
+    counts: Mapping[tuple[str, str], Counts]
+    overflows: int = 0
+    seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        return f"Simulation({self.description})"
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "run": self.description,
+            "neurons": self.spiking.neurons,
+            "spikes per sample": f"{self.total.spikes / self.samples:.1f}",
+            "synaptic operations per sample": f"{self.total.synops / self.samples:.1f}",
+            "time": f"{self.seconds:.2f} s",
+        }
+        return html_table("Simulation", rows)
+
+    @property
+    def description(self) -> str:
+        """Where and how it ran."""
+        where = f"{self.samples} samples on {self.backend}, {self.steps} steps"
+        return f"{where}, {self.spiking.description}"
+
+    @property
+    def samples(self) -> int:
+        """The number of samples."""
+        return len(self.drive)
+
+    @property
+    def steps(self) -> int:
+        """Steps of the free phase."""
+        return self.schedule[0].steps
+
+    @property
+    def network(self) -> SpikingNetwork:
+        """The spiking network that ran."""
+        return self.spiking.network
+
+    @property
+    def predictions(self) -> Ints:
+        """The class of each sample: the output unit with the largest drive."""
+        return np.asarray(self.drive.argmax(axis=1))
+
+    def accuracy(self, y: npt.ArrayLike) -> float:
+        """The fraction of samples whose class is that in y (samples,)."""
+        return float((self.predictions == np.asarray(y)).mean())
+
+    @cached_property
+    def total(self) -> Counts:
+        """The counts of all populations together."""
+        return sum(self.counts.values(), Counts())
+
+    @cached_property
+    def dense_macs(self) -> int:
+        """Multiplications of one dense feed-forward pass, for comparison."""
+        return dense_macs(self.spiking.model)
+
+
+def dense_macs(model: Model) -> int:
+    """Multiplications of one dense feed-forward pass; average pooling comes before them."""
+    network, total = model.network, 0
+    for connection in network.connections:
+        pooled, shape = connection.operator, network[connection.source].shape
+        operator = pooled.inner if isinstance(pooled, Pooled) else pooled
+        if isinstance(pooled, Pooled):
+            shape = pooled.pooled_shape(shape)
+        if not connection.loops:
+            weight = model.params[connection.name]
+            total += int(np.count_nonzero(spelled_out(operator, weight, shape)))
+    return total
