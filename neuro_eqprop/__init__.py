@@ -21,6 +21,7 @@ HOMES = {
     "open_run": "neuro_eqprop.experiments.run_folder",
     "Trace": "neuro_eqprop.io.trace.trace",
     "open_trace": "neuro_eqprop.io.trace.lazy",
+    "report": "neuro_eqprop.html_report.write",
 }
 """Where the names that users need most are at home, with the name they have there if another."""
 

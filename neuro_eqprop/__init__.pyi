@@ -4,6 +4,7 @@ from neuro_eqprop.data import load as load_data
 from neuro_eqprop.estimator import EqPropClassifier as EqPropClassifier
 from neuro_eqprop.experiments.learn_on_chip import learn_on_chip as learn_on_chip
 from neuro_eqprop.experiments.run_folder import open_run as open_run
+from neuro_eqprop.html_report.write import report as report
 from neuro_eqprop.io.trace.lazy import open_trace as open_trace
 from neuro_eqprop.io.trace.trace import Trace as Trace
 from neuro_eqprop.rate.from_torch import from_torch as from_torch
@@ -20,5 +21,6 @@ __all__ = [
     "load_data",
     "open_run",
     "open_trace",
+    "report",
 ]
 __version__: str

@@ -94,7 +94,7 @@ class Comparison:
         return f"<Comparison of {self.b} with {self.a}, {self.samples} samples; {best}>"
 
     def to_json(self) -> dict[str, Any]:
-        """JSON object of `neuro-eqprop compare --json`; a missing value has a `reason`."""
+        """JSON object of `neuro-eqprop compare --json`; `reason` and `notes` where values miss."""
         return {
             "a": self.a,
             "b": self.b,
@@ -105,8 +105,7 @@ class Comparison:
             "pooled": [{"phase": p, **without_none_reason(each)} for p, each in self.pooled],
             "connections": [without_none_reason(each) for each in self.connections],
             "learned": [without_none_reason(each) for each in self.learned],
-            "notes": list(self.notes),
-        }
+        } | ({"notes": list(self.notes)} if self.notes else {})
 
     def table(self) -> str:
         """Text tables of layers and connections, with the reason where a value is missing.

@@ -12,6 +12,7 @@ A value that cannot be computed is None, and a `reason` says why.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,19 +51,39 @@ class UpdateAgreement:
 def distance(a: Array, b: Array) -> Distance:
     """Distance of b from a, pooled over all entries."""
     error = np.abs(b - a).ravel()
-    constant = [side for side, rates in (("a", a), ("b", b)) if np.ptp(rates) == 0]
+    infinite, constant = (
+        which(a, b, not_finite),
+        which(a, b, is_constant),
+    )
+    reason = f"rates of {infinite} are not finite" if infinite else None
+    reason = f"rates of {constant} are constant" if constant else reason
     return Distance(
-        pearson(a.ravel(), b.ravel()),
+        None if reason else pearson(a.ravel(), b.ravel()),
         float(np.sqrt(np.mean(error**2))),
         float(np.percentile(error, 99.9)),
         float(error.max()),
-        f"rates of {' and '.join(constant)} are constant" if constant else None,
+        reason,
     )
+
+
+def not_finite(values: Array) -> bool:
+    """Whether an array holds NaN or infinity."""
+    return not np.isfinite(values).all()
+
+
+def is_constant(values: Array) -> bool:
+    """Whether all values are the same."""
+    return bool(np.ptp(values) == 0)
+
+
+def which(a: Array, b: Array, holds: Callable[[Array], bool]) -> str:
+    """Names of the sides for which a condition holds: "a", "b", "a and b" or none."""
+    return " and ".join(side for side, values in (("a", a), ("b", b)) if holds(values))
 
 
 def pearson(a: Array, b: Array) -> float | None:
     """Pearson correlation of two arrays; None where either is constant."""
-    if np.ptp(a) == 0 or np.ptp(b) == 0:
+    if is_constant(a) or is_constant(b):
         return None
     return cosine(a - a.mean(), b - b.mean())
 
@@ -77,11 +98,14 @@ def cosine(a: Array, b: Array) -> float | None:
 
 def update_agreement(connection: str, a: Array, b: Array) -> UpdateAgreement:
     """Agreement of the change b of the weights of a connection with the change a."""
+    infinite = which(a, b, not_finite)
+    if infinite:
+        reason = f"weight change of {infinite} is not finite"
+        return UpdateAgreement(connection, None, None, reason)
     angle = cosine(a, b)
     if angle is None:
-        zero = [side for side, change in (("a", a), ("b", b)) if np.linalg.norm(change) <= ROUNDING]
-        reason = f"weight change of {' and '.join(zero)} is zero"
-        return UpdateAgreement(connection, None, None, reason)
+        zero = which(a, b, lambda change: float(np.linalg.norm(change)) <= ROUNDING)
+        return UpdateAgreement(connection, None, None, f"weight change of {zero} is zero")
     signed = np.abs(a) > MIN_RELATIVE_UPDATE * np.abs(a).max(initial=0.0)
     share = float(np.mean(np.sign(a[signed]) == np.sign(b[signed])))
     return UpdateAgreement(connection, angle, share)

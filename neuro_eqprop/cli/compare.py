@@ -42,7 +42,7 @@ def show(outcome: Json, console: Console) -> None:
         console.print(f"settled at: the step from which on a rate stays within {within} of its end")
     show_updates("cosine of updates", outcome["connections"], console)
     show_updates("cosine of learned changes", outcome["learned"], console)
-    for note in outcome["notes"]:
+    for note in outcome.get("notes", []):
         console.print(escape(note.replace("record with phases", "`simulate --phases` runs them")))
 
 

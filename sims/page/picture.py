@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from neuro_eqprop.cli.report import report
+from neuro_eqprop import report
 
 WIDTH = 1180
 

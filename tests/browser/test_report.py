@@ -16,7 +16,7 @@ import pytest
 
 from neuro_eqprop.analysis.synapse_history import synapse_logs_of_trace
 from neuro_eqprop.cli import main
-from neuro_eqprop.cli.report import report
+from neuro_eqprop.html_report.write import report
 from neuro_eqprop.io.trace.lazy import read
 from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.synapse_recording import COLUMNS
@@ -169,9 +169,9 @@ def test_layer_and_phase_can_be_chosen(seen: Visit) -> None:
     assert seen.page.evaluate(points) != free
 
 
-def story(seen: Visit) -> dict[str, Any]:
+def history(seen: Visit) -> dict[str, Any]:
     """What the chart of a synapse shows, by axis: the lines of rates and of spikes."""
-    script = """[...document.getElementById('story').data].filter(t => t.mode === 'lines')
+    script = """[...document.getElementById('history').data].filter(t => t.mode === 'lines')
         .map(t => [t.yaxis, t.name, Array.from(t.y)])"""
     found: dict[str, Any] = {}
     for axis, name, values in seen.page.evaluate(script):
@@ -203,9 +203,9 @@ def click(seen: Visit, row: int, column: int) -> None:
     seen.page.mouse.click(x, y)
 
 
-def test_clicking_a_synapse_shows_its_story(seen: Visit, episode: dict[str, Trace]) -> None:
+def test_clicking_a_synapse_shows_its_history(seen: Visit, episode: dict[str, Trace]) -> None:
     seen.page.locator("#connection").select_option("hidden->output")
-    before, sample = story(seen), int(seen.page.locator("#sample").input_value())
+    before, sample = history(seen), int(seen.page.locator("#sample").input_value())
     everything = [(t, s) for t in range(10) for s in range(24)]
     told = synapse_logs_of_trace(episode["rate"], "hidden->output", everything)[sample]
     # Not the loudest, which is shown already.
@@ -213,11 +213,11 @@ def test_clicking_a_synapse_shows_its_story(seen: Visit, episode: dict[str, Trac
     click(seen, *synapse)
     until(
         seen,
-        "text => document.querySelector('figure:has(#story) figcaption').textContent"
+        "text => document.querySelector('figure:has(#history) figcaption').textContent"
         ".startsWith(text)",
         f"hidden {synapse[1]} → output {synapse[0]}",
     )
-    after = story(seen)
+    after = history(seen)
     assert before != after
     for name, kind in (("rate", "rate"), ("reference", "spikes")):
         told = synapse_logs_of_trace(episode[kind], "hidden->output", [synapse])[sample]
@@ -225,7 +225,7 @@ def test_clicking_a_synapse_shows_its_story(seen: Visit, episode: dict[str, Trac
             wanted = getattr(told, field_name)[:, 0]
             np.testing.assert_allclose(after[axis][name], wanted, atol=3e-3, err_msg=field_name)
     assert np.ptp(after["y4"]["rate"]) > 0.01
-    assert "weight" in seen.page.locator("#story-said").text_content()
+    assert "weight" in seen.page.locator("#history-values").text_content()
     keep(seen, "synapse")
     assert seen.complaints == []
 
@@ -234,20 +234,20 @@ def test_a_synapse_can_be_named_and_its_sample_changed(
     seen: Visit, episode: dict[str, Trace]
 ) -> None:
     seen.page.locator("#connection").select_option("input->hidden")
-    before, busy = story(seen), int(episode["rate"].rate("hidden", "free").std(axis=0).argmax())
+    before, busy = history(seen), int(episode["rate"].rate("hidden", "free").std(axis=0).argmax())
     seen.page.locator("#from").fill("9")
     seen.page.locator("#to").fill(str(busy))
-    seen.page.locator("#sample-again").focus()
+    seen.page.locator("#synapse-sample").focus()
     seen.page.keyboard.press("Home")
-    named = story(seen)
+    named = history(seen)
     assert named != before
     assert len(set(named["y"]["rate"])) == 1, "an input does not change"
     seen.page.keyboard.press("ArrowRight")
-    assert story(seen)["y2"] != named["y2"]
+    assert history(seen)["y2"] != named["y2"]
     assert seen.page.locator("#which").text_content().startswith("sample 101")
     seen.page.locator("#view").select_option("rate.h5")
     caption = seen.page.locator("figure:has(#matrix) figcaption")
-    assert caption.text_content() == "Change asked for, rate"
+    assert caption.text_content() == "Hebbian update, rate"
     assert seen.complaints == []
 
 
@@ -386,25 +386,46 @@ def test_rates_alone_and_spikes_alone_make_quiet_pages(
             assert seen.complaints == []
 
 
-def test_synapses_that_were_watched_while_they_learned(browser: Browser, tmp_path: Path) -> None:
+def test_synapses_that_were_recorded_while_they_learned(browser: Browser, tmp_path: Path) -> None:
     words = ["learn", "--hidden", "8", "--epochs", "2", "--samples", "20", "--on", "reference"]
     assert main([*words, "--out", str(tmp_path / "run"), "--traces", "--watched", "6"]) == 0
     with visit(browser, report(tmp_path / "run")) as learned:
         assert learned.page.locator("#settling").count() == 0
-        first = story(learned)
+        first = history(learned)
         assert set(first) == {"y", "y2", "y3", "y4", "y5"}
         watched = read(tmp_path / "run" / "traces.h5").hebbian["hidden->output"].synapses
         for target, source in watched[:2]:
             click(learned, target, source)
             until(
                 learned,
-                "text => document.querySelector('figure:has(#story) figcaption').textContent"
+                "text => document.querySelector('figure:has(#history) figcaption').textContent"
                 ".startsWith(text)",
-                f"hidden {source} → output {target}, lesson",
+                f"hidden {source} → output {target}, presentation",
             )
-            assert len(story(learned)["y5"]["reference, graded"]) == 48
+            assert len(history(learned)["y5"]["reference, graded"]) == 48
         other = next(s for s in range(8) if (watched[0][0], s) not in watched)
         click(learned, watched[0][0], other)
-        until(learned, "() => !document.getElementById('story-none').hidden")
+        until(learned, "() => !document.getElementById('history-missing').hidden")
         keep(learned, "learned")
         assert learned.complaints == []
+
+
+def test_following_the_hint_on_a_learning_run_adds_content(
+    browser: Browser, tmp_path: Path
+) -> None:
+    run = str(tmp_path / "run")
+    words = ["learn", "--hidden", "8", "--epochs", "2", "--samples", "20", "--on", "reference"]
+    assert main([*words, "--out", run, "--traces"]) == 0
+    words = ["simulate", run, "--on", "rate", "--phases", "--samples", "3"]
+    assert main([*words, "--traces", f"{run}/rate.h5"]) == 0
+    with visit(browser, report(run)) as seen:
+        assert seen.page.locator("#settling").count() == 1
+        listed = "[...document.getElementById('connection').options].map(each => each.value)"
+        simulated = ["hidden->output", "input->hidden"]
+        assert seen.page.evaluate(listed) == [*simulated, "hidden->output, training"]
+        assert set(history(seen)["y5"]) == {"rate"}
+        seen.page.locator("#connection").select_option("hidden->output, training")
+        assert set(history(seen)["y5"]) == {"reference, graded, training"}
+        assert "presentation" in seen.page.locator("#synapse-which").text_content()
+        assert "sample" in seen.page.locator("#which").text_content()
+        assert seen.complaints == []

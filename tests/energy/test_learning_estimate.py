@@ -23,12 +23,12 @@ from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.hardware.learning_workload import lessons_load
 from neuro_eqprop.hardware.placement import place
 from neuro_eqprop.hardware.workload import Workload
+from neuro_eqprop.html_report.page import page
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.checkpoint import save
 from neuro_eqprop.io.profile.load import load_profile, load_profiles
 from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Network
-from neuro_eqprop.report.page import page
 from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.make_plastic import ALWAYS
 from neuro_eqprop.spiking.plasticity import PlasticityError

@@ -15,7 +15,7 @@ const curves = (id, key, title, extra) => {
     });
   });
   const rows = Math.ceil(traces.length / 2), longest = Math.max(...data.learning.map((run) => run.epoch.length));
-  // Epochs are whole numbers, also on the axis of a few.
+  // Epochs are integers, also on a short axis.
   draw(id, traces, layout(axis("epoch", longest < 10 ? { dtick: Math.ceil(longest / 5), tick0: 1 } : {}), axis(title, extra), { margin: { l: 50, r: 12, t: 22 + 19 * rows, b: 44 } }));
 };
 const drawLearning = () => {
@@ -24,3 +24,4 @@ const drawLearning = () => {
   curves("settle", "settle", "steps", { rangemode: "tozero" });
   curves("spectral", "spectral", "norm", {});
 };
+register(drawLearning);

@@ -8,8 +8,8 @@ from html import escape
 from typing import Any
 
 from neuro_eqprop.hardware.profile import Boundary
+from neuro_eqprop.html_report import html as text
 from neuro_eqprop.io.energy_file import ChipEstimateRecord, EnergyRecord, Term, number, plain, term
-from neuro_eqprop.report import tables as text
 
 USES = ("inference", "learning")
 
@@ -205,7 +205,7 @@ def chips_table(bills: EnergyRecord) -> str:
                 *((n, text.DASH if n is None else text.quantity(n, "J")) for n in numbers),
                 text.text_cell(bill.boundary),
                 (seconds, text.DASH if seconds is None else text.quantity(seconds, "s")),
-                (told, f'<span class="told">{escape(told)}</span>'),
+                (told, text.Html(f'<span class="told">{escape(told)}</span>')),
             ]
         )
     return text.table("chips", header, rows)

@@ -1,4 +1,4 @@
-"""The trace of a training as a report shows it: a few moments, evenly apart in its course."""
+"""Snapshots of a training trace for the report: a few samples, evenly spaced over the training."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MAX_SNAPSHOTS = 12
 
 
 def snapshots(trace: Trace) -> tuple[Trace, tuple[str, ...]]:
-    """The trace at some moments, and what each is called.
+    """Some samples of a training trace, and their names.
 
-    A training of rates shows the same samples after each epoch: the first of them is followed.
-    Learning on a chip shows its first lessons.
+    Training of rates records the same samples after every epoch: the first of them is followed.
+    Learning on a chip records its first presentations.
     """
     if any(kind is not ActivityKind.RATE for kind in trace.kinds.values()):
         rows = evenly_spaced(len(trace.index))
-        return select_samples(trace, rows), tuple(f"lesson {row + 1}" for row in rows)
+        return select_samples(trace, rows), tuple(f"presentation {row + 1}" for row in rows)
     epochs = trace.epochs["epoch"] if "epoch" in trace.epochs else np.arange(1.0)
     each = max(1, len(trace.index) // max(1, len(epochs)))
     chosen = evenly_spaced(min(len(epochs), len(trace.index) // each))
@@ -34,15 +34,15 @@ def snapshots(trace: Trace) -> tuple[Trace, tuple[str, ...]]:
 
 
 def evenly_spaced(count: int) -> list[int]:
-    """At most `MAX_SNAPSHOTS` places from the first to the last."""
-    places: list[int] = np.unique(
+    """At most `MAX_SNAPSHOTS` indices from the first to the last."""
+    indices: list[int] = np.unique(
         np.linspace(0, count - 1, min(MAX_SNAPSHOTS, count)).astype(int)
     ).tolist()
-    return places
+    return indices
 
 
 def select_samples(trace: Trace, rows: Sequence[int]) -> Trace:
-    """Some samples of a trace without spikes."""
+    """A trace without spikes, restricted to some samples."""
 
     def kept(values: Array) -> Array:
         shaped = values.reshape(len(trace.index), trace.steps, -1)[list(rows)]
@@ -55,7 +55,7 @@ def select_samples(trace: Trace, rows: Sequence[int]) -> Trace:
         inputs=trace.inputs[list(rows)],
         signals={key: kept(values) for key, values in trace.signals.items()},
         hebbian={
-            name: SynapseLog(story.synapses, *(kept(getattr(story, c)) for c in COLUMNS))
-            for name, story in trace.hebbian.items()
+            name: SynapseLog(log.synapses, *(kept(getattr(log, c)) for c in COLUMNS))
+            for name, log in trace.hebbian.items()
         },
     )

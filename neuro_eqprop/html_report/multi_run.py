@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from neuro_eqprop.html_report import html as text
 from neuro_eqprop.io.energy_file import ChipEstimateRecord, EnergyRecord
-from neuro_eqprop.report import tables as text
 
 
 def beside(runs: Sequence[tuple[str, EnergyRecord]]) -> str:

@@ -1,4 +1,4 @@
-// Tables that sort, and when to draw.
+// Sortable tables, and drawing of all charts.
 const sort = (head) => {
   const table = head.closest("table"), place = [...head.parentNode.children].indexOf(head);
   const down = head.getAttribute("aria-sort") === "ascending";
@@ -21,13 +21,11 @@ document.querySelectorAll("table.sorts th").forEach((head) => {
   head.querySelector("button").addEventListener("click", () => sort(head));
 });
 
-const drawAll = () => { drawLearning(); drawSettling(); drawScatter(); drawSynapses(); drawEnergy(); };
-fillSettling();
-fillEnergy();
-fillSynapses();
+const drawAll = () => charts.forEach((section) => section.draw());
+charts.forEach((section) => section.fill());
 drawAll();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-// Paper is white and narrow, whatever the screen is.
+// Paper is white and narrow, unlike the screen.
 const refit = () => {
   document.querySelectorAll(".js-plotly-plot").forEach((place) => Plotly.Plots.resize(place));
   drawAll();

@@ -1,4 +1,4 @@
-// What all charts share.
+// Shared by all charts.
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -9,10 +9,10 @@ const option = (select, value, text) => { const made = document.createElement("o
 const listen = (id, action) => { const place = byId(id); if (place) place.addEventListener("input", action); };
 const caption = (id, text) => { const place = byId(id); if (place) { place.previousElementSibling.textContent = text; place.setAttribute("aria-label", text); } };
 
-// Numbers travel as texts, see page_pack.py.
+// Numbers are encoded as text, see encoding.py.
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const code = new Map([...LETTERS].map((letter, k) => [letter, k]));
-const unpack = (packed, text) => {
+const decode = (packed, text) => {
   const found = [], step = (packed.high - packed.low) / 4095;
   for (let k = 0; k < text.length; k += 2) {
     if (text[k] === "~") found.push(...Array(code.get(text[k + 1]) + 1).fill(found[found.length - 1]));
@@ -20,7 +20,7 @@ const unpack = (packed, text) => {
   }
   return found;
 };
-const stepsOf = (text) => {
+const decodeSteps = (text) => {
   const found = [];
   let at = 0;
   for (const letter of text) {
@@ -49,6 +49,9 @@ const layout = (x, y, extra) => ({
   hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("ink") } },
   legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0 }, ...extra,
 });
+// A section calls this once: `fill` sets up its controls, `draw` draws its charts.
+const charts = [];
+const register = (drawCharts, fill = () => {}) => charts.push({ fill, draw: drawCharts });
 const draw = (id, traces, shape) => {
   const place = byId(id);
   if (place) Plotly.react(place, traces, shape, { responsive: true, displayModeBar: false });

@@ -1,16 +1,15 @@
-// A weight matrix, and the story of the synapse that is chosen in it.
-const matrixOf = () => data.synapses.matrices.find((held) => held.name === byId("connection").value);
+// A weight matrix, and the history of the synapse selected in it.
+const matrixOf = () => data.synapses.matrices.find((held) => held.key === byId("connection").value);
 const cellOf = (held) => [held.rows.indexOf(Number(byId("to").value)), held.columns.indexOf(Number(byId("from").value))];
 const sides = () => {
-  const mine = data.settling.filter((trace) => trace.run === 0);
-  const picked = chosen("simulator");
-  const spiking = picked && picked.run === 0 && picked.spikes ? picked : mine.find((trace) => trace.spikes);
+  const place = matrixOf().place, mine = data.settling.filter((trace) => trace.place === place), picked = chosen("simulator");
+  const spiking = picked && picked.place === place && picked.spikes ? picked : mine.find((trace) => trace.spikes);
   return [mine.find((trace) => !trace.spikes), spiking].filter((trace) => trace);
 };
 
 const drawMatrix = () => {
-  const held = matrixOf(), view = byId("view").value, packed = held.views[view] || held.asked[view];
-  const z = packed.rows.map((row) => unpack(packed, row)), largest = Math.max(Math.abs(packed.low), Math.abs(packed.high));
+  const held = matrixOf(), view = byId("view").value, packed = held.views[view] || held.updates[view];
+  const z = packed.rows.map((row) => decode(packed, row)), largest = Math.max(Math.abs(packed.low), Math.abs(packed.high));
   const [row, column] = cellOf(held), tall = innerWidth < 900 ? Math.max(190, Math.min(430, 90 + 18 * held.rows.length)) : 440;
   byId("matrix").style.height = `${tall}px`;
   const middle = colour("paper");
@@ -24,19 +23,19 @@ const drawMatrix = () => {
   const ticks = (units) => { const each = Math.ceil(units.length / (innerWidth < 600 ? 5 : 10)), at = units.map((_, k) => k).filter((k) => k % each === 0); return { tickvals: at, ticktext: at.map((k) => units[k]), showgrid: false }; };
   const around = (y, x) => ({ x0: x - 0.5, x1: x + 0.5, y0: y - 0.5, y1: y + 0.5 });
   const mark = { type: "rect", ...around(row, column), line: { color: colour("ink"), width: 2 } };
-  const marks = held.watched.map(([to, from]) => ({ ...mark, ...around(held.rows.indexOf(to), held.columns.indexOf(from)), line: { color: colour("soft"), width: 1.5 } }));
+  const marks = held.recorded.map(([to, from]) => ({ ...mark, ...around(held.rows.indexOf(to), held.columns.indexOf(from)), line: { color: colour("soft"), width: 1.5 } }));
   if (row >= 0 && column >= 0) marks.push(mark);
   const shape = layout(axis(`from ${plain(held.source)}`, ticks(held.columns)), axis(`to ${plain(held.target)}`, { ...ticks(held.rows), autorange: "reversed" }), {
     shapes: marks, margin: { l: 56, r: 8, t: 8, b: 44 },
   });
   caption("matrix", byId("view").selectedOptions[0].textContent.replace(/^./, (letter) => letter.toUpperCase()));
   draw("matrix", [trace], shape);
-  const said = [["rows", "to", 0], ["columns", "from", 1]].filter(([key, , k]) => held[key].length < held.of[k]);
-  byId("matrix-said").textContent = said.map(([key, way, k]) => `The ${held[key].length} of ${held.of[k]} units ${way === "to" ? "it leads to" : "it comes from"} with the largest changes are shown.`)
-    .concat(held.watched.length ? ["Framed synapses were watched while they learned: click one of them."] : []).join(" ");
+  const cut = [["rows", "to", 0], ["columns", "from", 1]].filter(([key, , k]) => held[key].length < held.of[k]);
+  byId("matrix-note").textContent = cut.map(([key, way, k]) => `The ${held[key].length} of ${held.of[k]} units ${way === "to" ? "it projects to" : "it comes from"} with the largest changes are shown.`)
+    .concat(held.recorded.length ? ["Framed synapses were recorded during learning: click one of them."] : []).join(" ");
 };
 
-// The rate had the phase ended there: the mean over the last part of what there was of it.
+// The rate as if the phase had ended there: the mean over the last part of the phase so far.
 const running = (values, phases) => {
   const found = [];
   phases.forEach((phase) => {
@@ -53,33 +52,33 @@ const activity = (trace, layer, unit, sample) => {
   const held = trace.layers[layer], raster = data.rasters[trace.file];
   if (!held) {
     const given = samplesOf(trace)[sample].inputs;
-    return given ? { still: unpack(given, given.rows)[unit] } : null;
+    return given ? { still: decode(given, given.rows)[unit] } : null;
   }
   if (raster && !raster.graded) {
     const row = raster.layers[layer].units.indexOf(unit);
     if (row < 0) return null;
-    const spikes = stepsOf(raster.layers[layer].samples[sample][row]), values = Array(end(trace.phases)).fill(0);
+    const spikes = decodeSteps(raster.layers[layer].samples[sample][row]), values = Array(end(trace.phases)).fill(0);
     spikes.forEach((step) => { values[step - 1] = 1; });
     return { values: running(values, trace.phases), spikes };
   }
   const row = held.units.indexOf(unit);
   if (row < 0) return null;
-  const course = unpack(held.course, held.course.rows[sample][row]), whole = [];
+  const course = decode(held.course, held.course.rows[sample][row]), whole = [];
   held.steps.forEach((step, k) => { while (whole.length < step) whole.push(course[k]); });
   return { values: raster ? running(whole, trace.phases) : whole };
 };
 const recorded = (trace, held, synapse, sample) => {
-  const story = (data.synapses.stories[trace.file] || {})[held.name];
-  const place = story ? story.synapses.findIndex(([to, from]) => to === synapse[0] && from === synapse[1]) : -1;
-  if (place < 0 || !story.tag.rows[sample]) return null;
+  const log = (data.synapses.histories[trace.file] || {})[held.name];
+  const place = log ? log.synapses.findIndex(([to, from]) => to === synapse[0] && from === synapse[1]) : -1;
+  if (place < 0 || !log.tag.rows[sample]) return null;
   const found = {};
-  ["pre", "post", "product", "tag", "weight"].forEach((name) => { found[name] = unpack(story[name], story[name].rows[sample][place]); });
+  ["pre", "post", "product", "tag", "weight"].forEach((name) => { found[name] = decode(log[name], log[name].rows[sample][place]); });
   return found;
 };
-const tell = (trace, held, synapse, sample) => {
+const historyOf = (trace, held, synapse, sample) => {
   const known = recorded(trace, held, synapse, sample);
-  // Of weights that changed only the watched ones are known at every step.
-  if (known || data.synapses.changes) return known;
+  // Of weights that changed only the recorded ones are known at every step.
+  if (known || held.learned) return known;
   const post = activity(trace, held.target, synapse[0], sample), pre = activity(trace, held.source, synapse[1], sample);
   if (!pre || !post) return null;
   const [row, column] = cellOf(held);
@@ -88,69 +87,72 @@ const tell = (trace, held, synapse, sample) => {
   let sum = 0;
   trace.phases.forEach((phase) => {
     for (let k = phase.start; k < phase.stop; k += 1) {
-      if (k >= phase.stop - phase.window) sum += ((data.synapses.contrast[phase.name] || 0) / phase.window) * product[k];
+      if (k >= phase.stop - phase.window) sum += ((held.contrast[phase.name] || 0) / phase.window) * product[k];
       tag.push(sum);
     }
   });
-  const weight = unpack(held.views.weights, held.views.weights.rows[row])[column];
+  const weight = decode(held.views.weights, held.views.weights.rows[row])[column];
   return { pre: before, post: post.values, product, tag, weight: Array(steps).fill(weight), spikes: { pre: pre.spikes, post: post.spikes } };
 };
 
 const ROWS = [["pre", "pre trace"], ["post", "post trace"], ["product", "product"], ["tag", "tag"], ["weight", "weight"]];
-const drawStory = () => {
-  const held = matrixOf(), sample = sampleNow(), tints = palette();
+const drawHistory = () => {
+  const held = matrixOf(), sample = Number(byId("synapse-sample").value), tints = palette();
   const synapse = [Number(byId("to").value), Number(byId("from").value)];
-  const told = cellOf(held).some((place) => place < 0) ? [] : sides().map((trace, k) => [trace, tell(trace, held, synapse, sample), tints[trace.spikes ? 1 : 0], k]).filter(([, story]) => story);
+  const shown = cellOf(held).some((place) => place < 0) ? [] : sides().map((trace, k) => [trace, historyOf(trace, held, synapse, sample), tints[trace.spikes ? 1 : 0], k]).filter(([, log]) => log);
   const about = samplesOf(sides()[0])[sample];
-  caption("story", `${held.source} ${synapse[1]} → ${held.target} ${synapse[0]}, ${saidOf(about)}`);
-  byId("which-again").textContent = saidOf(about);
-  const told3 = (value) => (Math.abs(value) < 5e-7 ? "0" : value.toPrecision(3));
-  byId("story-said").replaceChildren(...told.map(([trace, story]) => {
-    const line = document.createElement("li"), last = (name) => story[name][story[name].length - 1];
-    line.textContent = `${trace.on}: weight ${told3(last("weight"))}; the sample asks for a change of ${told3(last("tag"))} times the learning rate`;
+  caption("history", `${held.source} ${synapse[1]} → ${held.target} ${synapse[0]}, ${describe(about)}`);
+  byId("synapse-which").textContent = describe(about);
+  const digits = (value) => (Math.abs(value) < 5e-7 ? "0" : value.toPrecision(3));
+  byId("history-values").replaceChildren(...shown.map(([trace, log]) => {
+    const line = document.createElement("li"), last = (name) => log[name][log[name].length - 1];
+    line.textContent = `${trace.on}: weight ${digits(last("weight"))}; update of the sample ${digits(last("tag"))} times the learning rate`;
     return line;
   }));
-  byId("story-none").hidden = told.length > 0;
+  byId("history-missing").hidden = shown.length > 0;
   const traces = [], axes = {}, labels = [], gap = 0.062, size = (1 - gap * (ROWS.length - 1)) / ROWS.length;
   ROWS.forEach(([name, title], row) => {
     const y = row ? `y${row + 1}` : "y", top = 1 - row * (size + gap);
-    const values = told.flatMap(([, story]) => story[name]), low = Math.min(0, ...values), high = Math.max(0, ...values);
+    const values = shown.flatMap(([, log]) => log[name]), low = Math.min(0, ...values), high = Math.max(0, ...values);
     const room = 0.12 * (high - low || 1);
     axes[row ? `yaxis${row + 1}` : "yaxis"] = axis("", { domain: [Math.max(0, top - size), top], range: [low - room, high + 2.2 * room], nticks: 4 });
     labels.push({ xref: "paper", yref: `${y} domain`, x: 0, y: 1, xanchor: "left", yanchor: "bottom", text: title, showarrow: false, font: { size: 12.5, color: colour("soft") } });
-    told.forEach(([trace, story, color]) => {
+    shown.forEach(([trace, log, color]) => {
       traces.push({
-        x: story[name].map((_, k) => k + 1), y: story[name], yaxis: y, mode: "lines", line: { color, width: 2, shape: "hv" }, name: plain(trace.on),
+        x: log[name].map((_, k) => k + 1), y: log[name], yaxis: y, mode: "lines", line: { color, width: 2, shape: "hv" }, name: plain(trace.on),
         legendgroup: trace.file, showlegend: row === 0, hovertemplate: `${title} %{y:.4g} at step %{x}`,
       });
-      const spikes = (story.spikes || {})[name];
+      const spikes = (log.spikes || {})[name];
       if (spikes) traces.push({ x: spikes, y: spikes.map(() => high + 0.75 * room), yaxis: y, mode: "markers", hoverinfo: "skip", showlegend: false, marker: { symbol: "line-ns", size: 6, line: { color, width: 1.2 } } });
     });
   });
-  const phases = sides()[0].phases, shape = bands("story", phases, { margin: { l: 60, r: 12, t: 62, b: 44 } });
+  const phases = sides()[0].phases, shape = bands("history", phases, { margin: { l: 60, r: 12, t: 62, b: 44 } });
   shape.annotations.forEach((label) => { label.yshift = 15; });
   shape.annotations = shape.annotations.concat(labels);
-  draw("story", traces, layout(axis("step", { range: [0.5, end(phases) + 0.5], anchor: `y${ROWS.length}` }), {}, { ...shape, ...axes, hovermode: "closest", legend: { orientation: "h", y: 1.07, yanchor: "bottom", x: 0 } }));
+  draw("history", traces, layout(axis("step", { range: [0.5, end(phases) + 0.5], anchor: `y${ROWS.length}` }), {}, { ...shape, ...axes, hovermode: "closest", legend: { orientation: "h", y: 1.07, yanchor: "bottom", x: 0 } }));
 };
 
-const drawSynapses = () => { if (byId("matrix")) { drawMatrix(); drawStory(); } };
+let started = false;
+const drawSynapses = () => { if (byId("matrix")) { drawMatrix(); drawHistory(); } };
 const choose = (to, from) => { byId("to").value = to; byId("from").value = from; drawSynapses(); };
 const fillConnection = () => {
   const held = matrixOf();
   byId("view").replaceChildren();
   Object.keys(held.views).forEach((view) => option(byId("view"), view, view));
-  Object.keys(held.asked).forEach((file) => option(byId("view"), file, `change asked for, ${traceOf(file) ? traceOf(file).on : file}`));
+  Object.keys(held.updates).forEach((file) => option(byId("view"), file, `Hebbian update, ${traceOf(file) ? traceOf(file).on : file}`));
   byId("to").max = held.of[0] - 1;
   byId("from").max = held.of[1] - 1;
+  const sample = byId("synapse-sample");
+  sample.max = samplesOf(sides()[0]).length - 1;
+  sample.value = held.linked && byId("sample") && started ? sampleNow() : held.sample;
   choose(held.rows[held.first[0]], held.columns[held.first[1]]);
 };
 const fillSynapses = () => {
   if (!byId("matrix")) return;
-  data.synapses.matrices.forEach((held) => option(byId("connection"), held.name, held.name));
-  byId("sample-again").max = samplesOf(sides()[0]).length - 1;
-  byId("sample-again").value = data.synapses.sample;
-  if (byId("sample")) byId("sample").value = data.synapses.sample;
+  data.synapses.matrices.forEach((held) => option(byId("connection"), held.key, held.key));
   fillConnection();
+  started = true;
+  if (byId("sample") && matrixOf().linked) byId("sample").value = byId("synapse-sample").value;
   byId("matrix").on("plotly_click", (event) => {
     const held = matrixOf(), point = event.points[0];
     choose(held.rows[point.pointIndex[0]], held.columns[point.pointIndex[1]]);
@@ -158,6 +160,8 @@ const fillSynapses = () => {
   listen("connection", fillConnection);
   listen("view", drawMatrix);
   ["to", "from"].forEach((id) => listen(id, drawSynapses));
-  ["sample", "simulator"].forEach((id) => listen(id, () => { byId("sample-again").value = sampleNow(); drawStory(); }));
-  listen("sample-again", () => { if (byId("sample")) byId("sample").value = byId("sample-again").value; drawSettling(); drawStory(); });
+  // Both sliders show the same sample where both sections show the same samples.
+  ["sample", "simulator"].forEach((id) => listen(id, () => { if (matrixOf().linked) byId("synapse-sample").value = sampleNow(); drawHistory(); }));
+  listen("synapse-sample", () => { if (byId("sample") && matrixOf().linked) { byId("sample").value = byId("synapse-sample").value; drawSettling(); } drawHistory(); });
 };
+register(drawSynapses, fillSynapses);

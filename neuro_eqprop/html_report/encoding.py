@@ -1,8 +1,8 @@
-"""Numbers as short texts, so that many of them travel inside a page.
+"""Compact text encoding of numbers in the page.
 
-A number is two letters, one of 4096 even steps from the lowest to the highest; `~` and a letter
-repeat it. What settles becomes short. The steps of spikes are the gaps between them, a letter each;
-`~` adds 64 to a gap.
+A number is two letters, one of 4096 levels between the lowest and the highest value; `~` and a
+letter repeat it, so that constant stretches are short. Spike times are encoded as the gaps between
+them, a letter each; `~` adds 64 to a gap.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ LEVELS = len(LETTERS) ** 2
 
 
 def encode(values: Array) -> dict[str, Any]:
-    """The lowest and the highest, and a text for each row of the last axis, nested as they are.
+    """Lowest and highest value, and a text per row of the last axis, nested like the array.
 
-    What is not finite becomes the lowest, which a page can draw.
+    NaN becomes the lowest value, because the charts draw finite numbers only.
     """
     known = values[np.isfinite(values)]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
@@ -33,14 +33,14 @@ def encode(values: Array) -> dict[str, Any]:
 
 
 def texts(levels: list[Any]) -> Any:  # noqa: ANN401
-    """Nested lists with a text in the place of each list of numbers."""
+    """Nested lists with a text in place of each innermost list of levels."""
     if levels and isinstance(levels[0], list):
         return [texts(each) for each in levels]
     return "".join(repeated(level, len(list(same))) for level, same in groupby(levels))
 
 
 def repeated(level: int, times: int) -> str:
-    """A number so many times."""
+    """A level repeated `times` times."""
     one = LETTERS[level // len(LETTERS)] + LETTERS[level % len(LETTERS)]
     text, left = one, times - 1
     while left > 1:
@@ -51,13 +51,13 @@ def repeated(level: int, times: int) -> str:
 
 
 def decode(packed: dict[str, Any]) -> Array:
-    """The numbers again, as the script of the page reads them; rows of one length only."""
+    """Array from `encode`, as the script of the page reads it; rows must have one length."""
     step = (packed["high"] - packed["low"]) / (LEVELS - 1)
     return np.asarray(packed["low"] + step * np.array(levels_of(packed["rows"])))
 
 
 def levels_of(rows: Any) -> Any:  # noqa: ANN401
-    """Nested lists of numbers from nested lists of texts."""
+    """Nested lists of levels from nested lists of texts."""
     if not isinstance(rows, str):
         return [levels_of(each) for each in rows]
     found: list[int] = []
@@ -70,13 +70,13 @@ def levels_of(rows: Any) -> Any:  # noqa: ANN401
 
 
 def encode_steps(steps: Ints) -> str:
-    """Steps in rising order, from one on."""
-    said = np.diff(steps, prepend=0).tolist()
-    return "".join("~" * (gap // len(LETTERS)) + LETTERS[gap % len(LETTERS)] for gap in said)
+    """Text of increasing steps, the first at least one."""
+    differences = np.diff(steps, prepend=0).tolist()
+    return "".join("~" * (gap // len(LETTERS)) + LETTERS[gap % len(LETTERS)] for gap in differences)
 
 
 def decode_steps(text: str) -> list[int]:
-    """The steps again."""
+    """Steps from `encode_steps`."""
     found, at = [], 0
     for letter in text:
         at += len(LETTERS) if letter == "~" else LETTERS.index(letter)

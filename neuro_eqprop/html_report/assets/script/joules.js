@@ -59,10 +59,10 @@ const drawStack = (id, rows) => {
     hovertemplate: "%{customdata}<extra></extra>",
   });
   const most = Math.max(12, Math.floor((place.clientWidth - 240) / 7));
-  const said = (told) => plain(told.length > most ? `${told.slice(0, most - 1)}…` : told);
+  const shorten = (text) => plain(text.length > most ? `${text.slice(0, most - 1)}…` : text);
   const notes = lines.map((line, at) => ({ line, at })).filter(({ line }) => line.heading || line.row.told).map(({ line, at }) => ({
     x: 0, xref: "paper", y: at, xanchor: "left", showarrow: false, align: "left",
-    text: line.heading ? `<i>${plain(line.heading)}</i>` : said(line.row.told), font: { color: colour("soft"), size: 12 },
+    text: line.heading ? `<i>${plain(line.heading)}</i>` : shorten(line.row.told), font: { color: colour("soft"), size: 12 },
   }));
   const decades = [];
   for (let k = first; k <= last; k += 1) decades.push(k);
@@ -137,9 +137,10 @@ const drawEnergy = () => {
   document.querySelectorAll(".bill").forEach((part) => { part.hidden = part.dataset.bill !== place.value; });
 };
 const fillEnergy = () => {
-  const told = { inference: "an inference", learning: "a lesson of learning" };
-  if (byId("use")) Object.keys(data.energy.bars).forEach((use) => option(byId("use"), use, told[use]));
+  const labels = { inference: "an inference", learning: "a training sample" };
+  if (byId("use")) Object.keys(data.energy.bars).forEach((use) => option(byId("use"), use, labels[use]));
   if (byId("trade-chip")) Object.keys(data.energy.curves).forEach((name) => option(byId("trade-chip"), name, name));
   if (byId("chip")) data.energy.bills.forEach((bill, k) => option(byId("chip"), k, bill.name));
   ["use", "chip", "trade-chip"].forEach((id) => listen(id, drawEnergy));
 };
+register(drawEnergy, fillEnergy);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import re
 from base64 import b64encode
@@ -11,22 +12,27 @@ from hashlib import sha256
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import numpy as np
 import pytest
 
+import neuro_eqprop
 from neuro_eqprop.analysis.compare import hebbian_update
 from neuro_eqprop.analysis.synapse_history import synapse_logs_of_trace
 from neuro_eqprop.cli import main
+from neuro_eqprop.html_report import html as text
+from neuro_eqprop.html_report import write as write_module
+from neuro_eqprop.html_report.contents import read_contents
+from neuro_eqprop.html_report.encoding import decode, decode_steps, encode, encode_steps
+from neuro_eqprop.html_report.page import chart_data, chart_library, page, render
+from neuro_eqprop.html_report.section import Limits
+from neuro_eqprop.html_report.sections import SECTIONS
+from neuro_eqprop.html_report.sections.settling import smooth
+from neuro_eqprop.html_report.sections.synapses import data as synapse_data
+from neuro_eqprop.html_report.training_snapshots import select_samples
 from neuro_eqprop.io.trace.trace import Trace
-from neuro_eqprop.report import tables as text
-from neuro_eqprop.report.charts import Limits, charts, smooth
-from neuro_eqprop.report.contents import read_contents
-from neuro_eqprop.report.encoding import decode, decode_steps, encode, encode_steps
-from neuro_eqprop.report.page import library, page, page_of
-from neuro_eqprop.report.synapses import synapses
-from neuro_eqprop.report.training_snapshots import select_samples
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
 
 Fill = Callable[[Path], Path]
@@ -86,7 +92,7 @@ def test_report_shows_everything_a_run_holds(
         "raster",
         "scatter",
         "matrix",
-        "story",
+        "history",
         "chips",
         "terms",
     }
@@ -145,18 +151,19 @@ def test_matrices_hold_the_weights_and_the_changes_asked_for(
 ) -> None:
     held = data_of(report(make_run(tmp_path / "run"), capsys))["synapses"]
     assert [each["name"] for each in held["matrices"]] == ["hidden->output", "input->hidden"]
-    assert held["contrast"] == {"free": 0.0, "negative": -2.0, "positive": 2.0}
+    assert held["matrices"][0]["contrast"] == {"free": 0.0, "negative": -2.0, "positive": 2.0}
     first = held["matrices"][0]
     weight = episode["rate"].weights["hidden->output"].before
     np.testing.assert_allclose(decode(first["views"]["weights"]), weight, atol=5e-4)
     for file, kind in (("rate.h5", "rate"), ("traces.h5", "spikes")):
         wanted = hebbian_update(episode[kind], "hidden->output") / 6
-        np.testing.assert_allclose(decode(first["asked"][file]), wanted, atol=1e-3)
+        np.testing.assert_allclose(decode(first["updates"][file]), wanted, atol=1e-3)
     row, column = first["first"]
-    told = synapse_logs_of_trace(episode["rate"], "hidden->output", [(row, column)])[held["sample"]]
+    sample = first["sample"]
+    told = synapse_logs_of_trace(episode["rate"], "hidden->output", [(row, column)])[sample]
     everything = [(t, s) for t in range(10) for s in range(24)]
     most = np.abs(
-        synapse_logs_of_trace(episode["rate"], "hidden->output", everything)[held["sample"]].tag[-1]
+        synapse_logs_of_trace(episode["rate"], "hidden->output", everything)[sample].tag[-1]
     )
     assert abs(told.tag[-1, 0]) > 0.9 * most.max() > 0.0
 
@@ -165,19 +172,21 @@ def test_a_large_matrix_shows_the_units_that_change_most(
     episode: dict[str, Trace], tmp_path: Path
 ) -> None:
     run = read_contents(tmp_path, {"rate.h5": episode["rate"]})
-    first, second = synapses(run, 4, 5)["matrices"]
+    first, second = synapse_data(run, Limits(samples=4, rows=5))["synapses"]["matrices"]
     assert (len(first["rows"]), len(first["columns"]), first["of"]) == (5, 5, [10, 24])
     loud = np.abs(hebbian_update(episode["rate"], "input->hidden")).sum(axis=1)
     assert second["rows"] == sorted(np.argsort(-loud)[:5].tolist())
 
 
-def test_a_run_that_learned_tells_its_own_story(episode: dict[str, Trace], tmp_path: Path) -> None:
+def test_recorded_histories_of_a_run_that_learned_are_shown(
+    episode: dict[str, Trace], tmp_path: Path
+) -> None:
     spikes = episode["spikes"]
     weights = {n: Weights(w.before, w.before + 1) for n, w in spikes.weights.items()}
     own = SynapseLog(((3, 5),), *np.random.default_rng(0).normal(size=(5, 6 * 192, 1)))
     learned = replace(spikes, weights=weights, hebbian={"hidden->output": own})
     run = read_contents(tmp_path, {"rate.h5": episode["rate"], "traces.h5": learned})
-    held = synapses(run, 2, 200)["stories"]
+    held = synapse_data(run, Limits(samples=2))["synapses"]["histories"]
     assert list(held) == ["traces.h5"]
     story = held["traces.h5"]["hidden->output"]
     assert story["synapses"] == [[3, 5]]
@@ -214,7 +223,7 @@ def test_runs_stand_side_by_side(
     assert {"runs-table", "agreement-table"} <= set(Elements(html).ids)
     assert 'data-value="0.125">0.125</td>' in body
     assert [each["run"] for each in data["learning"]] == ["one", "two"]
-    assert [(t["run"], t["file"], t["on"]) for t in data["settling"]] == [
+    assert [(t["place"], t["file"], t["on"]) for t in data["settling"]] == [
         (0, "rate.h5", "rate, one"),
         (0, "traces.h5", "reference, one"),
         (1, f"{two}/rate.h5", "rate, two"),
@@ -228,13 +237,16 @@ def test_runs_stand_side_by_side(
 def test_a_training_is_not_taken_for_rates(episode: dict[str, Trace], tmp_path: Path) -> None:
     training = replace(episode["rate"], epochs={"epoch": np.arange(6.0)})
     run = read_contents(tmp_path, {"a.h5": training, "rate.h5": episode["rate"]})
-    assert [name for name, _ in run.traces] == ["rate.h5"]
+    assert run.rates is not None
+    assert run.rates[0] == "rate.h5"
+    assert run.training is not None
+    assert run.training[0] == "a.h5"
 
 
 def test_the_chart_library_keeps_its_licence() -> None:
-    folder = files("neuro_eqprop.report").joinpath("assets").joinpath("plotly")
+    folder = files("neuro_eqprop.html_report").joinpath("assets").joinpath("plotly")
     assert "Permission is hereby granted" in folder.joinpath("LICENSE").read_text()
-    assert "Licensed under the MIT license" in library()[:300]
+    assert "Licensed under the MIT license" in chart_library()[:300]
 
 
 def test_what_is_missing_is_said_with_the_command_that_makes_it(
@@ -338,7 +350,7 @@ def test_lava_comes_first_and_graded_is_named(episode: dict[str, Trace], tmp_pat
     lava = replace(episode["spikes"], origin=replace(episode["spikes"].origin, backend="lava"))
     traces = {"a.h5": episode["graded"], "b.h5": episode["spikes"], "c.h5": lava}
     run = read_contents(tmp_path, traces)
-    assert [run.simulator(name) for name in run.spikes] == [
+    assert [run.label(name, trace) for name, trace in run.spikes.items()] == [
         "lava",
         "reference",
         "reference, graded",
@@ -370,7 +382,7 @@ def test_terms_may_be_a_list_or_plain_numbers(tmp_path: Path) -> None:
     terms = [{"name": "a", "joules": 1.0, "low": 0.5, "high": 2.0}, {"name": "b", "joules": 3.0}]
     profile = {"profile": "p", "inference": {"terms": terms}, "learning": {"terms": {"c": 2.0}}}
     (tmp_path / "energy.json").write_text(json.dumps({"profiles": [profile]}))
-    first, second = read_contents(tmp_path, {}).bills.chips
+    first, second = read_contents(tmp_path, {}).energy.chips
     assert [(t.name, t.low, t.high) for t in first.terms] == [("b", 3.0, 3.0), ("a", 0.5, 2.0)]
     assert second.terms[0].joules == 2.0
     assert first.total is None
@@ -451,7 +463,7 @@ def test_joules_of_several_runs_stand_side_by_side(tmp_path: Path) -> None:
         ]
         (tmp_path / name / "energy.json").write_text(json.dumps({"profiles": chips}))
         runs.append(read_contents(tmp_path / name, {}))
-    body = body_of(page_of(replace(runs[0], others=(runs[1],))))
+    body = body_of(render(replace(runs[0], others=(runs[1],))))
     table = body[body.index('id="joules-runs-table"') :]
     assert "one : two" in table
     assert ">0.25<" in table
@@ -461,7 +473,7 @@ def test_joules_of_several_runs_stand_side_by_side(tmp_path: Path) -> None:
 def test_a_smaller_page_shows_fewer_samples(episode: dict[str, Trace], tmp_path: Path) -> None:
     run = read_contents(tmp_path, {"rate.h5": episode["rate"], "traces.h5": episode["spikes"]})
     assert Limits().smaller() == Limits(samples=12)
-    small = charts(run, Limits(samples=3, lines=4, rows=8).smaller())
+    small = chart_data(run, Limits(samples=3, lines=4, rows=8).smaller())
     assert len(small["samples"][0]) == 1
     assert len(small["settling"][0]["layers"]["hidden"]["lines"]) == 2
     assert len(small["rasters"]["traces.h5"]["layers"]["hidden"]["units"]) == 4
@@ -555,25 +567,65 @@ def learning_of(trace: Trace, epochs: int) -> Trace:
 def test_a_training_alone_shows_its_course(episode: dict[str, Trace], tmp_path: Path) -> None:
     trace = learning_of(episode["rate"], 3)
     run = read_contents(tmp_path, {"traces.h5": trace})
-    assert run.moments == ("epoch 1, sample 100", "epoch 2, sample 102", "epoch 3, sample 104")
-    data = charts(run, Limits())
-    assert [each["said"] for each in data["samples"][0]] == list(run.moments)
+    assert run.snapshots == ("epoch 1, sample 100", "epoch 2, sample 102", "epoch 3, sample 104")
+    data = chart_data(run, Limits())
+    assert [each["name"] for each in data["samples"][0]] == list(run.snapshots)
     (shown,) = data["settling"]
     course = decode(shown["layers"]["output"]["course"])
     assert course.shape[0] == 3
     np.testing.assert_allclose(course[1], trace.time_course("output")[2].T, atol=5e-4)
-    held = data["synapses"]
-    assert held["changes"] is True
-    first = held["matrices"][0]
-    assert (first["watched"], first["asked"]) == ([[2, 3]], {})
+    first = data["synapses"]["matrices"][0]
+    assert first["learned"] is True
+    assert (first["recorded"], first["updates"]) == ([[2, 3]], {})
     assert list(first["views"]) == ["weights after", "weights before", "change"]
     np.testing.assert_allclose(decode(first["views"]["change"])[0, :4], 0.1, atol=1e-3)
     html = page(tmp_path, {"traces.h5": trace})
-    assert "The same sample at moments of the learning" in html
-    # Beside a trace of other samples it is left out.
-    both = read_contents(tmp_path, {"traces.h5": trace, "rate.h5": episode["rate"]})
-    assert [name for name, _ in both.traces] == ["rate.h5"]
-    assert both.moments == ()
+    assert "The same sample during training" in html
+
+
+def test_a_training_is_shown_beside_simulations(episode: dict[str, Trace], tmp_path: Path) -> None:
+    """A hint of the page must add content: recording rates keeps what was shown before."""
+    training = learning_of(episode["rate"], 3)
+    alone = read_contents(tmp_path, {"traces.h5": training})
+    both = read_contents(tmp_path, {"traces.h5": training, "rate.h5": episode["rate"]})
+    assert [(v.place, v.key, v.title) for v in both.views()] == [
+        (0, "rate.h5", "rate"),
+        (1, "traces.h5", "rate, training"),
+    ]
+    data, before = chart_data(both, Limits()), chart_data(alone, Limits())
+    assert [each["name"] for each in data["samples"][1]] == list(alone.snapshots)
+    assert data["settling"][1]["layers"] == before["settling"][0]["layers"]
+    named = {each["key"]: each for each in data["synapses"]["matrices"]}
+    assert list(named) == [
+        *("hidden->output", "input->hidden"),
+        *("hidden->output, training", "input->hidden, training"),
+    ]
+    first = named["hidden->output, training"]
+    assert (first["place"], first["linked"], first["learned"]) == (1, False, True)
+    assert first["views"] == before["synapses"]["matrices"][0]["views"]
+    assert data["synapses"]["histories"] == before["synapses"]["histories"]
+    assert set(Elements(render(alone)).ids) <= set(Elements(render(both)).ids)
+
+
+def test_sections_have_distinct_ids() -> None:
+    assert len({section.id for section in SECTIONS}) == len(SECTIONS)
+
+
+def test_units_of_a_multiscale_network_are_not_called_channels(tmp_path: Path) -> None:
+    for model, what in (("multiscale", "16 hidden units"), ("conv", "16 channels")):
+        (tmp_path / "study.toml").write_text(f'model = "{model}"\nhidden = [16]\n')
+        assert f"A {model} network with {what} " in page(tmp_path, {})
+
+
+def test_report_takes_names_paths_and_runs(trained_run: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    copytree(trained_run, run)
+    for each in (str(run), run, neuro_eqprop.open_run(run)):
+        assert neuro_eqprop.report(each) == run / "report.html"
+    out = neuro_eqprop.report(run, out=str(tmp_path / "x.html"))
+    assert out == tmp_path / "x.html"
+    done = doctest.testmod(write_module, extraglobs={"example_run": run})
+    assert (done.attempted, done.failed) == (2, 0)
 
 
 def test_learning_on_a_chip_is_told_as_such(episode: dict[str, Trace], tmp_path: Path) -> None:
@@ -586,9 +638,9 @@ def test_learning_on_a_chip_is_told_as_such(episode: dict[str, Trace], tmp_path:
     assert "learned digits by equilibrium propagation in spikes on Lava in 1 epoch." in html
     assert f"neuro-eqprop learn {tmp_path}/study.toml --out NEW" in html
     seen = set(Elements(html).ids)
-    assert {"spectral", "matrix", "story"} <= seen
+    assert {"spectral", "matrix", "history"} <= seen
     assert not {"settle", "sample", "rates"} & seen
-    assert data_of(html)["samples"][0][1]["said"] == "lesson 2"
+    assert data_of(html)["samples"][0][1]["name"] == "presentation 2"
 
 
 def test_simulators_of_one_name_are_told_apart(episode: dict[str, Trace], tmp_path: Path) -> None:

@@ -1,0 +1,78 @@
+"""Evaluations on the test set, on every simulator."""
+
+from __future__ import annotations
+
+from neuro_eqprop.html_report.commands import evaluate_commands
+from neuro_eqprop.html_report.contents import RunContents
+from neuro_eqprop.html_report.html import (
+    Cell,
+    count,
+    decimal,
+    missing,
+    percent,
+    reproduce,
+    table,
+    text_cell,
+)
+from neuro_eqprop.html_report.section import Section
+from neuro_eqprop.io.energy_file import Row
+
+
+def needs(run: RunContents) -> bool:
+    """Whether a run was evaluated."""
+    return any(each.evaluations for each in run.runs)
+
+
+def hint(run: RunContents) -> str:
+    """The command that evaluates."""
+    words = ("evaluate", run.path, "--on", "reference")
+    return missing("No evaluations yet; this makes one:", *words)
+
+
+def body(run: RunContents) -> str:
+    """The last evaluation of each kind, of each run."""
+    names = ["on", "code", "bits", "steps", "samples", "accuracy", "same answer", "Pearson", "RMSE"]
+    header = [*(["run"] if run.others else []), *names, "spikes", "synops", "seconds"]
+    rows = [
+        [*([text_cell(each.name)] if run.others else []), *cells(row)]
+        for each in run.runs
+        for row in last_evaluations(each)
+    ]
+    again = (words for each in run.runs for words in evaluate_commands(each))
+    return (
+        "<p>Same answer: the share of samples where the largest pre-activation of the output is "
+        "the same unit as in the network of rates. Spikes (binary or graded) are per neuron; "
+        "synops, the synapses they reach, per sample. Click a heading to sort.</p>"
+        f"{table('simulators', header, rows)}{reproduce(*again)}"
+    )
+
+
+def cells(row: Row) -> list[Cell]:
+    """The cells of an evaluation."""
+    return [
+        text_cell(row.get("on")),
+        text_cell(row.get("code")),
+        (row.get("bits"), count(row.get("bits"))),
+        (row.get("steps"), count(row.get("steps"))),
+        (row.get("samples"), count(row.get("samples"))),
+        (row.get("accuracy"), percent(row.get("accuracy"), 2)),
+        (row.get("agreement"), percent(row.get("agreement"), 2)),
+        (row.get("pearson"), decimal(row.get("pearson"), 5)),
+        (row.get("rmse"), decimal(row.get("rmse"))),
+        (row.get("spikes_per_neuron"), count(row.get("spikes_per_neuron"))),
+        (row.get("synops_per_sample"), count(row.get("synops_per_sample"))),
+        (row.get("seconds"), decimal(row.get("seconds"), 2)),
+    ]
+
+
+def last_evaluations(run: RunContents) -> list[Row]:
+    """The last one of evaluations with the same settings."""
+    last: dict[tuple[str, ...], Row] = {}
+    for row in run.evaluations:
+        key = tuple(str(row.get(name)) for name in ("on", "code", "bits", "steps", "samples"))
+        last.pop(key, None)
+        last[key] = row
+    return list(last.values())
+
+
+SECTION = Section("simulation", "Simulators", body, needs=needs, hint=hint)
