@@ -1,9 +1,9 @@
-"""Fill the tables of docs/learning.md: what learning on the chip reaches, with the commands.
+"""Fill the tables of docs/learning.md: results of learning on a chip, with the commands.
 
-Run it with `.venv/bin/python sims/learn/tables.py [TABLE ...]`; without names it makes all of
-them (about 40 minutes on one core; the rows on MNIST need NEURO_EQPROP_DATA). Every run is kept in
-`runs/tables`: interrupted, it goes on from there, and what is done is not done again unless its
-folder is removed. With `--kept` nothing is run: tables show the rows and seeds that are there.
+Run it with `.venv/bin/python sims/learn/tables.py [TABLE ...]`; without names it fills all tables
+(about 40 minutes on one core; MNIST needs NEURO_EQPROP_DATA). Runs are stored in `runs/tables`: an
+interrupted script continues from there, and finished runs are not repeated unless their folder is
+removed. With `--kept` nothing is run: the tables show the rows and seeds that are stored.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ GRADED, SPIKES = "--code graded", "--code rate"
 
 
 class MissingError(Exception):
-    """A run that is not there, when none is to be made."""
+    """A run is not stored, and `--kept` runs none."""
 
 
 def learned(options: str, seed: int) -> dict[str, Any]:
-    """What `neuro-eqprop learn` with these options tells."""
-    words = ["learn", *options.split(), "--seed", str(seed), "--out", "RUN"]
-    place = KEPT / re.sub(r"[^a-z0-9.]+", "-", " ".join(words[1:-2])).strip("-")
+    """The JSON result of `neuro-eqprop learn` with these options."""
+    arguments = ["learn", *options.split(), "--seed", str(seed), "--out", "RUN"]
+    place = KEPT / re.sub(r"[^a-z0-9.]+", "-", " ".join(arguments[1:-2])).strip("-")
     done = place / "outcome.json"
     if done.exists():
         return dict(json.loads(done.read_text()))
@@ -66,12 +66,12 @@ def learned(options: str, seed: int) -> dict[str, Any]:
         raise MissingError(place.name)
     if (place / MODEL).exists():
         shutil.rmtree(place)
-    given = settings(parser(words).parse_args(words))
+    given = settings(parser(arguments).parse_args(arguments))
     network, data = given.pop("model", "layered"), given.pop("dataset", "digits")
     resume = (place / STUDY).exists()
-    told = learning_result(learn_on_chip(network, data, out=place, resume=resume, **given))
-    write_text(done, json.dumps(told))
-    return told
+    result = learning_result(learn_on_chip(network, data, out=place, resume=resume, **given))
+    write_text(done, json.dumps(result))
+    return result
 
 
 def three_classes() -> tuple[Network, dict[str, Array], Split]:
@@ -83,7 +83,7 @@ def three_classes() -> tuple[Network, dict[str, Array], Split]:
 
 
 def mnist() -> tuple[Network, dict[str, Array], Split]:
-    """A network that has learned from 4000 images, and images that it has not seen."""
+    """A network that learned 4000 images, and images that it has not seen."""
     train = load("mnist").train
     net = layered(784, (256,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
     params = initialise(net, np.random.default_rng(0))
@@ -92,42 +92,42 @@ def mnist() -> tuple[Network, dict[str, Array], Split]:
     plastic = make_plastic(
         net, params, PlasticityConfig(coding, LearningRule(schedule, 8.0), 4.0, 1e-3)
     )
-    seen = train.take(slice(0, 4000))
-    stimulus = training_stimulus(net, seen.x, one_hot(seen.y, 10), coding)
-    lessons = TrainingSamples(stimulus, np.full(4000, 0.05))
-    found = load_learner("emulator").learn(plastic, lessons, synapses=NO_SYNAPSES, watch=nobody)
-    grown = with_weights(plastic, found.weights)
-    return net, parameters(net, grown, found.weights), train.take(slice(50_000, 50_040))
+    first = train.take(slice(0, 4000))
+    stimulus = training_stimulus(net, first.x, one_hot(first.y, 10), coding)
+    samples = TrainingSamples(stimulus, np.full(4000, 0.05))
+    found = load_learner("emulator").learn(plastic, samples, synapses=NO_SYNAPSES, watch=nobody)
+    learned_network = with_weights(plastic, found.weights)
+    return net, parameters(net, learned_network, found.weights), train.take(slice(50_000, 50_040))
 
 
-def pointed(
+def measure(
     task: tuple[Network, dict[str, Array], Split],
     coding: Coding,
     schedule: Schedule,
-    whole: IntegerArithmetic | None = None,
+    arithmetic: IntegerArithmetic | None = None,
 ) -> dict[str, Direction]:
     net, params, split = task
-    limit = 2.0 if whole else 8.0
+    limit = 2.0 if arithmetic else 8.0
     plastic = make_plastic(
         net,
         params,
-        PlasticityConfig(coding, LearningRule(schedule, 8.0, numbers=whole), limit, 1e-3),
+        PlasticityConfig(coding, LearningRule(schedule, 8.0, numbers=arithmetic), limit, 1e-3),
     )
     stimulus = training_stimulus(net, split.x, one_hot(split.y, net.output.size), coding)
     weights = {name: plastic.projection(name).weight for name in plastic.learns}
-    here = parameters(net, plastic, weights)
-    return directions(net, plastic, here, stimulus, load_learner("emulator"))
+    current = parameters(net, plastic, weights)
+    return directions(net, plastic, current, stimulus, load_learner("emulator"))
 
 
 def cosine_row(name: str, found: dict[str, Direction], what: str) -> str:
-    def told(value: float | None) -> str:
+    def text(value: float | None) -> str:
         return "-" if value is None else f"{value:.3f}"
 
     first, second = found["input->hidden"], found["hidden->output"]
     return (
-        f"| {name} | {what} | {told(first.rate)} | {told(second.rate)} | "
-        f"{told(found['hidden'].rate)} | {told(found['output'].rate)} | "
-        f"{told(first.gradient)} | {told(second.gradient)} |"
+        f"| {name} | {what} | {text(first.rate)} | {text(second.rate)} | "
+        f"{text(found['hidden'].rate)} | {text(found['output'].rate)} | "
+        f"{text(first.gradient)} | {text(second.gradient)} |"
     )
 
 
@@ -145,41 +145,41 @@ def cosines() -> list[str]:
     for beta in (0.2, 0.5):
         for power in (6, 8):
             coding = Coding(Code.GRADED, theta=2.0**-power)
-            found = pointed(task, coding, phases(16, 12, 4, beta))
+            found = measure(task, coding, phases(16, 12, 4, beta))
             what = f"graded, theta 1/{2**power}, 16 steps, beta {beta}"
             rows.append(cosine_row("64-32-3", found, what))
         for n in (16, 32, 64):
-            found = pointed(task, Coding(Code.RATE), phases(n, n, n, beta))
+            found = measure(task, Coding(Code.RATE), phases(n, n, n, beta))
             rows.append(cosine_row("64-32-3", found, f"rate, {n}/{n}/{n}, beta {beta}"))
-    found = pointed(task, Coding(Code.RATE), phases(64, 64, 64, 0.5, centered=False))
+    found = measure(task, Coding(Code.RATE), phases(64, 64, 64, 0.5, centered=False))
     rows.append(cosine_row("64-32-3", found, "rate, one-sided 64/64/64, beta 0.5"))
     for code, each in ((Code.GRADED, (16, 12, 4)), (Code.RATE, (32, 32, 32))):
-        found = pointed(task, Coding(code, theta=2.0**-8), phases(*each, 0.5), IntegerArithmetic(0))
+        found = measure(task, Coding(code, theta=2.0**-8), phases(*each, 0.5), IntegerArithmetic(0))
         what = f"{code.name}, {'/'.join(map(str, each))}, beta 0.5, tag of 8 bits"
         rows.append(cosine_row("64-32-3", found, what))
     task = mnist()
-    found = pointed(task, Coding(Code.GRADED, theta=2.0**-8), phases(32, 28, 4, 0.5))
+    found = measure(task, Coding(Code.GRADED, theta=2.0**-8), phases(32, 28, 4, 0.5))
     rows.append(cosine_row("784-256-10", found, "graded, 32 steps, beta 0.5"))
     for n in (32, 128):
-        found = pointed(task, Coding(Code.RATE), phases(n, n, n, 0.5))
+        found = measure(task, Coding(Code.RATE), phases(n, n, n, 0.5))
         what = f"rate, {n}/{n}/{n} ({2 * n} steps a nudged phase), beta 0.5"
         rows.append(cosine_row("784-256-10", found, what))
     return rows
 
 
-def of_seeds(options: str, seeds: tuple[int, ...]) -> list[dict[str, Any]]:
-    """What all seeds tell, up to the first that is missing."""
-    told: list[dict[str, Any]] = []
+def results_of_seeds(options: str, seeds: tuple[int, ...]) -> list[dict[str, Any]]:
+    """The results of all seeds, up to the first that is missing."""
+    results: list[dict[str, Any]] = []
     with suppress(MissingError):
         for seed in seeds:
-            told.append(learned(options, seed))  # noqa: PERF401 - what came before one is kept
-    return told
+            results.append(learned(options, seed))  # noqa: PERF401 - those before it are kept
+    return results
 
 
-def compared(options: dict[str, str]) -> list[str]:
-    """A row for each, with the accuracies of all seeds.
+def comparison(options: dict[str, str]) -> list[str]:
+    """A row for each entry, with the accuracies of all seeds.
 
-    The first is what others are held to, by the seeds that they have.
+    The first row is the baseline of the others, over the seeds that they have.
     """
     rows = [
         "| learned with | batch | test %, seeds 0, 1, ... | mean | difference "
@@ -187,19 +187,19 @@ def compared(options: dict[str, str]) -> list[str]:
         "|---|---|---|---|---|---|",
     ]
     base: list[float] = []
-    for name, words in options.items():
-        told = of_seeds(words, SEEDS)
-        if not told:
-            rows.append(f"| {name} | - | not run yet | - | - | `neuro-eqprop learn {words}` |")
+    for name, line in options.items():
+        results = results_of_seeds(line, SEEDS)
+        if not results:
+            rows.append(f"| {name} | - | not run yet | - | - | `neuro-eqprop learn {line}` |")
             continue
-        found = [100 * each["test_accuracy"] for each in told]
+        found = [100 * each["test_accuracy"] for each in results]
         base = base or found
         mean = float(np.mean(found))
-        apart = mean - float(np.mean(base[: len(found)]))
+        difference = mean - float(np.mean(base[: len(found)]))
         each = " ".join(f"{accuracy:.2f}" for accuracy in found)
         rows.append(
-            f"| {name} | {told[0]['batch']} | {each} | {mean:.2f} | {apart:+.2f} | "
-            f"`neuro-eqprop learn {words}` |"
+            f"| {name} | {results[0]['batch']} | {each} | {mean:.2f} | {difference:+.2f} | "
+            f"`neuro-eqprop learn {line}` |"
         )
         print(rows[-1], flush=True)
     return rows
@@ -210,7 +210,7 @@ ALONE = "--epochs 10 --learning-rate 0.05"
 
 
 def digits() -> list[str]:
-    return compared(
+    return comparison(
         {
             "rates": f"{DIGITS} --on rate",
             "graded": f"{DIGITS} {GRADED}",
@@ -226,7 +226,7 @@ TEN = "--dataset mnist --hidden 256 --samples 10000 --epochs 6 --batch 25 --lear
 
 
 def ten_thousand() -> list[str]:
-    return compared(
+    return comparison(
         {
             "rates": f"{TEN} --on rate --set free_steps=8 --set nudged_steps=4",
             "graded": f"{TEN} {GRADED}",
@@ -238,8 +238,8 @@ def ten_thousand() -> list[str]:
 
 
 def full() -> list[str]:
-    words = f"--dataset mnist --hidden 256 --epochs 3 --learning-rate 0.03 {GRADED}"
-    return compared({"graded": words})
+    line = f"--dataset mnist --hidden 256 --epochs 3 --learning-rate 0.03 {GRADED}"
+    return comparison({"graded": line})
 
 
 def robust() -> list[str]:
@@ -250,24 +250,24 @@ def robust() -> list[str]:
     flaws |= {f"threshold mismatch {n}": f"--mismatch {n}" for n in (0.05, 0.1, 0.2)}
     flaws["8 bits"] = "--bits 8"
     flaws["8 bits, both directions rounded independently"] = "--bits 8 --asymmetric"
-    for name, words in flaws.items():
-        told = []
+    for name, options in flaws.items():
+        results = []
         for code, epochs in ((GRADED, 8), (SPIKES, 4)):
-            line = f"--epochs {epochs} --learning-rate 0.05 {code} {words}"
-            told.append([each["test_accuracy"] for each in of_seeds(line, SEEDS[:2])])
+            line = f"--epochs {epochs} --learning-rate 0.05 {code} {options}"
+            results.append([each["test_accuracy"] for each in results_of_seeds(line, SEEDS[:2])])
         graded, spikes = (
             f"{100 * np.mean(each):.2f}" if len(each) == len(SEEDS[:2]) else "not run yet"
-            for each in told
+            for each in results
         )
-        rows.append(f"| {name} | {graded} | {spikes} | {f'`{words}`' if words else '-'} |")
+        rows.append(f"| {name} | {graded} | {spikes} | {f'`{options}`' if options else '-'} |")
         print(rows[-1], flush=True)
     return rows
 
 
 def forgetting() -> list[str]:
-    told = learned(f"--tasks 5 --epochs 3 --learning-rate 0.05 {GRADED}", 0)
+    result = learned(f"--tasks 5 --epochs 3 --learning-rate 0.05 {GRADED}", 0)
     rows = ["| classes | just after learning, % | at the end, % |", "|---|---|---|"]
-    for k, task in enumerate(told["forgetting"]):
+    for k, task in enumerate(result["forgetting"]):
         name = f"{2 * k} and {2 * k + 1}"
         rows.append(f"| {name} | {100 * task['learned']:.1f} | {100 * task['end']:.1f} |")
     return rows
@@ -288,13 +288,13 @@ def speed() -> list[str]:
                 rule = LearningRule(phases(*each, 0.5), 8.0, batch=batch)
                 plastic = make_plastic(net, params, PlasticityConfig(coding, rule, 4.0, 1e-3))
                 learner = load_learner("emulator")
-                for lessons in (2, 600):
+                for samples in (2, 600):
                     began = time.process_time()
-                    part = TrainingSamples(stimulus.take(0, lessons), np.full(lessons, 0.02))
+                    part = TrainingSamples(stimulus.take(0, samples), np.full(samples, 0.02))
                     learner.learn(plastic, part, synapses=NO_SYNAPSES, watch=nobody)
                 found.append(600 / (time.process_time() - began))
-            told = f"{name}, {code.name}, {'/'.join(map(str, each))}"
-            rows.append(f"| {told} | {found[0]:.0f} | {found[1]:.0f} |")
+            title = f"{name}, {code.name}, {'/'.join(map(str, each))}"
+            rows.append(f"| {title} | {found[0]:.0f} | {found[1]:.0f} |")
     return rows
 
 

@@ -14,7 +14,7 @@ from neuro_eqprop.experiments.learn_on_chip import loop
 from neuro_eqprop.experiments.learn_on_chip.epoch import learn_epoch
 from neuro_eqprop.io import checkpoint
 
-TOLD = {
+FIELDS = {
     *("run", "dataset", "model", "rule", "nudging", "beta", "seed", "epochs", "parameters"),
     *("train_accuracy", "test_accuracy", "seconds", "settle_steps", "spectral"),
     *("on", "code", "bits", "steps_per_phase", "weight_updates"),
@@ -22,23 +22,23 @@ TOLD = {
 SMALL = ("--hidden", "12", "--epochs", "2", "--samples", "120", "--learning-rate", "0.1")
 
 
-def call(*words: str) -> tuple[int, str, str]:
+def call(*options: str) -> tuple[int, str, str]:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         try:
-            code = main(["learn", *words])
+            code = main(["learn", *options])
         except SystemExit as left:
             code = int(left.code or 0)
     return code, out.getvalue(), err.getvalue()
 
 
-def learned(out: Path, *words: str) -> dict[str, Any]:
-    code, printed, err = call(*SMALL, *words, "--out", str(out), "--json")
+def learned(out: Path, *options: str) -> dict[str, Any]:
+    code, printed, err = call(*SMALL, *options, "--out", str(out), "--json")
     assert code == 0, err
     assert printed.count("\n") == 1
-    told = json.loads(printed)
-    assert isinstance(told, dict)
-    return told
+    result = json.loads(printed)
+    assert isinstance(result, dict)
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -47,21 +47,21 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
     return out, learned(out)
 
 
-def test_it_tells_what_the_interface_says(graded: tuple[Path, dict[str, Any]]) -> None:
-    told = graded[1]
-    assert set(told) >= TOLD
-    assert (told["on"], told["code"], told["bits"], told["steps_per_phase"]) == (
+def test_json_has_the_fields_of_the_interface(graded: tuple[Path, dict[str, Any]]) -> None:
+    result = graded[1]
+    assert set(result) >= FIELDS
+    assert (result["on"], result["code"], result["bits"], result["steps_per_phase"]) == (
         "emulator",
         "graded",
         None,
         16,
     )
-    assert told["phases"] == {"free": 16, "negative": 16, "positive": 16, "commit": 1}
-    assert told["lessons"] == 240
-    assert told["weight_updates"] > 0
-    assert told["test_accuracy"] > 0.3
-    assert min(c["rate"] for c in told["cosines"].values()) > 0.95
-    assert told["warnings"] == []
+    assert result["phases"] == {"free": 16, "negative": 16, "positive": 16, "commit": 1}
+    assert result["lessons"] == 240
+    assert result["weight_updates"] > 0
+    assert result["test_accuracy"] > 0.3
+    assert min(c["rate"] for c in result["cosines"].values()) > 0.95
+    assert result["warnings"] == []
 
 
 def test_updates_are_counted_by_phase(graded: tuple[Path, dict[str, Any]]) -> None:
@@ -77,20 +77,22 @@ def test_updates_are_counted_by_phase(graded: tuple[Path, dict[str, Any]]) -> No
         assert phases["positive"]["weights"] == 0 < phases["commit"]["weights"]
 
 
-def test_the_run_is_like_any_other(graded: tuple[Path, dict[str, Any]]) -> None:
-    out, told = graded
+def test_the_run_folder_can_be_evaluated_like_a_trained_one(
+    graded: tuple[Path, dict[str, Any]],
+) -> None:
+    out, result = graded
     assert {path.name for path in out.iterdir()} == {
         "study.toml",
         "metrics.jsonl",
         "model.safetensors",
     }
     printed = io.StringIO()
-    words = ["evaluate", str(out), "--on", "emulator", "--code", "graded", "--steps", "32"]
+    options = ["evaluate", str(out), "--on", "emulator", "--code", "graded", "--steps", "32"]
     with redirect_stdout(printed):
-        assert main([*words, "--json"]) == 0
+        assert main([*options, "--json"]) == 0
     found = json.loads(printed.getvalue())
-    assert found["accuracy"] == pytest.approx(told["test_accuracy"], abs=0.02)
-    assert found["rate_accuracy"] == pytest.approx(told["rate_test_accuracy"], abs=0.01)
+    assert found["accuracy"] == pytest.approx(result["test_accuracy"], abs=0.02)
+    assert found["rate_accuracy"] == pytest.approx(result["rate_test_accuracy"], abs=0.01)
 
 
 def test_the_same_seed_gives_the_same_bytes(
@@ -104,7 +106,7 @@ def test_the_same_seed_gives_the_same_bytes(
 
 
 @pytest.mark.parametrize(
-    "words",
+    "options",
     [
         (),
         ("--bits", "8"),
@@ -113,11 +115,11 @@ def test_the_same_seed_gives_the_same_bytes(
         ("--on", "rate"),
     ],
 )
-def test_a_run_that_was_killed_goes_on_to_the_same_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+def test_an_interrupted_run_resumes_to_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
-    whole = tmp_path / "whole"
-    learned(whole, *words)
+    uninterrupted = tmp_path / "uninterrupted"
+    learned(uninterrupted, *options)
     real, calls = learn_epoch, list[int]()
 
     def killed(*args: Any) -> Any:  # noqa: ANN401
@@ -127,14 +129,14 @@ def test_a_run_that_was_killed_goes_on_to_the_same_end(
         return real(*args)
 
     monkeypatch.setattr(loop, "learn_epoch", killed)
-    assert call(*SMALL, *words, "--out", str(tmp_path / "half"))[0] == 130
+    assert call(*SMALL, *options, "--out", str(tmp_path / "half"))[0] == 130
     assert (tmp_path / "half" / "resume.safetensors").exists()
     assert not (tmp_path / "half" / "model.safetensors").exists()
     monkeypatch.setattr(loop, "learn_epoch", real)
     assert main(["train", "--resume", "--out", str(tmp_path / "half")]) == 1
     code, _, err = call("--resume", "--out", str(tmp_path / "half"))
     assert code == 0, err
-    both = [(tmp_path / n / "model.safetensors").read_bytes() for n in ("whole", "half")]
+    both = [(tmp_path / n / "model.safetensors").read_bytes() for n in ("uninterrupted", "half")]
     assert both[0] == both[1]
     assert len((tmp_path / "half" / "metrics.jsonl").read_text().splitlines()) == 2
     code, _, err = call("--resume", "--out", str(tmp_path / "half"))
@@ -142,27 +144,27 @@ def test_a_run_that_was_killed_goes_on_to_the_same_end(
     assert "nothing to resume" in err
 
 
-def test_eight_bits_learn_whole_numbers(tmp_path: Path) -> None:
-    told = learned(tmp_path / "run", "--bits", "8", "--limit", "1")
-    assert told["bits"] == 8
+def test_eight_bits_learn_integer_weights(tmp_path: Path) -> None:
+    result = learned(tmp_path / "run", "--bits", "8", "--limit", "1")
+    assert result["bits"] == 8
     for name, value in checkpoint.load(tmp_path / "run" / "model.safetensors").params.items():
-        whole = value * 128
-        assert np.array_equal(whole, np.rint(whole)), name
-        assert -128 <= whole.min() <= whole.max() <= 127
+        integers = value * 128
+        assert np.array_equal(integers, np.rint(integers)), name
+        assert -128 <= integers.min() <= integers.max() <= 127
 
 
-def test_spikes_warn_when_phases_are_short(tmp_path: Path) -> None:
-    words = ("--code", "rate", "--steps", "8", "--tau", "4", "--out", str(tmp_path / "run"))
-    code, printed, err = call(*SMALL, *words, "--json")
+def test_short_phases_of_spikes_give_a_warning_with_the_cosine(tmp_path: Path) -> None:
+    options = ("--code", "rate", "--steps", "8", "--tau", "4", "--out", str(tmp_path / "run"))
+    code, printed, err = call(*SMALL, *options, "--json")
     assert code == 0
     assert "are short for beta 0.5" in err
     lowest = min(c["rate"] for c in json.loads(printed)["cosines"].values())
     assert f"{lowest:.3f}" in err
 
 
-def test_a_beta_that_is_too_large_is_told_with_the_cosine(tmp_path: Path) -> None:
-    words = ("--beta", "0.99", "--hidden", "128", "--out", str(tmp_path / "run"))
-    code, printed, err = call(*SMALL, *words, "--json")
+def test_a_large_beta_gives_a_warning_with_the_cosine(tmp_path: Path) -> None:
+    options = ("--beta", "0.99", "--hidden", "128", "--out", str(tmp_path / "run"))
+    code, printed, err = call(*SMALL, *options, "--json")
     assert code == 0
     lowest = min(c["gradient"] for c in json.loads(printed)["cosines"].values())
     assert "beta 0.99 is too large" in err
@@ -171,36 +173,38 @@ def test_a_beta_that_is_too_large_is_told_with_the_cosine(tmp_path: Path) -> Non
     assert call(*SMALL, *small)[2] == ""
 
 
-def test_one_sided_windows_warn(tmp_path: Path) -> None:
-    words = ("--nudging", "positive", "--code", "rate", "--steps", "16", "--out", str(tmp_path))
-    assert "traces of tau 8 still rise" in call(*SMALL, *words)[2]
+def test_one_sided_nudging_with_unsettled_traces_gives_a_warning(tmp_path: Path) -> None:
+    options = ("--nudging", "positive", "--code", "rate", "--steps", "16", "--out", str(tmp_path))
+    assert "traces of tau 8 still rise" in call(*SMALL, *options)[2]
 
 
 def test_saturated_weights_are_counted(tmp_path: Path) -> None:
-    told = learned(tmp_path / "run", "--limit", "0.2")
-    assert sum(told["saturated"].values()) > 0
-    assert told["clipped"] > 0
+    result = learned(tmp_path / "run", "--limit", "0.2")
+    assert sum(result["saturated"].values()) > 0
+    assert result["clipped"] > 0
 
 
-def test_classes_one_after_the_other_are_forgotten(tmp_path: Path) -> None:
-    told = learned(tmp_path / "run", "--tasks", "2", "--samples", "300")
-    assert told["epochs"] == 4
-    first, second = told["forgetting"]
+def test_tasks_learned_one_after_another_are_forgotten(tmp_path: Path) -> None:
+    result = learned(tmp_path / "run", "--tasks", "2", "--samples", "300")
+    assert result["epochs"] == 4
+    first, second = result["forgetting"]
     assert first["learned"] > 0.7
     assert first["end"] < first["learned"] - 0.2
     assert second["end"] == second["learned"] > 0.5
 
 
-def test_flaws_are_learned_around(tmp_path: Path) -> None:
-    flaws = ("--weight-noise", "0.1", "--dead", "0.1", "--mismatch", "0.05")
-    told = learned(tmp_path / "run", *flaws, "--hidden", "32", "--samples", "400")
-    assert told["test_accuracy"] > 0.7
+def test_learning_compensates_nonidealities(tmp_path: Path) -> None:
+    nonidealities = ("--weight-noise", "0.1", "--dead", "0.1", "--mismatch", "0.05")
+    result = learned(tmp_path / "run", *nonidealities, "--hidden", "32", "--samples", "400")
+    assert result["test_accuracy"] > 0.7
 
 
-def test_rates_learn_the_same_lessons(graded: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
-    told = learned(tmp_path / "run", "--on", "rate")
-    assert told["code"] is None
-    assert told["test_accuracy"] == pytest.approx(graded[1]["test_accuracy"], abs=0.04)
+def test_the_rate_baseline_learns_the_same_samples(
+    graded: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    result = learned(tmp_path / "run", "--on", "rate")
+    assert result["code"] is None
+    assert result["test_accuracy"] == pytest.approx(graded[1]["test_accuracy"], abs=0.04)
     spikes, rates = (
         checkpoint.load(path / "model.safetensors").params["input->hidden"]
         for path in (graded[0], tmp_path / "run")
@@ -208,7 +212,7 @@ def test_rates_learn_the_same_lessons(graded: tuple[Path, dict[str, Any]], tmp_p
     assert np.corrcoef(spikes.ravel(), rates.ravel())[0, 1] > 0.97
 
 
-def test_the_outcome_in_words(tmp_path: Path) -> None:
+def test_the_printed_result_fits_100_columns(tmp_path: Path) -> None:
     code, printed, err = call(*SMALL, "--batch", "4", "--out", str(tmp_path / "run"))
     assert (code, err) == (0, "")
     assert "a commit for 4 samples" in printed
@@ -216,7 +220,7 @@ def test_the_outcome_in_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "sentence"),
+    ("options", "code", "sentence"),
     [
         (("--on", "snntorch"), 1, "snntorch cannot learn: its neurons have no synapses"),
         (("--on", "emulat"), 2, "unknown simulator that learns 'emulat'; known: emulator"),
@@ -237,43 +241,43 @@ def test_the_outcome_in_words(tmp_path: Path) -> None:
         (("--set", "optimiser=rmsprop"), 1, "no setting 'optimiser'"),
     ],
 )
-def test_what_cannot_be_is_refused_and_nothing_is_left(
-    tmp_path: Path, words: tuple[str, ...], code: int, sentence: str
+def test_invalid_settings_are_refused_and_leave_no_folder(
+    tmp_path: Path, options: tuple[str, ...], code: int, sentence: str
 ) -> None:
-    found, printed, err = call(*SMALL, *words, "--out", str(tmp_path / "run"))
+    found, printed, err = call(*SMALL, *options, "--out", str(tmp_path / "run"))
     assert (found, printed) == (code, "")
     assert sentence in err
     assert not (tmp_path / "run").exists()
 
 
-def test_warnings_come_before_the_first_lesson(
+def test_warnings_come_before_the_first_epoch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nothing(*_: object) -> None:
-        raise ValueError("no lesson was learned")
+        raise ValueError("no epoch was learned")
 
     monkeypatch.setattr(loop, "learn_epoch", nothing)
     code, _, err = call(*SMALL, "--code", "rate", "--steps", "8", "--out", str(tmp_path / "run"))
     assert code == 1
-    assert err.index("phases of 8 steps are short") < err.index("no lesson was learned")
+    assert err.index("phases of 8 steps are short") < err.index("no epoch was learned")
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("options", "sentence"),
     [
         (("--on", "brian2", "--bits", "8"), "brian2 learns in real numbers"),
         (("--on", "lava", "--code", "rate", "--bits", "8"), "lava rounds whole weights"),
         (("--on", "lava", "--bits", "8"), "takes payloads for bytes without a sign"),
         (("--on", "lava", "--weight-noise", "0.1"), "pass on other weights than they have"),
-        (("--on", "rate", "--traces", "a.h5"), "rates have no synapses to watch"),
+        (("--on", "rate", "--traces", "a.h5"), "rates have no synapses to record"),
         (("--traces", "model.safetensors"), "exists already"),
     ],
 )
-def test_a_refusal_leaves_the_run_that_was_there(
+def test_a_refusal_keeps_the_existing_run(
     graded: tuple[Path, dict[str, Any]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    words: tuple[str, ...],
+    options: tuple[str, ...],
     sentence: str,
 ) -> None:
     monkeypatch.setattr("neuro_eqprop.backends.lava.learning.learner.interpreter", lambda *_: "")
@@ -281,20 +285,20 @@ def test_a_refusal_leaves_the_run_that_was_there(
     before = {path.name: path.read_bytes() for path in graded[0].iterdir()}
     forced = () if "exists" in sentence else ("--force",)
     where = tmp_path / "run" if "exists" in sentence else graded[0]
-    code, printed, err = call(*SMALL, *words, *forced, "--out", str(where))
+    code, printed, err = call(*SMALL, *options, *forced, "--out", str(where))
     assert (code, printed) == (1, "")
     assert sentence in err
     assert {path.name: path.read_bytes() for path in graded[0].iterdir()} == before
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_is_not_overwritten(graded: tuple[Path, dict[str, Any]]) -> None:
+def test_an_existing_run_is_not_overwritten(graded: tuple[Path, dict[str, Any]]) -> None:
     code, _, err = call(*SMALL, "--out", str(graded[0]))
     assert code == 1
     assert "already holds a run" in err
 
 
-def test_a_study_file_says_how_to_learn(tmp_path: Path) -> None:
+def test_settings_come_from_a_study_file(tmp_path: Path) -> None:
     learned(tmp_path / "a", "--bits", "6")
     study = tmp_path / "a" / "study.toml"
     code, printed, _ = call(str(study), "--out", str(tmp_path / "b"), "--json")

@@ -1,4 +1,4 @@
-"""Learning on a chip, recorded while it goes on."""
+"""Traces of synapses, recorded while a network learns on a chip."""
 
 from __future__ import annotations
 
@@ -19,35 +19,37 @@ from neuro_eqprop.io.trace.lazy import read, read_progress
 SMALL = ("learn", "--hidden", "8", "--epochs", "1", "--samples", "20", "--learning-rate", "0.1")
 
 
-@pytest.mark.parametrize("words", [(), ("--bits", "8"), ("--code", "rate", "--steps", "16")])
-def test_the_story_of_a_synapse_is_told_in_a_trace(tmp_path: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("options", [(), ("--bits", "8"), ("--code", "rate", "--steps", "16")])
+def test_a_trace_holds_activity_traces_tag_and_weight_of_a_synapse(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
     path = tmp_path / "traces.h5"
     record = ("--record", "hidden->output[2,3;1,4]:hebbian", "--record", "always->output:hebbian")
     out = ("--out", str(tmp_path / "run"), "--traces", str(path), "--watched", "20")
-    assert main([*SMALL, *words, *record, *out]) == 0
+    assert main([*SMALL, *options, *record, *out]) == 0
     trace = read(path)
-    story = trace.hebbian["hidden->output"]
-    assert story.synapses == ((2, 3), (1, 4))
-    assert len(story.tag) == 20 * trace.steps
-    np.testing.assert_allclose(story.product, story.pre * story.post)
-    assert 0 <= story.pre.min() <= story.pre.max() <= 1
+    log = trace.hebbian["hidden->output"]
+    assert log.synapses == ((2, 3), (1, 4))
+    assert len(log.tag) == 20 * trace.steps
+    np.testing.assert_allclose(log.product, log.pre * log.post)
+    assert 0 <= log.pre.min() <= log.pre.max() <= 1
     ends = np.arange(20) * trace.steps + trace.steps - 1
-    moved = np.diff(np.concatenate([[story.weight[0, 0]], story.weight[ends, 0]]))
+    moved = np.diff(np.concatenate([[log.weight[0, 0]], log.weight[ends, 0]]))
     rates = 0.1 * 0.5 * (1 + np.cos(np.pi * np.arange(20) / 20))
-    size = 1 / 128 if "--bits" in words else 1e-12
-    np.testing.assert_allclose(moved, rates * story.tag[ends, 0], rtol=0, atol=size)
+    size = 1 / 128 if "--bits" in options else 1e-12
+    np.testing.assert_allclose(moved, rates * log.tag[ends, 0], rtol=0, atol=size)
     assert np.abs(moved).max() > 0
-    # The run has no other lessons than those that were watched, and repeats them.
+    # The run has no other samples than the recorded ones, and repeats them.
     weights = trace.weights["hidden->output"]
     assert weights.after is not None
-    assert weights.after[2, 3] == story.weight[-1, 0]
+    assert weights.after[2, 3] == log.weight[-1, 0]
     line = json.loads((tmp_path / "run" / "metrics.jsonl").read_text())
     assert trace.complete
     assert trace.epochs["test_accuracy"].tolist() == [line["test_accuracy"]]
     assert line["spectral"].keys() == {"input->hidden", "hidden->output"}
 
 
-def test_synapses_that_are_not_there_are_refused(
+def test_a_connection_that_does_not_exist_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = ("--out", str(tmp_path / "run"), "--traces", str(tmp_path / "a.h5"))
@@ -76,7 +78,7 @@ from neuro_eqprop.cli import main
 
 def learn_epoch(*given):
     if given[1].epoch == 1:
-        # Within a second everything is on the disk; then comes the end.
+        # Within a second everything is on the disk.
         import time
         time.sleep(1.5)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -87,11 +89,11 @@ main(sys.argv[1:])
 """
 
 
-def test_a_run_that_is_killed_leaves_its_lessons_and_epochs(tmp_path: Path) -> None:
-    words = [*SMALL, "--epochs", "3", "--on", "reference", "--out", str(tmp_path / "run")]
-    words += ["--traces", "--watched", "3"]
+def test_a_killed_run_leaves_a_readable_trace_of_samples_and_epochs(tmp_path: Path) -> None:
+    options = [*SMALL, "--epochs", "3", "--on", "reference", "--out", str(tmp_path / "run")]
+    options += ["--traces", "--watched", "3"]
     ended = subprocess.run(
-        [sys.executable, "-c", KILLED, *words],
+        [sys.executable, "-c", KILLED, *options],
         capture_output=True,
         text=True,
         check=False,

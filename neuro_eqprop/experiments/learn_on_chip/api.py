@@ -92,8 +92,8 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     >>> model = learn_on_chip(
     ...     "layered", "digits", hidden=(16,), epochs=1, samples=200, beta=0.2, learning_rate=0.1
     ... )
-    >>> model
-    Model(input 64, hidden 16, output 10, 1210 parameters, learned on emulator with code graded)
+    >>> model.summary
+    'learned on emulator with code graded by hebbian on digits, 1 epoch'
     >>> model.history[-1]["test_accuracy"] > 0.5
     True
 
@@ -110,6 +110,11 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
             "`network` as a name, or leave out `out`"
         )
     study, config = learning_settings(given)
+    if not isinstance(network, str) and study.model != learning_settings({})[0].model:
+        raise ValueError(
+            "`network` is an object, so settings of a model such as `hidden` have no effect; leave "
+            "them out, or give `network` as a name"
+        )
     if config.on != RATES:
         load_learner(config.on)
     loaded = data if isinstance(data, Dataset) else load_data(dataset)

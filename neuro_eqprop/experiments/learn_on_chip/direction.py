@@ -39,7 +39,7 @@ def direction_warnings(task: Task, found: Mapping[str, Direction]) -> list[str]:
         warnings.append(
             f"phases of {rule.schedule[-1].steps} steps are short for beta {beta:g} and code "
             f"{task.config.code}: the cosine of the update with that of rates is "
-            f"{min(rates):.3f}; use more --steps{other}"
+            f"{min(rates):.3f}; use more `steps`{other}"
         )
     if gradients and min(gradients) < GRADIENT_LEAST:
         warnings.append(
@@ -49,6 +49,6 @@ def direction_warnings(task: Task, found: Mapping[str, Direction]) -> list[str]:
     if rule.unsettled and task.config.code == "rate":
         warnings.append(
             f"one-sided nudging compares windows while traces of tau {rule.tau:g} still rise; "
-            f"let the free phase settle {4 * rule.tau:g} steps, or use --nudging centered"
+            f"let the free phase settle {4 * rule.tau:g} steps, or use nudging centered"
         )
     return warnings

@@ -90,11 +90,11 @@ def from_memory(task: Task, memory: Mapping[str, Array], epoch: int) -> Learning
 def resume_state(task: Task, out: Path) -> LearningState:
     """The state after the last finished epoch of the run in `out`; later metrics are dropped."""
     if not on_chip_config.was_learned_on_chip(out):
-        raise run_folder.RunError(f"{out} holds no run that learned on a chip; leave out --resume")
+        raise run_folder.RunError(f"{out} holds no run that learned on a chip; leave out `resume`")
     if on_chip_config.read(out / run_folder.STUDY) != (task.study, task.config):
         raise run_folder.RunError(
             f"{out} was begun with other settings, and a run is resumed with the same ones; leave "
-            f"them out, or learn anew with another --out"
+            f"them out, or choose another `out`"
         )
     path, state = out / run_folder.RESUME, initial_state(task)
     if path.exists():
@@ -105,7 +105,7 @@ def resume_state(task: Task, out: Path) -> LearningState:
             state = from_memory(task, memory, stored.epochs)
         except KeyError as error:
             raise run_folder.RunError(
-                f"{path} lacks {error}; learn anew with another --out"
+                f"{path} lacks {error}; start again with another `out`"
             ) from error
     elif (out / run_folder.MODEL).exists():
         raise run_folder.RunError(f"{out} has nothing to resume: its run is finished")

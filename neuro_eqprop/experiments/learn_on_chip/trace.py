@@ -46,10 +46,12 @@ def open_trace(
     if request is None:
         return nullcontext(record_nothing)
     if task.on_rates:
-        raise ValueError("rates have no synapses to watch; use --on emulator")
+        raise ValueError(
+            "rates have no synapses to record; learn on a simulator, such as the emulator"
+        )
     path = Path(request.path)
     if path.exists() and not overwrite:
-        raise RunError(f"{path} exists already; name another file or use --force")
+        raise RunError(f"{path} exists already; name another file, or replace it with `force`")
     rows, samples = task.training_samples(0, most=request.samples)
     learner = load_learner(task.config.on)
     record = request.record or [f"{task.network.connections[-1].name}:{HEBBIAN}"]

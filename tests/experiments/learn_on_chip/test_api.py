@@ -80,6 +80,8 @@ def test_a_network_object_stands_for_a_model_name(learned: OnChipModel, tmp_path
     check_equal(learned, learn_on_chip(network, "digits", **settings))
     with pytest.raises(ValueError, match="give `network` as a name, or leave out `out`"):
         learn_on_chip(network, "digits", out=tmp_path / "run", **settings)
+    with pytest.raises(ValueError, match="settings of a model such as `hidden` have no effect"):
+        learn_on_chip(network, "digits", **SMALL)
 
 
 @pytest.mark.parametrize("as_text", [True, False])
