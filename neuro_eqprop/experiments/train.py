@@ -29,9 +29,12 @@ from neuro_eqprop.rate.inference import score
 from neuro_eqprop.solve import Stop
 from neuro_eqprop.training.config import Batch, Rule
 from neuro_eqprop.training.diagnostics import Diagnostics, diagnose
+from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates
+from neuro_eqprop.training.optimizers import make_optimizer
 from neuro_eqprop.training.rules.contrastive import DIVERGENCE_ADVICE, TrainingError
 from neuro_eqprop.training.rules.hybrid import stem_of
 from neuro_eqprop.training.rules.registry import UPDATE_RULES
+from neuro_eqprop.training.settings import TrainingSettings
 from neuro_eqprop.training.train import Progress, Snapshot, train
 
 EpochCallback = Callable[[dict[str, Any]], None]
@@ -110,6 +113,7 @@ def dry_run(study: Study, network: Network, data: Dataset) -> None:
     """Teach two samples for a step, so that what cannot be taught is refused before all else."""
     ops, few = TorchOps(device=study.training.device), data.train.take(slice(2))
     study.view(data)
+    check_training(study.training)
     deaf = stem_of(network)
     if deaf and Rule(study.rule.name) in (Rule.HEBBIAN, Rule.VECTOR_FIELD):
         raise TrainingError(
@@ -125,6 +129,12 @@ def dry_run(study: Study, network: Network, data: Dataset) -> None:
         ops.from_numpy(few.x), ops.from_numpy(one_hot(few.y, data.classes)), measured=False
     )
     UPDATE_RULES[recipe.rule](ops, network, params, lesson, recipe)
+
+
+def check_training(training: TrainingSettings) -> None:
+    """Refuse options of the optimizer or of the schedule whose values torch rejects."""
+    make_optimizer(training.optimiser, training.learning_rate, {"any": torch.zeros(1)})
+    learning_rates(training.fall, training.learning_rate, TrainingLength(training.epochs, 1))
 
 
 def prepare(study: Study, network: Network, out: Path, *, force: bool, resume: bool) -> Snapshot:

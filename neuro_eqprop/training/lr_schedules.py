@@ -69,12 +69,8 @@ class TrainingLength:
     """Of an epoch."""
 
 
-def learning_rates(text: str, rate: float, length: TrainingLength) -> Array:
-    """The learning rate of each batch of a training that starts at `rate`."""
-    total = length.epochs * length.batches
-    if text in OWN:
-        return np.array([rate * OWN[text].part(k / total) for k in range(total)])
-    asked = called(text)
+def find_scheduler(asked: OptionString) -> type[lr_scheduler.LRScheduler]:
+    """The class of a scheduler of torch."""
     if asked.name in NOT_FOR_THIS:
         raise ValueError(
             f"scheduler {asked.name!r} {NOT_FOR_THIS[asked.name]}, which a training has not; use "
@@ -82,6 +78,17 @@ def learning_rates(text: str, rate: float, length: TrainingLength) -> Array:
         )
     if asked.name not in SCHEDULERS:
         raise UnknownNameError("fall", asked.name, (*OWN, *SCHEDULERS))
+    found: type[lr_scheduler.LRScheduler] = getattr(lr_scheduler, asked.name)
+    return found
+
+
+def learning_rates(text: str, rate: float, length: TrainingLength) -> Array:
+    """The learning rate of each batch of a training that starts at `rate`."""
+    total = length.epochs * length.batches
+    if text in OWN:
+        return np.array([rate * OWN[text].part(k / total) for k in range(total)])
+    asked = called(text)
+    find_scheduler(asked)
     return rehearsed(asked, rate, length)
 
 

@@ -5,14 +5,14 @@ Its options may be given with its name, as in `sgd(momentum=0.5, nesterov=True)`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
 from neuro_eqprop.arrays import Array, UnknownNameError
-from neuro_eqprop.training.option_string import called
+from neuro_eqprop.training.option_string import OptionString, called
 
 NOT_FOR_THIS = {
     "lbfgs": "asks for the cost several times in a step",
@@ -31,16 +31,8 @@ ELSEWHERE = {"lr": "learning_rate", "weight_decay": "weight_decay"}
 USUAL = {"sgd": {"momentum": 0.9}}
 
 
-def make_optimizer(
-    text: str,
-    rate: float,
-    params: Mapping[str, torch.Tensor],
-    *,
-    weights: Iterable[str] = (),
-    decay: float = 0.0,
-) -> torch.optim.Optimizer:
-    """The optimiser that a text names; only `weights` decay."""
-    asked = called(text)
+def find_optimizer(asked: OptionString) -> Callable[..., torch.optim.Optimizer]:
+    """The class of an optimizer; an error if there is none, or for options that are settings."""
     name = asked.name.lower()
     if name in NOT_FOR_THIS:
         raise ValueError(
@@ -52,6 +44,21 @@ def make_optimizer(
         raise ValueError(
             f"optimiser {asked.name!r}: give {option} by the setting {ELSEWHERE[option]}"
         )
+    found: Callable[..., torch.optim.Optimizer] = KINDS[name]
+    return found
+
+
+def make_optimizer(
+    text: str,
+    rate: float,
+    params: Mapping[str, torch.Tensor],
+    *,
+    weights: Iterable[str] = (),
+    decay: float = 0.0,
+) -> torch.optim.Optimizer:
+    """The optimiser that a text names; only `weights` decay."""
+    asked = called(text)
+    kind, name = find_optimizer(asked), asked.name.lower()
     shrinking = set(weights) if decay else set()
     decaying = [tensor for key, tensor in params.items() if key in shrinking]
     rest = [tensor for key, tensor in params.items() if key not in shrinking]
@@ -60,7 +67,7 @@ def make_optimizer(
         groups.append({"params": decaying, "weight_decay": decay})
     options = {**USUAL.get(name, {}), **asked.options}
     try:
-        made: torch.optim.Optimizer = KINDS[name](groups, lr=rate, **options)
+        made: torch.optim.Optimizer = kind(groups, lr=rate, **options)
     except (TypeError, ValueError) as error:
         why = str(error).splitlines()[0]
         raise ValueError(f"optimiser {asked.name!r} refuses its options: {why}") from error

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from inspect import signature
+from typing import Any
 
-import torch
-
+from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.networks import Cost
 from neuro_eqprop.settings import check, setting
 from neuro_eqprop.training.config import Nudging
-from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates
-from neuro_eqprop.training.optimizers import make_optimizer
+from neuro_eqprop.training.option_string import OptionString, called
 
 ORDERS = ("sequential", "synchronous")
 
@@ -81,6 +81,40 @@ RULE_SETTINGS: Mapping[str, type[RuleSettings]] = {
 }
 
 
+def check_optimizer(text: str) -> None:
+    """Refuse an unknown optimizer or option.
+
+    No optimizer is created, since that imports `torch._dynamo`, which takes seconds. Values of
+    options are checked when training starts.
+    """
+    from neuro_eqprop.training import optimizers
+
+    found = called(text)
+    kind = optimizers.find_optimizer(found)
+    check_options("optimiser", found, kind)
+
+
+def check_schedule(text: str) -> None:
+    """Refuse an unknown schedule of the learning rate, or an option that it does not have."""
+    from neuro_eqprop.training import lr_schedules
+
+    if text not in lr_schedules.OWN:
+        found = called(text)
+        check_options("scheduler", found, lr_schedules.find_scheduler(found))
+
+
+def check_options(kind: str, given: OptionString, made_by: Callable[..., Any]) -> None:
+    """Refuse options that are no parameters of a class."""
+    known = [name for name in signature(made_by).parameters if name not in OF_OURS]
+    for option in given.options:
+        if option not in known:
+            raise UnknownNameError(f"option of {kind} {given.name!r}", option, known)
+
+
+OF_OURS = ("params", "optimizer", "lr", "weight_decay")
+"""Parameters of classes of torch that are not given as options."""
+
+
 @dataclass(frozen=True)
 class TrainingSettings:
     """The settings of training apart from its rule: the table `[training]` of a study."""
@@ -110,5 +144,5 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         check(self)
-        make_optimizer(self.optimiser, self.learning_rate, {"any": torch.zeros(1)})
-        learning_rates(self.fall, self.learning_rate, TrainingLength(self.epochs, 1))
+        check_optimizer(self.optimiser)
+        check_schedule(self.fall)

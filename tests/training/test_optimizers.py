@@ -11,7 +11,7 @@ import torch
 
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.experiments.config import Study, adapt, make_study
-from neuro_eqprop.experiments.train import run_training
+from neuro_eqprop.experiments.train import check_training, run_training
 from neuro_eqprop.training.lr_schedules import SCHEDULERS, TrainingLength, learning_rates
 from neuro_eqprop.training.optimizers import OPTIMISERS, make_optimizer
 from neuro_eqprop.training.option_string import OptionString, called
@@ -45,13 +45,13 @@ def test_only_weights_decay_and_all_of_them() -> None:
     [
         ("lbfgs", "several times"),
         ("adam(lr=3)", "learning_rate"),
-        ("adam(speed=3)", "refuses its options"),
+        ("adam(speed=3)", "unknown option of optimiser 'adam' 'speed'; known: "),
         ("sgd(momentum=-1)", "refuses its options"),
     ],
 )
 def test_an_optimiser_that_cannot_be_is_refused_in_a_sentence(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        make_study(optimiser=text)
+        check_training(make_study(optimiser=text).training)
     with pytest.raises(UnknownNameError, match="known: adam"):
         make_study(optimiser="adamm")
 
@@ -96,12 +96,13 @@ def test_courses_of_our_own_and_what_torch_needs_is_filled_in() -> None:
         ("ReduceLROnPlateau", "figure of each epoch"),
         ("LambdaLR", "function"),
         ("StepLR", "refuses its options"),
+        ("StepLR(size=3)", "unknown option of scheduler 'StepLR' 'size'; known: step_size"),
         ("cosin", "known: cosine"),
     ],
 )
 def test_a_scheduler_that_cannot_be_is_refused_in_a_sentence(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        make_study(fall=text)
+        check_training(make_study(fall=text).training)
 
 
 @pytest.fixture(scope="module")
