@@ -6,12 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuro_eqprop.activations import (
+    ACTIVATIONS,
     HARD_SIGMOID,
     LINEAR,
     RELU,
     TANH,
     Activation,
     activate,
+    activation,
     box,
     tanh,
 )
@@ -99,3 +101,27 @@ def test_known_names_are_listed_closest_first() -> None:
     assert closest_first("LAVA", ["brian2", "lava"]) == ["lava", "brian2"]
     with pytest.raises(UnknownNameError, match=r"unknown thing 'b1'; known: b2, a"):
         raise UnknownNameError("thing", "b1", ["a", "b2"])
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_the_slope_is_the_derivative_of_the_function(name: str) -> None:
+    rho, u = activation(name, 2.0), np.array([-1.7, -0.4, 0.3, 0.9, 1.6, 2.5])
+    numeric = (activate(rho, u + 1e-6) - activate(rho, u - 1e-6)) / 2e-6
+    assert np.allclose(rho.slope(u), numeric, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_the_energy_is_the_integral_of_the_inverse_function(name: str) -> None:
+    rho, u = activation(name, 2.0), np.array([0.1, 0.4, 0.8])
+    s = activate(rho, u)
+    numeric = (rho.energy(s + 1e-6) - rho.energy(s - 1e-6)) / 2e-6
+    assert np.allclose(numeric, u, atol=1e-6)
+
+
+def test_the_table_says_which_activations_spikes_can_render() -> None:
+    spiking = {name for name in ACTIVATIONS if activation(name, 2.0).spiking}
+    smooth = {name for name in ACTIVATIONS if activation(name, 2.0).smooth}
+    assert (spiking, smooth) == ({"hard_sigmoid", "hard_tanh"}, {"tanh", "linear"})
+    assert all(activation(name).name == name for name in ACTIVATIONS)
+    with pytest.raises(UnknownNameError, match="unknown activation 'rellu'; known: relu"):
+        activation("rellu")

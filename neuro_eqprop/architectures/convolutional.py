@@ -42,19 +42,19 @@ def convolutional(
     bound: float | None = None,
     feedback: float = 1.0,
 ) -> Network:
-    """Kernels over an image (channels, height, width), means of 2 by 2 between them, a dense end.
+    """Convolutions over an image (channels, height, width), with 2 x 2 average pooling between.
 
-    The means belong to the connections, which act both ways; `bound` and `feedback` as in
-    `layered`. Units of a channel share their bias.
+    A dense connection follows. Pooling is part of the connections, which act both ways; `bound` and
+    `feedback` as in `layered`. Units of a channel share their bias.
     """
     if len(image) != 3:
         raise ValueError(
-            f"a convolutional network takes pictures (channels, height, width), not samples of "
+            f"a convolutional network takes images (channels, height, width), not samples of "
             f"shape {image}: give x as (samples, channels, height, width), or use model 'layered'"
         )
-    why = misfit(image, kernel, len(channels))
-    if why:
-        raise ValueError(f"{why}; {way_out(image, channels, kernel)}")
+    reason = misfit(image, kernel, len(channels))
+    if reason:
+        raise ValueError(f"{reason}; {suggest(image, channels, kernel)}")
     layers = [Layer("input", image, output_rate, Role.INPUT)]
     connections: list[Connection] = []
     for k, count in enumerate(channels):
@@ -74,30 +74,30 @@ def convolutional(
 
 
 def misfit(image: Shape, kernel: int, layers: int) -> str | None:
-    """Why so many layers of kernels cannot be laid over the image; nothing where they can."""
+    """Why that number of convolutions does not fit the image; None where it does."""
     sides = image[1:]
     for k in range(layers):
         sides = tuple((n // (POOL if k else 1)) - kernel + 1 for n in sides)
         if min(sides) < 1:
-            return f"kernels of {kernel} leave nothing of {image} at layer 'conv{k + 1}'"
+            return f"kernels of {kernel} leave no pixel of {image} at layer 'conv{k + 1}'"
         if any(n % POOL for n in sides):
             return (
-                f"layer 'conv{k + 1}' is {sides[0]} by {sides[1]}, which cannot be divided into "
-                f"squares of {POOL} for the means after it"
+                f"layer 'conv{k + 1}' is {sides[0]} by {sides[1]}, which pooling by {POOL} does "
+                f"not divide"
             )
     return None
 
 
-def way_out(image: Shape, channels: tuple[int, ...], kernel: int) -> str:
-    """The nearest settings with which an image can be taken: fewer layers, or another kernel."""
+def suggest(image: Shape, channels: tuple[int, ...], kernel: int) -> str:
+    """The nearest settings that fit an image: fewer layers, or another kernel."""
     depths = [n for n in range(1, len(channels)) if not misfit(image, kernel, n)]
     kernels = [n for n in range(1, min(image[1:]) + 1) if not misfit(image, n, len(channels))]
-    ways = []
+    settings = []
     if depths:
-        ways.append(f"fewer layers (--hidden {','.join(map(str, channels[: depths[-1]]))})")
+        settings.append(f"fewer layers (hidden={','.join(map(str, channels[: depths[-1]]))})")
     if kernels:
-        ways.append(f"another kernel (--set kernel={min(kernels, key=lambda n: abs(n - kernel))})")
-    return f"use {' or '.join(ways) or 'larger pictures, or model layered'}"
+        settings.append(f"another kernel (kernel={min(kernels, key=lambda n: abs(n - kernel))})")
+    return f"use {' or '.join(settings) or 'larger images, or model layered'}"
 
 
 def build(settings: ConvSettings, shape: Shape, classes: int) -> Network:

@@ -70,7 +70,7 @@ def cut(given: Shape, patch: int) -> tuple[int, Patches | PerToken]:
         return patches.count(given), patches
     if len(given) != 2:
         raise ValueError(
-            f"a transformer takes pictures (channels, height, width) or sequences of tokens "
+            f"a transformer takes images (channels, height, width) or sequences of tokens "
             f"(tokens, width), not samples of shape {given}: give x as (samples, tokens, width), "
             f"or use model 'layered'"
         )

@@ -33,7 +33,7 @@ def run(args: Namespace) -> Json:
 
 def listing() -> list[Json]:
     """Every data set, without loading one."""
-    from neuro_eqprop.data.registry import ENTRIES, missing, place
+    from neuro_eqprop.data.registry import DATASETS, missing, place
 
     return [
         {
@@ -46,7 +46,7 @@ def listing() -> list[Json]:
             "test": entry.test,
             "missing": missing(entry),
         }
-        for entry in ENTRIES
+        for entry in DATASETS.values()
     ]
 
 
@@ -55,9 +55,9 @@ def get(name: str, to: Path | None) -> Json:
     from neuro_eqprop.cli.progress import bar
     from neuro_eqprop.data import DataError, missing
     from neuro_eqprop.data.paths import home
-    from neuro_eqprop.data.registry import entry_of
+    from neuro_eqprop.data.registry import DATASETS
 
-    entry = entry_of(name)
+    entry = DATASETS.find(name)
     if not entry.files:
         if lacking := missing(entry):
             raise DataError(f"data set {name!r} {lacking}")

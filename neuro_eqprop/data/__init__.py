@@ -1,4 +1,4 @@
-"""Read, make, check and batch data sets."""
+"""Data sets: load, generate, check, split and batch them."""
 
 from neuro_eqprop.data.behaviour_cloning import load_behaviour_cloning, returns
 from neuro_eqprop.data.cifar10 import load_cifar10
@@ -6,9 +6,10 @@ from neuro_eqprop.data.dataset import DataError, Dataset, Split, batches, one_ho
 from neuro_eqprop.data.digits import load_digits
 from neuro_eqprop.data.holdout import hold_out
 from neuro_eqprop.data.idx import IDX, load_idx, one_file, place_of, read_idx
+from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.npz import load_npz
 from neuro_eqprop.data.paths import FOLDER, folders
-from neuro_eqprop.data.registry import DATASETS, NAMES, DatasetInfo, find, load, missing, summary
+from neuro_eqprop.data.registry import DATASETS, find, load, missing, summary
 from neuro_eqprop.data.sequences import make_sequences
 from neuro_eqprop.data.sst2 import load_sst2
 
@@ -16,7 +17,6 @@ __all__ = [
     "DATASETS",
     "FOLDER",
     "IDX",
-    "NAMES",
     "DataError",
     "Dataset",
     "DatasetInfo",

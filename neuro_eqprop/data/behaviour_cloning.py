@@ -1,13 +1,13 @@
-"""Behaviour cloning: learn from states what an expert does in CartPole and in Acrobot.
+"""Behaviour cloning: predict the action of an expert in CartPole and in Acrobot.
 
 The experts are fixed controllers. CartPole (position p, speed v, angle a, angular speed w): push
-right where p + 2 v + 35 a + 10 w > 0, a state feedback that holds the pole up and the cart in the
-middle. Acrobot (angles a1, a2, their speeds w1, w2): while the energy
+right where p + 2 v + 35 a + 10 w > 0, a state feedback that balances the pole and centers the
+cart. Acrobot (angles a1, a2, their speeds w1, w2): while the energy
 
     E = (d11 w1^2 + 2 d12 w1 w2 + d22 w2^2) / 2 - g (1.5 cos a1 + 0.5 cos(a1 + a2))
 
-with d11 = 3.5 + cos a2, d12 = 1.25 + cos(a2) / 2, d22 = 1.25 is at most 15, the torque works
-against w1, as one pumps a swing; above, the arm coasts without torque.
+with d11 = 3.5 + cos a2, d12 = 1.25 + cos(a2) / 2, d22 = 1.25 is at most 15, the torque
+opposes w1, which pumps energy into the arm; above, there is no torque.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.data.dataset import DataError, Dataset, Split
+from neuro_eqprop.data.info import DatasetInfo
 
 PACKAGE, EXTRA = "gymnasium", "control"
 TRAIN, TEST = 8000, 2000
 STRAY = 0.1
-"""How often a random action is done in place of the expert's, whose choice stays the label: the
-states that are seen then are not only those in which the expert keeps itself."""
+"""Probability of a random action in place of the expert's, which stays the label: this covers more
+states than those that the expert visits."""
 
 GRAVITY = 9.8
 ENOUGH = 15.0
-"""Energy at which the arm of Acrobot coasts."""
+"""Energy above which the expert of Acrobot applies no torque."""
 
 Policy = Callable[[Array], int]
-"""The action for the state as the environment tells it."""
+"""The action for an observation of the environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ TASKS = {
 
 
 def environment(name: str) -> Any:  # noqa: ANN401
-    """The environment of a task; gymnasium has to be installed."""
+    """The environment of a task; gymnasium must be installed."""
     if name not in TASKS:
         raise UnknownNameError("task", name, TASKS)
     try:
@@ -80,7 +81,7 @@ def environment(name: str) -> Any:  # noqa: ANN401
     except ImportError:
         raise DataError(
             f"data set {name!r} needs {PACKAGE}, which is not installed; "
-            f"`pip install 'neuro_eqprop[{EXTRA}]'` brings it"
+            f"`pip install 'neuro_eqprop[{EXTRA}]'` installs it"
         ) from None
     return gymnasium.make(TASKS[name].environment, disable_env_checker=True)
 
@@ -102,7 +103,7 @@ def episode(world: Any, act: Policy, rng: np.random.Generator, stray: float) -> 
 
 
 def demonstrate(name: str, samples: int, rng: np.random.Generator) -> tuple[Array, Ints]:
-    """States of whole episodes, the last one cut, and what the expert does in them."""
+    """States of complete episodes, the last one cut, and the expert's actions in them."""
     states: list[Array] = []
     actions: list[int] = []
     world = environment(name)
@@ -117,17 +118,17 @@ def demonstrate(name: str, samples: int, rng: np.random.Generator) -> tuple[Arra
 def load_behaviour_cloning(
     name: str, *, samples: int = TRAIN, test: int = TEST, seed: int = 0
 ) -> Dataset:
-    """States, standardised by the mean and spread of the training ones, and the expert's actions.
+    """States, standardised by the mean and spread of the training states, and the expert's actions.
 
     Training and test states are of different episodes.
     """
     if min(samples, test) < 1:
-        raise DataError(f"{name!r} needs at least one sample to learn from and one for the test")
+        raise DataError(f"{name!r} needs at least one training sample and one test sample")
     rng = np.random.default_rng(seed)
     (x, y), (x_test, y_test) = (demonstrate(name, count, rng) for count in (samples, test))
     mean, spread = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-9)
-    train, judge = Split((x - mean) / spread, y), Split((x_test - mean) / spread, y_test)
-    return Dataset(name, train, judge, TASKS[name].actions)
+    train_split, test_split = Split((x - mean) / spread, y), Split((x_test - mean) / spread, y_test)
+    return Dataset(name, train_split, test_split, TASKS[name].actions)
 
 
 def returns(name: str, act: Policy, *, episodes: int, seed: int) -> Array:
@@ -136,3 +137,23 @@ def returns(name: str, act: Policy, *, episodes: int, seed: int) -> Array:
     found = [episode(world, act, rng, 0.0)[2] for _ in range(episodes)]
     world.close()
     return np.array(found)
+
+
+def task_info(name: str, what: str) -> DatasetInfo:
+    """The data set of a task."""
+    task = TASKS[name]
+    return DatasetInfo(
+        name,
+        what,
+        lambda: load_behaviour_cloning(name),
+        (task.features,),
+        task.actions,
+        TRAIN,
+        TEST,
+        package=PACKAGE,
+        extra=EXTRA,
+    )
+
+
+CARTPOLE = task_info("cartpole-bc", "balance a pole")
+ACROBOT = task_info("acrobot-bc", "swing up an arm")

@@ -1,4 +1,4 @@
-"""CIFAR-10 in its binary version: records of a label and three planes of colour, no pickle."""
+"""CIFAR-10 in its binary version: records of a label and three colour planes."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from pathlib import Path
 import numpy as np
 
 from neuro_eqprop.data.dataset import DataError, Dataset, Split
+from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.paths import find_any, not_here
 
 NAME, ARCHIVE = "cifar10", "cifar-10-binary.tar.gz"
 TRAIN = tuple(f"data_batch_{n}.bin" for n in range(1, 6))
 TEST = ("test_batch.bin",)
 FILES = (ARCHIVE, TRAIN[0], f"cifar-10-batches-bin/{TRAIN[0]}")
-"""A folder with one of these holds the data set: the archive as served, or unpacked."""
+"""A folder with one of these holds the data set: as the downloaded archive, or unpacked."""
 SHAPE, CLASSES = (3, 32, 32), 10
 RECORD = 1 + 3 * 32 * 32
 LARGEST = 10000 * RECORD
-"""Bytes of one file of records."""
+"""Bytes of one record file."""
 
 
 def load_cifar10() -> Dataset:
-    """60 000 pictures of 32 x 32 coloured pixels, 10 000 of them for the test; about 1.5 GB."""
+    """60 000 colour images of 32 x 32 pixels, 10 000 of them as test samples; about 1.5 GB."""
     folder = find_any(NAME, FILES)
     if folder is None:
         raise not_here(NAME, f"binary version ({ARCHIVE}, packed or not)")
@@ -36,7 +37,7 @@ def load_cifar10() -> Dataset:
 
 
 def from_archive(path: Path) -> dict[str, bytes]:
-    """The files of records inside the archive, which is not unpacked to disk."""
+    """The record files in the archive, which is not unpacked to disk."""
     found: dict[str, bytes] = {}
     try:
         with gzip.open(path) as packed, tarfile.open(fileobj=packed, mode="r:") as archive:
@@ -45,7 +46,7 @@ def from_archive(path: Path) -> dict[str, bytes]:
                 content = archive.extractfile(member) if member.isfile() else None
                 if name in TRAIN + TEST and content is not None:
                     found[name] = content.read(LARGEST + 1)
-            while packed.read(1 << 20):  # to the end, where the sum over all bytes stands
+            while packed.read(1 << 20):  # to the end, where gzip stores its checksum
                 pass
     except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
         raise DataError(f"{path} cannot be read ({error}); fetch it again") from error
@@ -56,7 +57,7 @@ def from_archive(path: Path) -> dict[str, bytes]:
 
 
 def from_folder(folder: Path) -> dict[str, bytes]:
-    """The unpacked files of records."""
+    """The unpacked record files."""
     inner = folder / "cifar-10-batches-bin"
     place = inner if inner.is_dir() else folder
     try:
@@ -68,10 +69,15 @@ def from_folder(folder: Path) -> dict[str, bytes]:
 def records(raw: bytes, where: str) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
     """Rows of a label and the values of red, green and blue."""
     if not raw or len(raw) % RECORD or len(raw) > LARGEST:
-        raise DataError(f"{where} has {len(raw)} bytes, not whole records of {RECORD}")
+        raise DataError(f"{where} has {len(raw)} bytes, not a multiple of the record size {RECORD}")
     return np.frombuffer(raw, np.uint8).reshape(-1, RECORD)
 
 
 def split(rows: np.ndarray[tuple[int, int], np.dtype[np.uint8]]) -> Split:
-    """The pictures and labels of some records."""
+    """Images and labels of records."""
     return Split(rows[:, 1:] / 255.0, rows[:, 0].astype(np.int64))
+
+
+CIFAR10 = DatasetInfo(
+    NAME, "small photographs", load_cifar10, SHAPE, CLASSES, 50000, 10000, files=FILES
+)

@@ -1,4 +1,4 @@
-"""Samples with labels: what every data set is, whatever it was read or made from."""
+"""Samples with labels: the types of all data sets."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from neuro_eqprop.arrays import Array, Ints, Shape
 
 
 class DataError(ValueError):
-    """A data set is not there or not as it should be; the message says the way out."""
+    """A data set is not present or malformed; the message says how to fix it."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Split:
-    """Samples: x (samples, features), pictures between 0 and 1; y their class numbers."""
+    """Samples x (samples, features), images between 0 and 1, and their classes y (samples,)."""
 
     x: Array
     y: Ints
@@ -29,25 +29,25 @@ class Split:
         return f"Split({len(self)} samples of {self.x.shape[-1]} features)"
 
     def take(self, rows: Ints | slice) -> Split:
-        """Some of the samples."""
+        """A subset of the samples."""
         return Split(self.x[rows], self.y[rows])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Dataset:
-    """Samples to learn from and samples to be judged by."""
+    """Training samples and test samples."""
 
     name: str
     train: Split
     test: Split
     classes: int
     shape: Shape = ()
-    """Of one sample before it was flattened: (channels, height, width) of a picture,
-    (tokens, width) of a sequence, (features,) of a vector and where none is given."""
+    """Shape of one sample before flattening: (channels, height, width) of an image, (tokens, width)
+    of a sequence, (features,) of a vector; (features,) if none is given."""
     validation: Split | None = None
-    """Samples held out of the training to choose by; see `hold_out`."""
+    """Samples held out of training for validation; see `hold_out`."""
     note: str = ""
-    """What a user should know: labels that were renumbered, a scale that is unusual."""
+    """A note for the user: renumbered labels, an unusual scale."""
 
     def __post_init__(self) -> None:
         for part, split in self.parts.items():
@@ -69,31 +69,31 @@ class Dataset:
 
     @property
     def parts(self) -> dict[str, Split]:
-        """The splits that are there, by name."""
+        """The splits by name."""
         held = {} if self.validation is None else {"validation": self.validation}
         return {"train": self.train, "test": self.test} | held
 
     @property
     def features(self) -> int:
-        """How many numbers a sample has."""
+        """Number of values of a sample."""
         return int(self.train.x.shape[1])
 
 
 def check(split: Split, where: str, classes: int) -> None:
-    """Refuse samples that do not fit their labels, are not finite or of no known class."""
+    """Refuse samples that do not match their labels, are not finite, or have an unknown class."""
     if not len(split.x) and not len(split.y):
-        raise DataError(f"{where}: there are none, and at least one is needed")
+        raise DataError(f"{where}: there are no samples, and at least one is needed")
     if split.x.ndim != 2 or split.y.shape != (len(split.x),):
         raise DataError(f"{where}: x {split.x.shape} and y {split.y.shape} do not match")
     if not np.isfinite(split.x).all():
         rows = np.flatnonzero(~np.isfinite(split.x).all(axis=1))
         raise DataError(f"{where}: sample {rows[0]} holds values that are not finite")
     if split.y.min() < 0 or split.y.max() >= classes:
-        raise DataError(f"{where}: labels lie outside 0..{classes - 1}")
+        raise DataError(f"{where}: labels are outside 0..{classes - 1}")
 
 
 def one_hot(y: Ints, classes: int) -> Array:
-    """Targets (samples, classes): one at the class, zero elsewhere."""
+    """One-hot targets (samples, classes)."""
     return np.asarray(np.eye(classes)[y])
 
 

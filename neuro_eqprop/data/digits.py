@@ -1,14 +1,15 @@
-"""The data set that needs no files."""
+"""The handwritten digits of scikit-learn, which need no files."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from neuro_eqprop.data.dataset import Dataset, Split
+from neuro_eqprop.data.info import EMBEDDED, DatasetInfo
 
 
 def load_digits() -> Dataset:
-    """The 1797 handwritten digits of 8 x 8 pixels that scikit-learn ships; 360 are for the test."""
+    """The 1797 digits of 8 x 8 pixels in scikit-learn, 360 of them as test samples."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
@@ -20,3 +21,8 @@ def load_digits() -> Dataset:
         for a, b in ((train_x, train_y), (test_x, test_y))
     )
     return Dataset("digits", train, test, 10, (1, 8, 8))
+
+
+DIGITS = DatasetInfo(
+    "digits", "handwritten digits", load_digits, (1, 8, 8), 10, 1437, 360, origin=EMBEDDED
+)

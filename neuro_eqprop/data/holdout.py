@@ -1,4 +1,4 @@
-"""Take a part of the samples aside, with every class in its share."""
+"""Stratified splits: hold out a fraction of the samples of each class."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from neuro_eqprop.data.dataset import DataError, Dataset
 
 
 def stratified(y: Ints, part: float, rng: np.random.Generator) -> Bits:
-    """Which samples to take aside: of each class `part`, rounded, but neither all nor none.
+    """A mask of held-out samples: the fraction `part` of each class, but neither all nor none.
 
-    A class of a single sample keeps it.
+    The only sample of a class is not held out.
     """
     aside = np.zeros(len(y), dtype=np.bool_)
     for label in np.unique(y):
@@ -24,12 +24,12 @@ def stratified(y: Ints, part: float, rng: np.random.Generator) -> Bits:
 
 
 def hold_out(dataset: Dataset, part: float, seed: int) -> Dataset:
-    """The data set with a stratified part of its training samples as `validation`.
+    """The data set with a stratified fraction of its training samples as `validation`.
 
-    The samples keep their order; the same seed takes the same ones.
+    Samples keep their order; the same seed holds out the same ones.
     """
     if not 0.0 < part < 1.0:
-        raise DataError(f"a part of {part} cannot be held out; it must lie between 0 and 1")
+        raise DataError(f"a fraction of {part} cannot be held out; it must be between 0 and 1")
     if dataset.validation is not None:
         raise DataError(f"{dataset.name!r} has validation samples already")
     aside = stratified(dataset.train.y, part, np.random.default_rng(seed))

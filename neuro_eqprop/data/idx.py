@@ -1,4 +1,4 @@
-"""Data sets of grey pictures kept as four IDX files, gzipped or not."""
+"""MNIST and data sets of its format: grey images in four IDX files, gzipped or not."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from neuro_eqprop.data.dataset import DataError, Dataset, Split
+from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.paths import find_any, not_here
 
 IDX = {"mnist": 10, "fashion-mnist": 10, "kmnist": 10}
-"""Data sets kept as IDX files, and their numbers of classes."""
+"""Data sets in IDX files, and their numbers of classes."""
 
 IMAGES = ("train-images*idx3-ubyte*",)
-"""A folder with such a file holds one."""
+"""Pattern of a file in every folder of such a data set."""
 
 
 def read_idx(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
@@ -36,7 +37,7 @@ def read_idx(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
 
 
 def place_of(name: str) -> Path:
-    """The folder that holds a data set of IDX files, which has to be here."""
+    """The folder of a data set of IDX files; an error if it is not present."""
     folder = find_any(name, IMAGES)
     if folder is None:
         raise not_here(name, "IDX files")
@@ -44,7 +45,7 @@ def place_of(name: str) -> Path:
 
 
 def one_file(folder: Path, stem: str) -> Path:
-    """The file of a data set whose name starts so, gzipped or not."""
+    """The file of a data set whose name starts with `stem`, gzipped or not."""
     found = sorted(folder.glob(f"{stem}*ubyte")) + sorted(folder.glob(f"{stem}*ubyte.gz"))
     if not found:
         raise DataError(f"{folder} holds no {stem} file of data set {folder.name!r}")
@@ -52,7 +53,7 @@ def one_file(folder: Path, stem: str) -> Path:
 
 
 def load_idx(name: str) -> Dataset:
-    """A data set of pictures kept as four IDX files."""
+    """A data set of images in four IDX files."""
     folder = place_of(name)
 
     def split(part: str) -> tuple[Split, tuple[int, ...]]:
@@ -62,3 +63,15 @@ def load_idx(name: str) -> Dataset:
 
     (train, shape), (test, _) = split("train"), split("t10k")
     return Dataset(name, train, test, IDX[name], (1, *shape))
+
+
+def images(name: str, what: str) -> DatasetInfo:
+    """A data set of the format and the sizes of MNIST."""
+    return DatasetInfo(
+        name, what, lambda: load_idx(name), (1, 28, 28), IDX[name], 60000, 10000, IMAGES
+    )
+
+
+MNIST = images("mnist", "handwritten digits")
+FASHION_MNIST = images("fashion-mnist", "clothes")
+KMNIST = images("kmnist", "cursive Japanese")

@@ -1,4 +1,4 @@
-"""The user's own arrays: a NumPy file `.npz` with x and y, and x_test and y_test if there are."""
+"""Data sets from NumPy files: `.npz` with arrays x and y, and optionally x_test and y_test."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ from neuro_eqprop.data.dataset import DataError, Dataset, Split
 from neuro_eqprop.data.holdout import stratified
 
 TEST_PART, SEED = 0.2, 0
-"""How much is taken for the test, and by which seed, where the file brings no test samples."""
+"""Fraction and seed of the test split of a file without test samples."""
 
 USUAL = 10.0
-"""Values beyond this are told to the user: networks here expect about -1 to 1."""
+"""Values above this are mentioned in the note: networks expect about -1 to 1."""
 
 LARGEST = float(np.sqrt(np.finfo(np.float32).max))
-"""Training counts in float32, where squares of larger values are not finite."""
+"""Squares of larger values overflow in float32, the precision of training."""
 
-WHOLE = np.iinfo(np.int64)
+INT64 = np.iinfo(np.int64)
 
-Given = dict[str, npt.NDArray[Any]]
+Arrays = dict[str, npt.NDArray[Any]]
 
 
 def is_npz(name: str) -> bool:
-    """Whether a data set is named by the path of a file."""
+    """Whether a data set is named by the path of a .npz file."""
     return name.endswith(".npz")
 
 
-def read_npz(path: Path) -> Given:
-    """The arrays of the file that matter here; objects (pickles) are refused."""
+def read_npz(path: Path) -> Arrays:
+    """The arrays x, y, x_test and y_test of a file; pickled objects are refused."""
     try:
         with path.open("rb") as file:
             found = np.load(file, allow_pickle=False)
             if not isinstance(found, np.lib.npyio.NpzFile):
                 raise DataError(f"{path} is one array, not a .npz file; use np.savez")
             wanted = [key for key in ("x", "y", "x_test", "y_test") if key in found.files]
-            arrays: Given = {key: np.asarray(found[key]) for key in wanted}
+            names = list(found.files)
+            arrays: Arrays = {key: np.asarray(found[key]) for key in wanted}
     except FileNotFoundError:
         raise DataError(f"there is no file {path}; write it with np.savez") from None
     except DataError:
@@ -51,18 +52,18 @@ def read_npz(path: Path) -> Given:
     missing = [key for key in ("x", "y") if key not in arrays]
     if missing or ("x_test" in arrays) != ("y_test" in arrays):
         raise DataError(
-            f"{path} holds {', '.join(arrays) or 'none of the arrays'}; it needs x and y, and "
-            f"x_test and y_test both or neither"
+            f"{path} holds the arrays {', '.join(names) or '(none)'}; it needs x and y, and both "
+            f"or neither of x_test and y_test: np.savez({path.name!r}, x=..., y=...)"
         )
     return arrays
 
 
 def numbers(x: npt.NDArray[Any], where: str) -> Array:
-    """Samples as rows of numbers."""
+    """Samples as rows of floats."""
     if x.ndim < 2 or not x.size:
         raise DataError(f"{where} has shape {x.shape}; it needs (samples, features) or more axes")
     if x.dtype.kind not in "fiub":
-        raise DataError(f"{where} holds {x.dtype}, not real numbers")
+        raise DataError(f"{where} holds {x.dtype}, not numbers")
     rows = np.ascontiguousarray(x, dtype=np.float64).reshape(len(x), -1)
     large = np.isfinite(rows) & (np.abs(rows) > LARGEST)
     if large.any():
@@ -74,28 +75,28 @@ def numbers(x: npt.NDArray[Any], where: str) -> Array:
 
 
 def labels(y: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
-    """Labels as a row of integers or words."""
+    """Labels as integers or strings (samples,)."""
     if y.ndim != 1:
         raise DataError(f"{where} has shape {y.shape}; it needs one label a sample: (samples,)")
     if y.dtype.kind not in "iubUS":
-        raise DataError(f"{where} holds {y.dtype}; labels are integers or words: {recast(y)}")
-    if y.dtype.kind == "u" and y.size and y.max() > WHOLE.max:
+        raise DataError(f"{where} holds {y.dtype}; labels are integers or strings: {recast(y)}")
+    if y.dtype.kind == "u" and y.size and y.max() > INT64.max:
         raise DataError(
-            f"{where} holds label {y.max()}, above {WHOLE.max}; number the classes from 0, as "
-            f"np.unique(y, return_inverse=True)[1] does, or save words: y.astype(str)"
+            f"{where} holds label {y.max()}, above {INT64.max}; number the classes from 0, as "
+            f"np.unique(y, return_inverse=True)[1] does, or save strings: y.astype(str)"
         )
     return y.astype(np.int64) if y.dtype.kind in "iub" else y.astype(np.str_)
 
 
 def recast(y: npt.NDArray[Any]) -> str:
-    """How labels of another kind become labels."""
+    """How to convert labels of another type."""
     if y.dtype.kind == "f" and np.array_equal(y, np.round(y)):
         return "save it as y.astype(int)"
     return "give each class a number, as np.unique(y, return_inverse=True)[1] does"
 
 
 def renumber(y: npt.NDArray[Any], known: npt.NDArray[Any], where: str) -> Ints:
-    """The place of each label among the known ones."""
+    """The index of each label among the known ones."""
     strange = np.setdiff1d(y, known)
     if strange.size:
         raise DataError(f"{where} holds label {strange[0]!s}, which no training sample has")
@@ -103,27 +104,27 @@ def renumber(y: npt.NDArray[Any], known: npt.NDArray[Any], where: str) -> Ints:
 
 
 def note_on(known: npt.NDArray[Any], x: Array) -> str:
-    """What the user should know of labels and scale."""
-    told = []
+    """A note for the user on labels and scale."""
+    notes = []
     if known.dtype.kind in "US" or not np.array_equal(known, np.arange(len(known))):
         names = [str(label) for label in known[:10]] + (["..."] if len(known) > 10 else [])
-        told.append(f"labels {', '.join(names)} are numbered 0..{len(known) - 1} in this order")
+        notes.append(f"labels {', '.join(names)} are numbered 0..{len(known) - 1} in this order")
     low, high = float(x.min()), float(x.max())
-    told.append(f"x lies between {low:.4g} and {high:.4g}")
+    notes.append(f"x lies between {low:.4g} and {high:.4g}")
     if max(-low, high) > USUAL:
-        told[-1] += ": scale it, networks expect about -1 to 1"
-    return "; ".join(told)
+        notes[-1] += ": scale it, networks expect about -1 to 1"
+    return "; ".join(notes)
 
 
 def load_npz(path: Path) -> Dataset:
-    """The data set in a `.npz` file; without test arrays a seeded, stratified fifth is the test."""
+    """The data set in a `.npz` file; without test arrays, a stratified fifth is the test split."""
     given, name = read_npz(path), str(path)
     x, y = numbers(given["x"], f"x of {name!r}"), labels(given["y"], f"y of {name!r}")
     if len(x) != len(y):
         raise DataError(f"{name!r}: x has {len(x)} samples, y has {len(y)} labels")
     known = np.unique(y)
     if len(known) < 2:
-        raise DataError(f"y of {name!r} holds one label alone; there is nothing to tell apart")
+        raise DataError(f"y of {name!r} holds a single label; a classification needs at least two")
     shape = given["x"].shape[1:]
     train = Split(x, renumber(y, known, f"y of {name!r}"))
     if "x_test" in given:
@@ -143,7 +144,7 @@ def load_npz(path: Path) -> Dataset:
 
 
 def divide(whole: Split, name: str) -> tuple[Split, Split]:
-    """Samples to learn from and samples for the test."""
+    """A training and a test split."""
     aside = stratified(whole.y, TEST_PART, np.random.default_rng(SEED))
     if not aside.any():
         raise DataError(f"{name!r} has one sample of each class: give x_test and y_test too")

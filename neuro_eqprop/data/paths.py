@@ -1,4 +1,4 @@
-"""Where the files of data sets are looked for, and where fetched ones are put."""
+"""Folders in which the files of data sets are searched, and into which they are downloaded."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from pathlib import Path
 from neuro_eqprop.data.dataset import DataError
 
 FOLDER = "NEURO_EQPROP_DATA"
-"""The environment variable that names a folder with a sub-folder for each data set."""
+"""Environment variable with a folder that has a sub-folder for each data set."""
 
 SYSTEM = Path("/usr/share/datasets")
-"""Where Debian puts data sets, Fashion-MNIST with its package dataset-fashion-mnist."""
+"""Folder of Debian packages with data sets, such as dataset-fashion-mnist."""
 
 
 def cache() -> Path:
-    """The user's own folder for what was fetched."""
+    """The user's folder for downloaded data sets."""
     named = os.environ.get("XDG_CACHE_HOME")
     return (Path(named) if named else Path.home() / ".cache") / "neuro_eqprop" / "datasets"
 
 
 def home() -> Path:
-    """The folder above those of fetched data sets: the named one, or the user's own."""
+    """The folder for downloads: that of the environment variable, else the user's cache."""
     named = os.environ.get(FOLDER)
     return Path(named) if named else cache()
 
 
 def folders(name: str) -> list[Path]:
-    """Where the files of a data set are looked for, in this order."""
+    """The folders searched for the files of a data set, in this order."""
     named = os.environ.get(FOLDER)
     places = [Path(named)] if named else []
     return [place / name for place in (*places, SYSTEM, Path("datasets"), cache())]
 
 
 def find_any(name: str, patterns: Sequence[str]) -> Path | None:
-    """The first folder of a data set that holds a file of one of these patterns."""
+    """The first folder of a data set that holds a file of one of the patterns."""
     for folder in folders(name):
         if any(any(folder.glob(pattern)) for pattern in patterns):
             return folder
@@ -43,7 +43,7 @@ def find_any(name: str, patterns: Sequence[str]) -> Path | None:
 
 
 def not_here(name: str, what: str) -> DataError:
-    """The sentence on a data set whose files are not here."""
+    """The error for a data set whose files are not present."""
     places = ", ".join(str(place) for place in folders(name))
     return DataError(
         f"data set {name!r} is not here (looked in {places}); `neuro-eqprop data get {name}` "

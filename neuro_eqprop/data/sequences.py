@@ -1,15 +1,15 @@
-"""Sequences made by seed, each a classification of (tokens, width) zeros and ones.
+"""Sequence tasks generated from a seed: classification of sequences (tokens, width) of 0 and 1.
 
 parity     `length` bits; the class is whether the number of ones is odd. A token is the bit,
            one-hot (2).
 addition   two numbers of `length` bits, a token for each place from the lowest: the two bits,
            one-hot (4), and the place (length). The class is the sum, 2^(length + 1) - 1 many.
 copying    `length` letters of 8, a token for each: the letter (8) and its place (length); a
-           last token asks, with a flag (1), for a place. The class is the letter there.
-sorting    `length` numbers of 0..7, a token for each (8); a last token asks, with a flag (1),
-           for a rank (length). The class is the number of that rank, 0 the smallest.
-recall     `length` pairs of different keys (8) and any values (8); a last token shows one of
-           the keys with a flag (1). The class is the value that was paired with it.
+           last token names a place, with a flag (1). The class is the letter at that place.
+sorting    `length` numbers of 0..7, a token for each (8); a last token names a rank (length),
+           with a flag (1). The class is the number of that rank, 0 for the smallest.
+recall     `length` pairs of distinct keys (8) and values (8); a last token repeats one of the
+           keys, with a flag (1). The class is the value paired with it.
 """
 
 from __future__ import annotations
@@ -22,45 +22,46 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.data import sequence_encoding
 from neuro_eqprop.data.dataset import DataError, Dataset, Split
+from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.sequence_encoding import LETTERS
 
 TRAIN, TEST = 4000, 1000
 ROOM = 4
-"""Test sequences are other ones than those of the training where there are so many times more
-different ones than are asked for."""
+"""Test sequences differ from all training sequences where at least this many times more distinct
+sequences exist than are drawn."""
 
 Drawing = Callable[[np.random.Generator, int, int], Ints]
-"""Draws what makes up a sequence, (samples, numbers), for a length."""
+"""Draws the content of sequences of a length: (samples, numbers)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of sequence: how it is drawn, what a network sees of it, and what is asked."""
+    """A sequence task: how sequences are drawn, encoded and labelled."""
 
     length: int
-    """If no other is asked for."""
+    """Default length."""
     longest: int
     draw: Drawing
-    see: Callable[[Ints], Array]
-    ask: Callable[[Ints], Ints]
+    encode: Callable[[Ints], Array]
+    label: Callable[[Ints], Ints]
     classes: Callable[[int], int]
     different: Callable[[int], float]
-    """How many sequences there are."""
+    """Number of distinct sequences of a length."""
     samples: int = TRAIN
 
 
 def letters_many(length: int) -> float:
-    """How many sequences of letters with a question there are."""
+    """Number of distinct letter sequences with a query."""
     return float(LETTERS) ** length * length
 
 
 def pairs_many(length: int) -> float:
-    """How many lists of pairs with a question there are."""
+    """Number of distinct lists of pairs with a query."""
     return float(np.prod(np.arange(LETTERS, LETTERS - length, -1.0))) * letters_many(length)
 
 
 def letters(_: int) -> int:
-    """The classes of what asks for a letter."""
+    """Number of classes where the label is a letter."""
     return LETTERS
 
 
@@ -69,8 +70,8 @@ KINDS = {
         length=8,
         longest=512,
         draw=sequence_encoding.draw_bits,
-        see=sequence_encoding.see_bits,
-        ask=sequence_encoding.ask_parity,
+        encode=sequence_encoding.encode_bits,
+        label=sequence_encoding.label_parity,
         classes=lambda _: 2,
         different=lambda length: 2.0**length,
     ),
@@ -78,8 +79,8 @@ KINDS = {
         length=4,
         longest=7,
         draw=sequence_encoding.draw_addends,
-        see=sequence_encoding.see_addends,
-        ask=sequence_encoding.ask_sum,
+        encode=sequence_encoding.encode_addends,
+        label=sequence_encoding.label_sum,
         classes=lambda length: 2 ** (length + 1) - 1,
         different=lambda length: 4.0**length,
     ),
@@ -87,8 +88,8 @@ KINDS = {
         length=6,
         longest=128,
         draw=sequence_encoding.draw_letters,
-        see=sequence_encoding.see_copying,
-        ask=sequence_encoding.ask_letter,
+        encode=sequence_encoding.encode_copying,
+        label=sequence_encoding.label_letter,
         classes=letters,
         different=letters_many,
     ),
@@ -96,8 +97,8 @@ KINDS = {
         length=5,
         longest=128,
         draw=sequence_encoding.draw_letters,
-        see=sequence_encoding.see_sorting,
-        ask=sequence_encoding.ask_rank,
+        encode=sequence_encoding.encode_sorting,
+        label=sequence_encoding.label_rank,
         classes=letters,
         different=letters_many,
     ),
@@ -105,8 +106,8 @@ KINDS = {
         length=4,
         longest=LETTERS,
         draw=sequence_encoding.draw_pairs,
-        see=sequence_encoding.see_pairs,
-        ask=sequence_encoding.ask_value,
+        encode=sequence_encoding.encode_pairs,
+        label=sequence_encoding.label_value,
         classes=letters,
         different=pairs_many,
         samples=20000,
@@ -122,10 +123,10 @@ def make_sequences(
     test: int = TEST,
     seed: int = 0,
 ) -> Dataset:
-    """Sequences of a kind; `length` and `samples` have a default for each kind.
+    """Sequences of a task; `length` and `samples` default to values of the task.
 
-    Test sequences are never ones of the training, unless there are too few different ones: then
-    both are drawn from all, and the data set's note says so.
+    Test sequences differ from all training sequences, unless too few distinct ones exist: then
+    both are drawn from all, and the note of the data set says so.
     """
     if name not in KINDS:
         raise UnknownNameError("kind of sequence", name, KINDS)
@@ -133,28 +134,43 @@ def make_sequences(
     length = kind.length if length is None else length
     samples = kind.samples if samples is None else samples
     if not 1 <= length <= kind.longest:
-        raise DataError(f"{name!r} of length {length}: it must lie between 1 and {kind.longest}")
+        raise DataError(f"{name!r} of length {length}: it must be between 1 and {kind.longest}")
     if min(samples, test) < 1:
-        raise DataError(f"{name!r} needs at least one sample to learn from and one for the test")
+        raise DataError(f"{name!r} needs at least one training sample and one test sample")
     rng = np.random.default_rng(seed)
     train = kind.draw(rng, samples, length)
     few = kind.different(length) < ROOM * (samples + test)
-    judge = kind.draw(rng, test, length) if few else unseen(kind.draw, train, rng, test, length)
+    unknown = kind.draw(rng, test, length) if few else unseen(kind.draw, train, rng, test, length)
 
     def split(rows: Ints) -> Split:
-        return Split(kind.see(rows).reshape(len(rows), -1), kind.ask(rows))
+        return Split(kind.encode(rows).reshape(len(rows), -1), kind.label(rows))
 
-    shape = kind.see(train[:1]).shape[1:]
-    note = f"there are {kind.different(length):.0f} different sequences: the test holds seen ones"
+    shape = kind.encode(train[:1]).shape[1:]
+    note = f"only {kind.different(length):.0f} sequences exist: training has some of the test"
     return Dataset(
-        name, split(train), split(judge), kind.classes(length), shape, note=note if few else ""
+        name, split(train), split(unknown), kind.classes(length), shape, note=note if few else ""
     )
 
 
 def unseen(draw: Drawing, seen: Ints, rng: np.random.Generator, count: int, length: int) -> Ints:
-    """Sequences that are not among those seen."""
+    """Sequences that do not occur in `seen`."""
     known = {row.tobytes() for row in seen}
     found: list[Ints] = []
     while len(found) < count:
         found += [row for row in draw(rng, count, length) if row.tobytes() not in known]
     return np.array(found[:count])
+
+
+def task_info(name: str, what: str) -> DatasetInfo:
+    """The data set of a task, with sequences of the default length."""
+    kind = KINDS[name]
+    shape = kind.encode(kind.draw(np.random.default_rng(0), 1, kind.length)).shape[1:]
+    classes = kind.classes(kind.length)
+    return DatasetInfo(name, what, lambda: make_sequences(name), shape, classes, kind.samples, TEST)
+
+
+PARITY = task_info("parity", "is the count odd?")
+ADDITION = task_info("addition", "sum of two numbers")
+COPYING = task_info("copying", "letter at a place")
+SORTING = task_info("sorting", "number of a rank")
+RECALL = task_info("recall", "value of a key")

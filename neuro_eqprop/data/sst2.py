@@ -1,9 +1,9 @@
-"""SST-2, sentences of film reviews with their sentiment, as sequences of fixed random vectors.
+"""SST-2, sentences of film reviews with their sentiment (Socher et al. 2013), as fixed vectors.
 
-A sentence is cut into lower-case words and marks. Its first `tokens` ones become rows of a table
-E (words + 2, width): E[0] = 0 stands for nothing (padding), E[1] for every word that is not among
-the `words` most frequent of the training sentences, and all entries but those of E[0] are drawn
-from a normal distribution of variance one by `seed`.
+A sentence is split into lower-case words and punctuation marks. Its first `tokens` ones are
+embedded by a table E (words + 2, width): E[0] = 0 is padding, E[1] stands for every word that is
+not among the `words` most frequent of the training sentences. All entries but those of E[0] are
+drawn from a standard normal distribution by `seed`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.data.dataset import DataError, Dataset, Split
+from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.paths import find_any, not_here
 
 NAME, ARCHIVE = "sst2", "SST-2.zip"
 PARTS = ("train.tsv", "dev.tsv")
 FILES = (ARCHIVE, PARTS[0], f"SST-2/{PARTS[0]}")
-"""A folder with one of these holds the data set: the archive as served, or unpacked."""
+"""A folder with one of these holds the data set: as the downloaded archive, or unpacked."""
 TOKENS, WIDTH, WORDS = 32, 16, 5000
 LARGEST = 1 << 26
-"""Bytes of one file of sentences, far above that of the real ones."""
+"""Limit on the bytes of a file of sentences, far above those of SST-2."""
 
 PADDING, UNKNOWN = 0, 1
 TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[^\sa-z0-9]")
@@ -35,7 +36,7 @@ TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[^\sa-z0-9]")
 def load_sst2(
     *, tokens: int = TOKENS, width: int = WIDTH, words: int = WORDS, seed: int = 0
 ) -> Dataset:
-    """Sentences as (tokens, width); the development sentences of GLUE are the test."""
+    """Sentences as (tokens, width); GLUE's development sentences are the test samples."""
     if min(tokens, width, words) < 1:
         raise DataError(f"{NAME!r} needs at least one token, width and word")
     (train, train_y), (test, test_y) = (
@@ -65,7 +66,7 @@ def raw() -> tuple[bytes, bytes]:
         place = inner if inner.is_dir() else folder
         return (place / PARTS[0]).read_bytes(), (place / PARTS[1]).read_bytes()
     except (OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{folder} does not hold a whole {NAME!r} ({error})") from error
+        raise DataError(f"{folder} does not hold all of {NAME!r} ({error})") from error
 
 
 def member(archive: zipfile.ZipFile, part: str) -> bytes:
@@ -78,7 +79,7 @@ def member(archive: zipfile.ZipFile, part: str) -> bytes:
 
 
 def tokenise(text: str) -> list[str]:
-    """The lower-case words and the marks of a text."""
+    """The lower-case words and punctuation marks of a text."""
     return TOKEN.findall(text.lower())
 
 
@@ -106,7 +107,7 @@ def sentences(content: bytes, part: str) -> tuple[list[list[str]], Ints]:
 
 
 def vocabulary(texts: Iterable[Sequence[str]], words: int) -> dict[str, int]:
-    """The number of each of the most frequent tokens, ties by the alphabet; 0 and 1 are taken."""
+    """The index of each of the most frequent tokens, from 2; ties in alphabetical order."""
     counts = Counter(token for text in texts for token in text)
     order = sorted(counts, key=lambda token: (-counts[token], token))
     return {token: place + 2 for place, token in enumerate(order[:words])}
@@ -115,9 +116,12 @@ def vocabulary(texts: Iterable[Sequence[str]], words: int) -> dict[str, int]:
 def embed(
     texts: Sequence[Sequence[str]], known: Mapping[str, int], table: Array, tokens: int
 ) -> Array:
-    """The vectors of the first tokens of each text, one after the other."""
+    """The vectors of the first tokens of each text, concatenated."""
     places = np.full((len(texts), tokens), PADDING)
     for row, text in enumerate(texts):
         cut = text[:tokens]
         places[row, : len(cut)] = [known.get(token, UNKNOWN) for token in cut]
     return np.asarray(table[places].reshape(len(texts), tokens * table.shape[1]))
+
+
+SST2 = DatasetInfo(NAME, "film reviews", load_sst2, (TOKENS, WIDTH), 2, 67349, 872, files=FILES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -217,11 +217,26 @@ def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -
         "residual": progress.residual,
         "drift": looked.drift,
         "cosine": looked.cosine,
-        "warning": looked.warning,
+        "warning": norm_warning(progress.spectral) or looked.warning,
         "settle_steps": dict(progress.settle_steps),
         "spectral": dict(progress.spectral),
         "seconds": progress.seconds,
     }
+
+
+NORM_LIMIT = 100.0
+"""Spectral norms of trained networks stay far below; beyond, activations are saturated."""
+
+
+def norm_warning(norms: Mapping[str, float]) -> str | None:
+    """A warning if the spectral norm of a connection is beyond the limit."""
+    name = max(norms, key=lambda each: norms[each])
+    if norms[name] <= NORM_LIMIT:
+        return None
+    return (
+        f"the weights have grown too large: connection {name!r} has a spectral norm of "
+        f"{norms[name]:.0f} (above {NORM_LIMIT:.0f}); use a smaller learning_rate, or a bound"
+    )
 
 
 def probed(

@@ -15,23 +15,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.operators import Attention
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import shape_input
-
-
-def unit_energy(activation: Activation, s: Array) -> Array:
-    """G(s); infinite outside the range of the activation."""
-    if activation.curve is ActivationKind.TANH:
-        inside = np.clip(s, -1 + 1e-15, 1 - 1e-15)
-        value = s * np.arctanh(inside) + 0.5 * np.log1p(-(inside**2))
-    else:
-        value = 0.5 * s**2
-    allowed = (s >= activation.low) & (s <= activation.high)
-    return np.where(allowed, value, np.inf)
 
 
 def energy(
@@ -45,7 +33,7 @@ def energy(
         if layer.name == readout:
             continue
         s = rates[layer.name]
-        cost = layer.stiffness * (unit_energy(layer.activation, s) - params[layer.name] * s)
+        cost = layer.stiffness * (layer.activation.energy(s) - params[layer.name] * s)
         total += cost.reshape(len(x), -1).sum(axis=1)
     for connection in network.connections:
         if not connection.symmetric:

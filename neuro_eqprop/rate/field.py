@@ -21,7 +21,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.activations import ActivationKind
 from neuro_eqprop.arrays import Array, Bits
 from neuro_eqprop.networks import Cost, DirectedEdge, Network, Role
 from neuro_eqprop.ops.protocol import Ops, Values
@@ -87,10 +86,10 @@ class Field:
             return self.beta * (self.target - self.ops.softmax(self.drive(name, state)))
         u = self.drive(name, state)
         if self.beta:
-            if layer.activation.curve is ActivationKind.TANH:
-                u = u + self.beta * (self.target - state[name])
-            else:
+            if layer.activation.piecewise_linear:
                 u = (u + self.beta * self.target) / (1.0 + self.beta)
+            else:
+                u = u + self.beta * (self.target - state[name])
         return self.ops.activate(layer.activation, u)
 
     def __call__(self, state: State) -> State:

@@ -459,7 +459,6 @@ def test_training_that_explodes_later_keeps_the_last_good_model(tmp_path: Path) 
             ),
             "matches tokens by elu",
         ),
-        (("--model", "looped", "--feedback", "0.1"), "no use for the setting 'feedback'"),
         (("--model", "transformer", "--rule", "vector-field", "--set", "patch=4"), "use rule"),
         (("--model", "transformer"), "8 by 8 cannot be cut into patches of 7"),
         (("--model", "transformer"), "use patch=4"),
@@ -467,10 +466,10 @@ def test_training_that_explodes_later_keeps_the_last_good_model(tmp_path: Path) 
         (("--model", "transformer", "--set", "patch=20"), "use patch=4"),
         (("--model", "transformer", "--dataset", "flat.npz"), "samples of shape (12,): give x as"),
         (("--model", "conv", "--dataset", "flat.npz"), "samples of shape (12,): give x as"),
-        (("--model", "conv", "--set", "kernel=9"), "leave nothing"),
-        (("--model", "conv", "--set", "kernel=9"), "--set kernel=7"),
+        (("--model", "conv", "--set", "kernel=9"), "leave no pixel"),
+        (("--model", "conv", "--set", "kernel=9"), "kernel=7"),
         ((*TWO, "--set", "kernel=3"), "layer 'conv2' is 1 by 1"),
-        ((*TWO, "--set", "kernel=3"), "(--hidden 4) or another kernel (--set kernel=1)"),
+        ((*TWO, "--set", "kernel=3"), "(hidden=4) or another kernel (kernel=1)"),
     ],
     ids=lambda part: " ".join(part) if isinstance(part, tuple) else "",
 )
@@ -497,5 +496,43 @@ def test_the_way_out_that_is_told_is_one(
     tmp_path: Path, first: tuple[str, ...], then: tuple[str, ...]
 ) -> None:
     out = ("--out", str(tmp_path / "run"), "--epochs", "1", "--batch", "512")
-    assert " ".join(then) in refused(1, "train", *first, *out)
+    setting = then[-1] if then[0] == "--set" else f"{then[0].lstrip('-')}={then[1]}"
+    assert setting in refused(1, "train", *first, *out)
     assert call("train", *first, *then, *out)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--model", "looped", "--feedback", "0.1"), "model 'looped' has no setting 'feedback'"),
+        (
+            ("--hidden", "32x16"),
+            "setting 'hidden' cannot be '32x16': '32x16' is not a number",
+        ),
+        (("--hidden", "32x16"), "integers separated by commas, such as 96,96"),
+        (("--model", "layerd"), "unknown model 'layerd'; known: layered"),
+        (("--rule", "hebian"), "unknown rule 'hebian'; known: hebbian"),
+        (("--set", "epoch=3"), "unknown setting 'epoch'; known: epochs"),
+    ],
+)
+def test_a_wrong_setting_is_refused_as_a_wrong_argument(
+    tmp_path: Path, words: tuple[str, ...], reason: str
+) -> None:
+    assert reason in refused(2, "train", "--out", str(tmp_path / "run"), *words)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_that_is_no_npz_is_refused_with_the_format_and_the_data_sets(
+    tmp_path: Path,
+) -> None:
+    said = refused(1, "train", "--out", str(tmp_path / "run"), "--dataset", "a.csv")
+    assert "data file 'a.csv' cannot be read: only NumPy files .npz with arrays x and y" in said
+    assert "digits" in said
+
+
+def test_weights_that_explode_without_diverging_are_warned_of(tmp_path: Path) -> None:
+    words = ("--learning-rate", "50", "--epochs", "1", "--hidden", "8", "--batch", "512", "--json")
+    left, printed, _ = call("train", "--out", str(tmp_path / "run"), *words)
+    assert left == 0
+    assert "the weights have grown too large" in json.loads(printed)["warning"]
+    assert "smaller learning_rate" in json.loads(printed)["warning"]

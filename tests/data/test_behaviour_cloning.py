@@ -100,7 +100,7 @@ def test_by_name_it_has_the_size_that_the_list_tells() -> None:
 def test_wishes_that_cannot_be_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="known: acrobot-bc, cartpole-bc"):
         returns("acrobat", balance, episodes=1, seed=0)
-    with pytest.raises(DataError, match="at least one sample"):
+    with pytest.raises(DataError, match="at least one training sample"):
         load_behaviour_cloning("cartpole-bc", samples=0)
 
 

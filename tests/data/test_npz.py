@@ -81,19 +81,22 @@ def test_labels_from_zero_are_kept_and_the_scale_is_told(tmp_path: Path) -> None
 
 
 BAD: dict[str, tuple[dict[str, npt.NDArray[Any]], str]] = {
-    "no y": ({"x": X}, "holds x; it needs x and y"),
-    "nothing": ({"a": X}, "none of the arrays"),
+    "no y": ({"x": X}, "holds the arrays x; it needs x and y"),
+    "nothing": ({"X": X, "Y": Y}, r"holds the arrays X, Y; it needs x and y, .*np\.savez"),
     "half a test": ({"x": X, "y": Y, "x_test": X}, "both or neither"),
     "flat x": ({"x": X[:, 0], "y": Y}, "x of .* has shape"),
     "empty x": ({"x": X[:0], "y": Y[:0]}, "x of .* has shape"),
     "complex x": ({"x": X + 1j, "y": Y}, "holds complex128"),
-    "words as x": ({"x": X.astype(str), "y": Y}, "not real numbers"),
+    "words as x": ({"x": X.astype(str), "y": Y}, "not numbers"),
     "fewer labels": ({"x": X, "y": Y[:-1]}, "x has 40 samples, y has 39 labels"),
     "targets": ({"x": X, "y": np.eye(4)[Y]}, "one label a sample"),
-    "real labels": ({"x": X, "y": Y / 2}, "integers or words: give each class a number"),
-    "whole real labels": ({"x": X, "y": Y / 1}, r"integers or words: save it as y\.astype\(int\)"),
+    "real labels": ({"x": X, "y": Y / 2}, "integers or strings: give each class a number"),
+    "whole real labels": (
+        {"x": X, "y": Y / 1},
+        r"integers or strings: save it as y\.astype\(int\)",
+    ),
     "vast labels": ({"x": X, "y": VAST}, "holds label 18446744073709551615, above"),
-    "one class": ({"x": X, "y": 0 * Y}, "nothing to tell apart"),
+    "one class": ({"x": X, "y": 0 * Y}, "a single label; a classification needs at least two"),
     "strange label": ({"x": X, "y": Y, "x_test": X, "y_test": Y + 1}, "label 4, which no"),
     "mixed labels": ({"x": X, "y": Y, "x_test": X, "y_test": Y.astype(str)}, "but y_test"),
     "other size": ({"x": X, "y": Y, "x_test": X[:, :2], "y_test": Y}, "of x_test \\(2,\\)"),

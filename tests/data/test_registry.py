@@ -178,7 +178,7 @@ def test_counts_that_do_not_match_are_refused(shelf: Path) -> None:
 
 def test_labels_beyond_the_classes_are_refused(shelf: Path) -> None:
     (shelf / "t10k-labels-idx1-ubyte").write_bytes(idx_bytes(np.full(5, 10)))
-    with pytest.raises(DataError, match=r"test samples of 'mnist': labels lie outside 0\.\.9"):
+    with pytest.raises(DataError, match=r"test samples of 'mnist': labels are outside 0\.\.9"):
         load("mnist")
 
 
@@ -232,10 +232,10 @@ def test_values_that_are_not_finite_are_refused(value: float) -> None:
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        (Split(np.zeros((0, 2)), np.zeros(0, dtype=np.int64)), "there are none"),
+        (Split(np.zeros((0, 2)), np.zeros(0, dtype=np.int64)), "there are no samples"),
         (Split(np.zeros((3, 2)), np.zeros(2, dtype=np.int64)), "do not match"),
         (Split(np.zeros((3, 2, 2)), np.zeros(3, dtype=np.int64)), "do not match"),
-        (Split(np.zeros((3, 2)), np.full(3, -1)), "labels lie outside"),
+        (Split(np.zeros((3, 2)), np.full(3, -1)), "labels are outside"),
     ],
     ids=["empty", "fewer labels", "not flat", "negative label"],
 )

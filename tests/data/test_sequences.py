@@ -93,7 +93,7 @@ def test_the_test_holds_no_sequence_of_the_training(name: str, length: int) -> N
 
 def test_where_there_are_too_few_sequences_it_is_said() -> None:
     found = make_sequences("parity", length=5)
-    assert "there are 32 different sequences" in found.note
+    assert "only 32 sequences exist" in found.note
     distinct = np.unique(found.train.x, axis=0)
     assert len(distinct) == 32
 
@@ -118,5 +118,5 @@ def test_other_wishes_that_cannot_be_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="'party'; known: parity"):
         make_sequences("party")
     for samples, test in ((0, 1), (1, 0)):
-        with pytest.raises(DataError, match="at least one sample"):
+        with pytest.raises(DataError, match="at least one training sample"):
             make_sequences("parity", samples=samples, test=test)

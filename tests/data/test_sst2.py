@@ -118,7 +118,7 @@ def test_files_that_are_not_whole_are_refused(shelf: Path) -> None:
     whole = (shelf / ARCHIVE).read_bytes()
     for bad in (b"", whole[:100], whole.replace(b"dev.tsv", b"dav.tsv")):
         (shelf / ARCHIVE).write_bytes(bad)
-        with pytest.raises(DataError, match="does not hold a whole 'sst2'"):
+        with pytest.raises(DataError, match="does not hold all of 'sst2'"):
             load("sst2")
 
 

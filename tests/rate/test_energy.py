@@ -9,7 +9,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Connection, Layer, Network, Role
 from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.rate.energy import energy, unit_energy
+from neuro_eqprop.rate.energy import energy
 from neuro_eqprop.rate.field import Field, field
 from neuro_eqprop.solve import GaussSeidel, Stop, solve
 
@@ -86,17 +86,17 @@ def test_energy_never_rises_under_sweeps_of_a_layered_network(
 def test_storage_is_the_integral_of_the_inverse_activation(activation: Activation) -> None:
     u = np.linspace(0.01, 0.95, 9)
     s = activate(activation, u)
-    slope = (unit_energy(activation, s + 1e-6) - unit_energy(activation, s - 1e-6)) / 2e-6
+    slope = (activation.energy(s + 1e-6) - activation.energy(s - 1e-6)) / 2e-6
     assert np.abs(slope - u).max() < 1e-6
-    assert unit_energy(activation, np.zeros(1))[0] == 0.0
+    assert activation.energy(np.zeros(1))[0] == 0.0
 
 
 def test_rates_out_of_range_cost_infinitely_much() -> None:
     outside = np.array([-1.5, 1.5])
-    assert np.isinf(unit_energy(HARD_SIGMOID, outside)).all()
-    assert np.isinf(unit_energy(TANH, outside)).all()
-    assert np.isinf(unit_energy(RELU, outside)).tolist() == [True, False]
-    assert unit_energy(TANH, np.array([1.0]))[0] == pytest.approx(np.log(2.0))
+    assert np.isinf(HARD_SIGMOID.energy(outside)).all()
+    assert np.isinf(TANH.energy(outside)).all()
+    assert np.isinf(RELU.energy(outside)).tolist() == [True, False]
+    assert TANH.energy(np.array([1.0]))[0] == pytest.approx(np.log(2.0))
 
 
 def test_a_one_way_network_has_no_energy() -> None:
