@@ -125,6 +125,11 @@ class GradedIntegers:
         return self.unit
 
     @property
+    def theta(self) -> float:
+        """The size of one theta."""
+        return self.unit * (1 << self.shift)
+
+    @property
     def state_bits(self) -> int:
         """What a state needs between the least rate and the largest, its sign included."""
         return bits_of(self.low, self.high)

@@ -12,17 +12,13 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from neuro_eqprop.arrays import Array, Bits
+from neuro_eqprop.arrays import Array, Bits, Shape
 from neuro_eqprop.backends.base import EVERYTHING, Feature, Result, Support
 from neuro_eqprop.backends.reference import fixed_point, simulator
-from neuro_eqprop.backends.reference.simulator import (
-    SimulationState,
-    step_following,
-    step_graded,
-    step_spiking,
-)
 from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.spiking import float_step, integer_step
+from neuro_eqprop.spiking.float_step import FloatState, step_graded, step_spiking, step_tracking
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -99,7 +95,9 @@ class Faulty:
             for name, part in self.parts.items():
                 stack.enter_context(patch.object(simulator, name, part))
             for name, part in self.whole.items():
-                stack.enter_context(patch.object(fixed_point, name, part))
+                for module in (fixed_point, integer_step):
+                    if hasattr(module, name):
+                        stack.enter_context(patch.object(module, name, part))
             result = simulator.Reference().run(
                 self.network(network),
                 stimulus,
@@ -130,10 +128,10 @@ def spiking_with(
     floor: bool = True,
     ceiling: bool = True,
     dtype: type[np.floating[Any]] = np.float64,
-) -> Callable[[Spiking, SimulationState, Array, Array], None]:
+) -> Callable[[Spiking, FloatState, Array, Array], None]:
     """The step of a spiking population with a fault."""
 
-    def step(neuron: Spiking, state: SimulationState, arriving: Array, outside: Array) -> None:
+    def step(neuron: Spiking, state: FloatState, arriving: Array, outside: Array) -> None:
         low = neuron.floor if floor else -np.inf
         high = neuron.ceiling if ceiling else np.inf
         state.u = (1 - neuron.current_decay) * state.u + arriving
@@ -151,7 +149,7 @@ def spiking_with(
 
 def away_from_zero(
     neuron: Graded,
-    state: SimulationState,
+    state: FloatState,
     one: Array,
     *,
     by_beta: Array,
@@ -166,18 +164,18 @@ def away_from_zero(
     state.sent = before + state.message
 
 
-def rest_elsewhere(population: Population, samples: int) -> SimulationState:
+def rest_elsewhere(population: Population, shape: Shape) -> FloatState:
     """Samples after the first do not start from rest."""
-    state = rest(population, samples)
+    state = rest(population, shape)
     state.v[1:] = 0.0
     return state
 
 
-rest = simulator.rest
+rest = float_step.rest
 
 
 def advance_by(
-    update: Callable[[Population, SimulationState, Given], None], *, at_firing: bool = False
+    update: Callable[[Population, FloatState, Given], None], *, at_firing: bool = False
 ) -> Callable[..., None]:
     """A step of all populations by `update`; the gain may be that of the step of the firing."""
     betas: list[float] = []
@@ -185,7 +183,7 @@ def advance_by(
     def advance(
         network: SpikingNetwork,
         stimulus: Stimulus,
-        states: dict[str, SimulationState],
+        states: dict[str, FloatState],
         *,
         past: Sequence[Mapping[str, Array]],
         beta: float,
@@ -224,7 +222,7 @@ class Given:
     beta: float
 
 
-def in_order(population: Population, state: SimulationState, given: Given) -> None:
+def in_order(population: Population, state: FloatState, given: Given) -> None:
     """The step as it should be."""
     outside = population.bias + given.current + given.pull
     if isinstance(population.neuron, Graded):
@@ -237,18 +235,18 @@ def in_order(population: Population, state: SimulationState, given: Given) -> No
         fire(population.neuron, state, arriving, outside)
 
 
-def fire(neuron: Spiking, state: SimulationState, arriving: Array, outside: Array) -> None:
+def fire(neuron: Spiking, state: FloatState, arriving: Array, outside: Array) -> None:
     """The step of spiking units, whether or not they follow a rate."""
     if neuron.follow is None:
         step_spiking(neuron, state, arriving, outside)
     else:
-        step_following(neuron, neuron.follow, state, arriving, outside=outside)
+        step_tracking(neuron, neuron.follow, state, arriving, outside=outside)
 
 
-def regrouped(brackets: str) -> Callable[[Population, SimulationState, Given], None]:
+def regrouped(brackets: str) -> Callable[[Population, FloatState, Given], None]:
     """The step with the brackets of one of its sums set elsewhere."""
 
-    def update(population: Population, state: SimulationState, given: Given) -> None:
+    def update(population: Population, state: FloatState, given: Given) -> None:
         neuron, bias, beta = population.neuron, population.bias, given.beta
         outside = bias + given.current + given.pull
         if brackets == "outside":

@@ -7,110 +7,54 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.learning import STORY, Events, Learned, Synapses, Watch, tally_learning
-from neuro_eqprop.backends.reference import fixed_point, simulator
 from neuro_eqprop.backends.reference.learning_rules import Tags
 from neuro_eqprop.backends.reference.loihi_engine import rule_of
-from neuro_eqprop.spiking.fixed_point import SpikingIntegers, integers, nearest, scale, twelve
 from neuro_eqprop.spiking.fixed_point import weights as whole_weights
 from neuro_eqprop.spiking.ir import Gain, Graded, Projection, Stimulus
+from neuro_eqprop.spiking.neurons import neurons_of
 from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
 
 
-class RealCells:
-    """The neurons of one sample in real numbers."""
+class Populations:
+    """The neurons of all populations, for one sample at a time."""
 
     def __init__(self, plastic: PlasticNetwork, stimulus: Stimulus) -> None:
         self.network, self.stimulus = plastic.network, stimulus
-        self.overflows = 0
-        self.rest()
+        self.neurons = {p.name: neurons_of(self.network, p) for p in self.network.populations}
+        self.messages = {p.name: np.zeros(p.size) for p in self.network.populations}
 
     def rest(self) -> None:
         """Put every neuron at rest."""
-        self.states = {p.name: simulator.rest(p, 1) for p in self.network.populations}
-
-    def step(self, sample: int, arriving: Mapping[tuple[str, Gain], Array], beta: float) -> None:
-        """One step of every population."""
         for population in self.network.populations:
-            name, neuron, state = population.name, population.neuron, self.states[population.name]
-            nothing = np.zeros((self.stimulus.samples, population.size))
-            current = self.stimulus.current.get(name, nothing)[sample]
-            pull = self.stimulus.pull.get(name, nothing)[sample]
-            outside = population.bias + current + beta * pull
-            one, by_beta = arriving[name, Gain.ONE][None], arriving[name, Gain.BETA][None]
-            if isinstance(neuron, Graded):
-                simulator.step_graded(
-                    neuron, state, one, by_beta=by_beta, beta=beta, outside=outside
-                )
-            else:
-                simulator.step_spiking(neuron, state, one + beta * by_beta, outside)
-
-    def message(self, name: str) -> Array:
-        """What each unit of a population sent in the last step."""
-        return np.asarray(self.states[name].message[0])
-
-    def sent(self, name: str) -> Array:
-        """What each unit of a graded population has sent in sum."""
-        return np.asarray(self.states[name].sent[0])
-
-    def drive(self, name: str) -> Array:
-        """What each unit received."""
-        return np.asarray(self.states[name].drive[0])
-
-
-class WholeCells:
-    """The neurons of one sample in whole numbers."""
-
-    def __init__(self, plastic: PlasticNetwork, stimulus: Stimulus) -> None:
-        network = plastic.network
-        self.neurons = {p.name: integers(network, p) for p in network.populations}
-        self.current: dict[str, Ints] = {}
-        self.pull: dict[str, Ints] = {}
-        for name, neuron in self.neurons.items():
-            nothing = np.zeros((stimulus.samples, neuron.bias.size))
-            self.current[name] = nearest(stimulus.current.get(name, nothing), neuron.unit)
-            self.pull[name] = nearest(stimulus.pull.get(name, nothing), neuron.unit)
-        self.overflows = 0
-        self.states: dict[str, fixed_point.IntegerState] = {}
-        self.rest()
-
-    def rest(self) -> None:
-        """Put every neuron at rest."""
-        self.overflows += sum(s.wraps + s.saturations for s in self.states.values())
-        for name, neuron in self.neurons.items():
-            self.states[name] = fixed_point.rest((1, neuron.bias.size))
-            if isinstance(neuron, SpikingIntegers):
-                self.states[name].v += neuron.threshold >> 1
+            self.neurons[population.name].rest((population.size,))
 
     def step(self, sample: int, arriving: Mapping[tuple[str, Gain], Array], beta: float) -> None:
         """One step of every population."""
-        part = twelve(beta)
-        for name, neuron in self.neurons.items():
-            state = self.states[name]
-            one, by_beta = (arriving[name, gain][None].astype(np.int64) for gain in Gain)
-            outside = (
-                neuron.bias + self.current[name][sample] + scale(self.pull[name][sample], part)
+        dtype = np.float64 if self.network.fixed is None else np.int64
+        for name, neurons in self.neurons.items():
+            current, pull = self.stimulus.current.get(name), self.stimulus.pull.get(name)
+            outside = neurons.outside(
+                None if current is None else current[sample],
+                None if pull is None else pull[sample],
+                beta,
             )
-            if isinstance(neuron, SpikingIntegers):
-                arrived = one + scale(by_beta, part)
-                fixed_point.step_spiking(neuron, state, arrived, outside)
-            else:
-                fixed_point.step_graded(
-                    neuron, state, one, by_beta=by_beta, beta=part, outside=outside
-                )
-
-    def message(self, name: str) -> Array:
-        """What each unit sent in the last step: spikes, or whole thetas."""
-        return np.asarray(self.states[name].message[0].astype(float))
+            one, by_beta = (arriving[name, gain].astype(dtype) for gain in Gain)
+            self.messages[name] = neurons.advance(one, by_beta, beta, outside).astype(np.float64)
 
     def sent(self, name: str) -> Array:
-        """What each unit of a graded population has sent in sum, in real numbers."""
-        return np.asarray(self.states[name].sent[0] * self.neurons[name].unit)
+        """The sum of the messages of each unit of a graded population."""
+        return self.neurons[name].firing()
 
     def drive(self, name: str) -> Array:
-        """What each unit received, in real numbers."""
-        return np.asarray(self.states[name].drive[0] * self.neurons[name].shown)
+        """The drive of each unit."""
+        return self.neurons[name].values()["drive"]
+
+    @property
+    def overflows(self) -> int:
+        """Wraps and saturations of all populations so far."""
+        return sum(int(neurons.overflows.sum()) for neurons in self.neurons.values())
 
 
 def arrive(total: Array, weight: Array, message: Array) -> Array:
@@ -182,8 +126,7 @@ class LearningRun:
     ) -> None:
         self.plastic, self.lessons, self.synapses = plastic, lessons, synapses
         network, rule = plastic.network, plastic.rule
-        make = RealCells if network.fixed is None else WholeCells
-        self.cells: RealCells | WholeCells = make(plastic, lessons.stimulus)
+        self.populations = Populations(plastic, lessons.stimulus)
         self.passings = passings(plastic)
         self.tags: Tags = rule_of(plastic, self.passings, lessons)
         self.names = [p.name for p in network.populations]
@@ -200,19 +143,19 @@ class LearningRun:
         rule, output, t = self.plastic.rule, self.plastic.network.output, 0
         silent = {n: np.zeros(self.plastic.network[n].size) for n in self.names}
         if rule.fresh and sample:
-            self.cells.rest()
+            self.populations.rest()
         self.under_way = silent
         step = (self.lessons.first + sample) * rule.steps
         for row, (phase, gate) in enumerate(zip(rule.schedule, rule.gates, strict=True)):
             for tick in range(phase.steps):
-                self.cells.step(sample, self.arriving(), phase.beta)
-                self.under_way = {name: self.cells.message(name) for name in self.names}
+                self.populations.step(sample, self.arriving(), phase.beta)
+                self.under_way = dict(self.populations.messages)
                 for name, message in self.under_way.items():
                     self.events.sent[name][row] += message != 0
                 inside = tick >= phase.steps - phase.window
                 if row == 0 and inside:
-                    self.drives[sample] += self.cells.drive(output)
-                self.tags.trace(self.cells, self.under_way, step + t, self.events.traces[row])
+                    self.drives[sample] += self.populations.drive(output)
+                self.tags.trace(self.populations, self.under_way, step + t, self.events.traces[row])
                 factor = gate if inside else 0.0
                 self.tags.gather(factor, step + t, sample, self.events.tags[row])
                 self.tell(sample, t)
@@ -247,8 +190,6 @@ class LearningRun:
 
     def learned(self) -> Learned:
         """What there is in the end."""
-        if isinstance(self.cells, WholeCells):
-            self.cells.rest()
         return Learned(
             self.tags.weights(),
             self.tags.last(),
@@ -256,6 +197,6 @@ class LearningRun:
             tally_learning(self.plastic, self.lessons, self.events),
             self.tags.saturated(),
             self.tags.clipped,
-            self.cells.overflows,
+            self.populations.overflows,
             self.story,
         )

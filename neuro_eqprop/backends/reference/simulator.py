@@ -8,105 +8,27 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuro_eqprop.activations import activate
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Result, Support
 from neuro_eqprop.backends.reference import BACKEND
-from neuro_eqprop.backends.reference.fixed_point import Machine
+from neuro_eqprop.backends.reference.fixed_point import IntegerNetwork
 from neuro_eqprop.backends.registry import check_run
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.spiking.counter_rng import uniform
+from neuro_eqprop.spiking.float_step import (
+    FloatState,
+    rest,
+    step_graded,
+    step_spiking,
+    step_tracking,
+)
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
-    Population,
-    RateTracking,
-    Reset,
-    Spiking,
     SpikingNetwork,
     Stimulus,
     follow_of,
 )
 from neuro_eqprop.traces import Record, Recording, Sink
-
-
-@dataclass(slots=True)
-class SimulationState:
-    """Of a population, arrays (samples, neurons): what it holds, and what it did last."""
-
-    u: Array
-    v: Array
-    g_one: Array
-    g_beta: Array
-    x: Array
-    sent: Array
-    drive: Array
-    message: Array
-    t: int = 0
-    """Steps done, counted by a population that follows a rate."""
-
-
-def rest(population: Population, samples: int) -> SimulationState:
-    """A population before its first step."""
-    u, v, g_one, g_beta, x, sent, drive, message = np.zeros((8, samples, population.size))
-    state = SimulationState(u, v, g_one, g_beta, x, sent, drive, message)
-    if isinstance(population.neuron, Spiking):
-        state.v += population.neuron.threshold / 2
-    return state
-
-
-def step_spiking(neuron: Spiking, state: SimulationState, arriving: Array, outside: Array) -> None:
-    """One step of a spiking population; `outside` is bias + current + beta pull."""
-    state.u = (1 - neuron.current_decay) * state.u + arriving
-    state.drive = state.u + outside
-    v = (1 - neuron.voltage_decay) * state.v + state.drive
-    spike = v >= neuron.threshold
-    v = np.where(spike, v - neuron.threshold if neuron.reset is Reset.SUBTRACT else 0.0, v)
-    state.v = np.minimum(np.maximum(v, neuron.floor), neuron.ceiling)
-    state.message = spike.astype(float)
-
-
-def step_following(
-    neuron: Spiking,
-    follow: RateTracking,
-    state: SimulationState,
-    arriving: Array,
-    *,
-    outside: Array,
-) -> None:
-    """One step of a spiking population that follows a rate; what it holds of it is in `sent`."""
-    before = follow.gain.at(state.t) if state.t else 1.0
-    state.t += 1
-    gain, step = follow.gain.at(state.t), follow.step.at(state.t)
-    state.u = (1 - before) * state.u + before * arriving
-    state.drive = state.u + outside
-    y = state.x + step * (activate(follow.activation, state.drive) - state.x)
-    v = (1 - neuron.voltage_decay) * state.v + (y - (1 - gain) * state.x) / gain
-    spike = v >= neuron.threshold
-    if follow.seed is not None:
-        spike = y > uniform(follow.seed, state.t, (y.shape[0], y.shape[1]))
-    v = np.where(spike, v - neuron.threshold if neuron.reset is Reset.SUBTRACT else 0.0, v)
-    state.v = np.minimum(np.maximum(v, neuron.floor), neuron.ceiling)
-    state.x = state.sent = y
-    state.message = spike.astype(float)
-
-
-def step_graded(
-    neuron: Graded,
-    state: SimulationState,
-    one: Array,
-    *,
-    by_beta: Array,
-    beta: float,
-    outside: Array,
-) -> None:
-    """One step of a graded population."""
-    state.g_one = state.g_one + one
-    state.g_beta = state.g_beta + by_beta
-    state.drive = (state.g_one + beta * state.g_beta) + outside
-    state.x = state.x + neuron.damping * (activate(neuron.activation, state.drive) - state.x)
-    state.message = neuron.theta * np.rint((state.x - state.sent) / neuron.theta)
-    state.sent = state.sent + state.message
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,20 +56,20 @@ class Reference:
             {name: np.zeros(shape[name]) for name in names},
             {name: np.zeros(shape[name]) for name in names},
         )
-        states = {p.name: rest(p, samples) for p in network.populations}
+        states = {p.name: rest(p, (samples, p.size)) for p in network.populations}
         neurons = {p.name: p.neuron for p in network.populations}
         longest = max((projection.delay for projection in network.projections), default=1)
         past: deque[dict[str, Array]] = deque(maxlen=longest)
-        machine = None if network.fixed is None else Machine(network, stimulus)
+        integer = None if network.fixed is None else IntegerNetwork(network, stimulus)
         kept: dict[str, list[Array]] = {name: [] for name in record.spikes}
         seen: dict[tuple[str, str], list[Array]] = {key: [] for key in record.signals}
         for k, phase in enumerate(schedule):
             for tick in range(phase.steps):
-                if machine is None:
+                if integer is None:
                     advance(network, stimulus, states, past=past, beta=phase.beta)
                     past.append({name: states[name].message for name in names})
                 else:
-                    machine.advance(states, beta=phase.beta)
+                    integer.advance(states, beta=phase.beta)
                 for name in names:
                     state = states[name]
                     result.messages[name][:, k] += state.message != 0
@@ -170,10 +92,10 @@ class Reference:
                 {key: array[i] for key, array in signals.items()},
             )
             sink.sample(i, recording)
-        return result if machine is None else replace(result, overflows=machine.overflows())
+        return result if integer is None else replace(result, overflows=integer.overflows())
 
 
-def signal(state: SimulationState, variable: str) -> Array:
+def signal(state: FloatState, variable: str) -> Array:
     """The recorded variable of that name."""
     return {"voltage": state.v, "drive": state.drive, "state": state.x}[variable]
 
@@ -181,7 +103,7 @@ def signal(state: SimulationState, variable: str) -> Array:
 def advance(
     network: SpikingNetwork,
     stimulus: Stimulus,
-    states: dict[str, SimulationState],
+    states: dict[str, FloatState],
     *,
     past: Sequence[Mapping[str, Array]],
     beta: float,
@@ -204,7 +126,7 @@ def advance(
         if isinstance(neuron, Graded):
             step_graded(neuron, states[name], one, by_beta=by_beta, beta=beta, outside=outside)
         elif neuron.follow is not None:
-            step_following(
+            step_tracking(
                 neuron, neuron.follow, states[name], one + beta * by_beta, outside=outside
             )
         else:

@@ -14,12 +14,12 @@ from lava.magma.core.resources import CPU
 from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 
 from neuro_eqprop.backends.lava.job import Job, Part, tick
-from neuro_eqprop.backends.lava.neuron_models import Numbers, cell_of
 from neuro_eqprop.backends.lava.processes.population import Reporting
 from neuro_eqprop.backends.lava.recording import StepRecorder
 from neuro_eqprop.backends.subprocess import progress
 from neuro_eqprop.spiking.fixed_point import weights
 from neuro_eqprop.spiking.ir import Gain, Projection, SpikingNetwork
+from neuro_eqprop.spiking.neurons import Numbers, neurons_of
 
 
 class FusedNetwork(AbstractProcess):  # type: ignore[misc]
@@ -48,10 +48,10 @@ class FusedModel(Reporting):
         self.job = job = self.part.job
         network = job.network
         self.sizes = {p.name: p.size for p in network.populations}
-        self.cells = {p.name: cell_of(network, p) for p in network.populations}
+        self.neurons = {p.name: neurons_of(network, p) for p in network.populations}
         self.ledgers = {
             name: StepRecorder(Part(job, index, self.part.folder), job.batch)
-            for index, name in enumerate(self.cells)
+            for index, name in enumerate(self.neurons)
         }
         self.ways = [
             (
@@ -75,24 +75,24 @@ class FusedModel(Reporting):
         count, now = rows.stop - rows.start, tick(self.job.schedule, step)
         if step == 0:
             self.past.clear()
-            for name, cell in self.cells.items():
-                cell.rest((count, self.sizes[name]))
+            for name, neurons in self.neurons.items():
+                neurons.rest((count, self.sizes[name]))
         if step == 0 or now.phase != self.last_phase:
-            self.outside = {name: self.from_outside(name, rows, now.beta) for name in self.cells}
+            self.outside = {name: self.from_outside(name, rows, now.beta) for name in self.neurons}
             self.last_phase = now.phase
         arrived = {
             name: tuple(self.arriving(name, gain, count) for gain in (Gain.ONE, Gain.BETA))
-            for name in self.cells
+            for name in self.neurons
         }
         sent: dict[str, Numbers] = {}
-        for index, (name, cell) in enumerate(self.cells.items()):
+        for index, (name, neurons) in enumerate(self.neurons.items()):
             one, by_beta = arrived[name]
-            sent[name] = cell.advance(one, by_beta, now.beta, self.outside[name])
-            told = cell.told(sent[name])
+            sent[name] = neurons.advance(one, by_beta, now.beta, self.outside[name])
+            told = neurons.payload(sent[name])
             self.ledgers[name].note(
-                step, now, message=told, firing=cell.firing(), values=cell.values()
+                step, now, message=told, firing=neurons.firing(), values=neurons.values()
             )
-            self.overflows[2 * index : 2 * index + 2] = cell.overflows
+            self.overflows[2 * index : 2 * index + 2] = neurons.overflows
         self.past.append(sent)
         self.steps_run[0] += count
         self.life[1:] = self.time_step
@@ -101,7 +101,7 @@ class FusedModel(Reporting):
         """bias + current + beta pull, for the samples in `rows`."""
         current = self.job.stimulus.current.get(name)
         pull = self.job.stimulus.pull.get(name)
-        return self.cells[name].outside(
+        return self.neurons[name].outside(
             None if current is None else current[rows], None if pull is None else pull[rows], beta
         )
 

@@ -12,8 +12,8 @@ from lava.magma.core.resources import CPU
 from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 
 from neuro_eqprop.backends.lava.job import Part
-from neuro_eqprop.backends.lava.neuron_models import Numbers
 from neuro_eqprop.backends.lava.processes.population import Reporting
+from neuro_eqprop.spiking.neurons import Numbers
 
 
 class DelayLine(AbstractProcess):  # type: ignore[misc]

@@ -13,10 +13,10 @@ from lava.magma.core.process.process import AbstractProcess, ProcessParameters
 from lava.magma.core.process.variable import Var
 
 from neuro_eqprop.backends.lava.job import Part, tick
-from neuro_eqprop.backends.lava.neuron_models import cell_of
 from neuro_eqprop.backends.lava.recording import StepRecorder
 from neuro_eqprop.backends.subprocess import progress, report
 from neuro_eqprop.spiking.ir import Gain
+from neuro_eqprop.spiking.neurons import neurons_of
 
 
 class Reporting(PyLoihiProcessModel):  # type: ignore[misc]
@@ -62,7 +62,7 @@ class PopulationModel(Reporting):
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
         job, population = self.part.job, self.part.population
-        self.cell = cell_of(job.network, population)
+        self.neurons = neurons_of(job.network, population)
         kind = np.float64 if job.network.fixed is None else np.int64
         self.nothing = np.zeros(population.size, dtype=kind)
         self.current = job.stimulus.current.get(population.name)
@@ -76,19 +76,19 @@ class PopulationModel(Reporting):
         """One step of that sample; at its start nothing arrives that was sent before."""
         one = self.a_one.recv() if self.fed[Gain.ONE] else self.nothing
         by_beta = self.a_beta.recv() if self.fed[Gain.BETA] else self.nothing
-        now, cell = tick(self.part.job.schedule, step), self.cell
+        now, neurons = tick(self.part.job.schedule, step), self.neurons
         if step == 0:
             one = by_beta = self.nothing
-            cell.rest(self.nothing.shape)
+            neurons.rest(self.nothing.shape)
         if step == 0 or now.phase != self.last_phase:
             current = None if self.current is None else self.current[sample]
             pull = None if self.pull is None else self.pull[sample]
-            self.outside = cell.outside(current, pull, now.beta)
+            self.outside = neurons.outside(current, pull, now.beta)
             self.last_phase = now.phase
-        message = cell.advance(one, by_beta, now.beta, self.outside)
+        message = neurons.advance(one, by_beta, now.beta, self.outside)
         self.s_out.send(message)
-        told = cell.told(message)
-        self.ledger.note(step, now, message=told, firing=cell.firing(), values=cell.values())
-        self.overflows[:] = cell.overflows
+        told = neurons.payload(message)
+        self.ledger.note(step, now, message=told, firing=neurons.firing(), values=neurons.values())
+        self.overflows[:] = neurons.overflows
         self.steps_run[0] += 1
         self.life[self.part.index + 1] = self.time_step

@@ -14,7 +14,7 @@ from neuro_eqprop.backends.lava.learning.processes.population import (
     LearningProcess,
     RealLearningModel,
 )
-from neuro_eqprop.backends.lava.neuron_models import Numbers
+from neuro_eqprop.spiking.neurons import Numbers
 
 
 class LearningGraded(LearningProcess):
@@ -35,11 +35,11 @@ class LearningGradedModel(RealLearningModel):
 
     def farewell(self) -> Numbers:
         """All that was sent, taken back."""
-        return np.asarray(-self.cell.firing())
+        return np.asarray(-self.neurons.firing())
 
     def follow(self, sent: Numbers, silent: bool) -> Array:
         """r = sent."""
-        return self.trace if silent else np.array(self.cell.firing())
+        return self.trace if silent else np.array(self.neurons.firing())
 
     def book(self, sample: int, step: int) -> None:
         """After a commit nothing was sent, and the trace tells so."""

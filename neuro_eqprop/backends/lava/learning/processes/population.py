@@ -14,11 +14,11 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.lava.job import tick
 from neuro_eqprop.backends.lava.learning.job import Beat, LearningPopulation, places, told
 from neuro_eqprop.backends.lava.learning.recording import into, post_story, trace_counts
-from neuro_eqprop.backends.lava.neuron_models import Numbers, cell_of
 from neuro_eqprop.backends.lava.processes.population import PopulationProcess, Reporting
 from neuro_eqprop.backends.lava.recording import StepRecorder
 from neuro_eqprop.backends.subprocess import progress
 from neuro_eqprop.spiking.ir import Gain
+from neuro_eqprop.spiking.neurons import Numbers, neurons_of
 
 LENGTH = len(Beat._fields)
 
@@ -45,7 +45,7 @@ class LearningModel(Reporting):
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
         job, course, population = self.part.job, self.part.course, self.part.population
-        self.cell = cell_of(job.network, population)
+        self.neurons = neurons_of(job.network, population)
         kind = np.float64 if job.network.fixed is None else np.int64
         self.nothing = np.zeros(population.size, dtype=kind)
         self.fed = {g: bool(job.network.into(population.name, g)) for g in Gain}
@@ -60,23 +60,23 @@ class LearningModel(Reporting):
 
     def step(self, sample: int, step: int) -> None:
         """One step, as the source tells it."""
-        message, cell = self.news.recv(), self.cell
+        message, neurons = self.news.recv(), self.neurons
         one = self.a_one.recv() if self.fed[Gain.ONE] else self.nothing
         by_beta = self.a_beta.recv() if self.fed[Gain.BETA] else self.nothing
         beat, now = Beat(*message[:LENGTH]), tick(self.part.job.schedule, step)
         if beat.start:
             one = by_beta = self.nothing
-            cell.rest(self.nothing.shape)
+            neurons.rest(self.nothing.shape)
         sent = self.nothing
         if not beat.silent:
             beta = self.beta(beat)
             current, pull = self.heard(message, self.current), self.heard(message, self.pull)
-            sent = cell.advance(one, by_beta, beta, cell.outside(current, pull, beta))
+            sent = neurons.advance(one, by_beta, beta, neurons.outside(current, pull, beta))
         self.s_out.send(self.farewell() if beat.silent else sent)
         self.remember(sent, bool(beat.silent), now.phase)
         self.tell(beat)
-        shown = cell.told(sent)
-        self.ledger.note(step, now, message=shown, firing=cell.firing(), values=cell.values())
+        shown = neurons.payload(sent)
+        self.ledger.note(step, now, message=shown, firing=neurons.firing(), values=neurons.values())
         self.book(sample, step)
 
     def remember(self, sent: Numbers, silent: bool, phase: int) -> None:
@@ -88,7 +88,7 @@ class LearningModel(Reporting):
     def book(self, sample: int, step: int) -> None:
         """Note what was done, and after the last step of all leave it behind."""
         self.story[sample, step] = self.trace[self.units]
-        self.overflows[:] = self.cell.overflows
+        self.overflows[:] = self.neurons.overflows
         self.steps_run[0] += 1
         if self.time_step == self.total:
             course, folder, index = self.part.course, self.part.folder, self.part.index

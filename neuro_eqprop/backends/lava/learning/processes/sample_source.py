@@ -16,9 +16,9 @@ from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.lava.job import tick
 from neuro_eqprop.backends.lava.learning.job import Beat, LearningPopulation, places, told
-from neuro_eqprop.backends.lava.neuron_models import Numbers
 from neuro_eqprop.backends.lava.processes.population import Reporting
 from neuro_eqprop.spiking.fixed_point import nearest, twelve
+from neuro_eqprop.spiking.neurons import Numbers
 from neuro_eqprop.spiking.plasticity import third_factors
 
 PULSE = 32

@@ -17,8 +17,8 @@ from neuro_eqprop.backends.lava.learning.processes.population import (
     LearningProcess,
     RealLearningModel,
 )
-from neuro_eqprop.backends.lava.neuron_models import Numbers
 from neuro_eqprop.spiking.fixed_point import ONE
+from neuro_eqprop.spiking.neurons import Numbers
 from neuro_eqprop.spiking.plasticity import LEAST
 
 

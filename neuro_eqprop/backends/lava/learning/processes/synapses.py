@@ -34,9 +34,9 @@ from neuro_eqprop.arrays import Ints
 from neuro_eqprop.backends.lava.job import tick
 from neuro_eqprop.backends.lava.learning.job import LearningPopulation, formulas
 from neuro_eqprop.backends.lava.learning.recording import Left
-from neuro_eqprop.backends.lava.neuron_models import Numbers
 from neuro_eqprop.backends.subprocess import report
 from neuro_eqprop.spiking.ir import Graded
+from neuro_eqprop.spiking.neurons import Numbers
 from neuro_eqprop.spiking.plasticity import LEAST
 
 NEVER = 1e18

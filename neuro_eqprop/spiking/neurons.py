@@ -1,0 +1,140 @@
+"""A population with its state: one interface to the step in float64 and in fixed point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from neuro_eqprop.arrays import Array, Ints, Shape
+from neuro_eqprop.spiking import float_step, integer_step
+from neuro_eqprop.spiking.fixed_point import (
+    GradedIntegers,
+    SpikingIntegers,
+    integers,
+    nearest,
+    scale,
+    twelve,
+)
+from neuro_eqprop.spiking.ir import Graded, Population, SpikingNetwork
+
+Numbers: TypeAlias = npt.NDArray[Any]
+"""An array of floats, integers or bits."""
+
+
+class FloatNeurons:
+    """A population in float64; one that tracks a rate is not among them."""
+
+    def __init__(self, population: Population) -> None:
+        self.population, self.neuron = population, population.neuron
+        self.state = float_step.rest(population, (population.size,))
+
+    def rest(self, shape: Shape) -> None:
+        """Start a sample, or several in arrays of that shape."""
+        self.state = float_step.rest(self.population, shape)
+
+    def outside(self, current: Array | None, pull: Array | None, beta: float) -> Numbers:
+        """bias + current + beta pull, in this order of additions."""
+        nothing = np.zeros_like(self.population.bias)
+        total = self.population.bias + (nothing if current is None else current)
+        return np.asarray(total + beta * (nothing if pull is None else pull))
+
+    def advance(self, one: Numbers, by_beta: Numbers, beta: float, outside: Numbers) -> Numbers:
+        """One step; the message: bits of spikes, or multiples of theta."""
+        if isinstance(self.neuron, Graded):
+            float_step.step_graded(
+                self.neuron, self.state, one, by_beta=by_beta, beta=beta, outside=outside
+            )
+            return self.state.message
+        float_step.step_spiking(self.neuron, self.state, one + beta * by_beta, outside)
+        return np.asarray(self.state.message != 0)
+
+    def payload(self, message: Numbers) -> Numbers:
+        """A message in floats, or bits of spikes."""
+        return message
+
+    def firing(self) -> Array:
+        """The value whose mean over a window is the rate."""
+        return self.state.sent if isinstance(self.neuron, Graded) else self.state.message
+
+    def values(self) -> Mapping[str, Array]:
+        """The variables that can be recorded."""
+        if isinstance(self.neuron, Graded):
+            return {"drive": self.state.drive, "state": self.state.x}
+        return {"drive": self.state.drive, "voltage": self.state.v}
+
+    @property
+    def overflows(self) -> Ints:
+        """Wraps and saturations so far: none in floating point."""
+        return np.zeros(2, dtype=np.int64)
+
+
+class IntegerNeurons:
+    """A population in fixed point; values shown are in floats."""
+
+    def __init__(self, numbers: SpikingIntegers | GradedIntegers) -> None:
+        self.numbers = numbers
+        self.state = integer_step.rest(numbers, numbers.bias.shape)
+
+    def rest(self, shape: Shape) -> None:
+        """Start a sample, or several in arrays of that shape; overflows are counted on."""
+        before = self.state
+        self.state = integer_step.rest(self.numbers, shape)
+        self.state.wraps, self.state.saturations = before.wraps, before.saturations
+
+    def outside(self, current: Array | None, pull: Array | None, beta: float) -> Numbers:
+        """bias + current + beta pull, each rounded to the unit of the population."""
+        total = self.numbers.bias
+        if current is not None:
+            total = total + nearest(current, self.numbers.unit)
+        if pull is not None:
+            total = total + scale(nearest(pull, self.numbers.unit), twelve(beta))
+        return total
+
+    def advance(self, one: Numbers, by_beta: Numbers, beta: float, outside: Numbers) -> Numbers:
+        """One step; the message: bits of spikes, or integers that count theta."""
+        part = twelve(beta)
+        if isinstance(self.numbers, GradedIntegers):
+            integer_step.step_graded(
+                self.numbers, self.state, one, by_beta=by_beta, beta=part, outside=outside
+            )
+            return self.state.message
+        arriving = one + scale(by_beta, part)
+        integer_step.step_spiking(self.numbers, self.state, arriving, outside)
+        return np.asarray(self.state.message != 0)
+
+    def payload(self, message: Numbers) -> Numbers:
+        """A message in floats, or bits of spikes."""
+        if isinstance(self.numbers, SpikingIntegers):
+            return message
+        return np.asarray(message * self.numbers.theta)
+
+    def firing(self) -> Array:
+        """The value whose mean over a window is the rate."""
+        if isinstance(self.numbers, SpikingIntegers):
+            return self.state.message.astype(np.float64)
+        return np.asarray(self.state.sent * self.numbers.unit)
+
+    def values(self) -> Mapping[str, Array]:
+        """The variables that can be recorded."""
+        drive = np.asarray(self.state.drive * self.numbers.shown)
+        if isinstance(self.numbers, SpikingIntegers):
+            return {"drive": drive, "voltage": np.asarray(self.state.v * self.numbers.shown)}
+        return {"drive": drive, "state": np.asarray(self.state.x * self.numbers.shown)}
+
+    @property
+    def overflows(self) -> Ints:
+        """Wraps and saturations so far."""
+        return np.array([self.state.wraps, self.state.saturations], dtype=np.int64)
+
+
+Neurons: TypeAlias = FloatNeurons | IntegerNeurons
+
+
+def neurons_of(network: SpikingNetwork, population: Population) -> Neurons:
+    """A population at rest, in float64, or in integers if the network is in fixed point."""
+    if network.fixed is None:
+        return FloatNeurons(population)
+    return IntegerNeurons(integers(network, population))
