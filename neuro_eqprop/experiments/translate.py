@@ -12,7 +12,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.nir.document import Document, Feed, NirError
-from neuro_eqprop.backends.nir.read import read, whole
+from neuro_eqprop.backends.nir.read import read
 from neuro_eqprop.backends.nir.write import beyond, write
 from neuro_eqprop.data import Dataset
 from neuro_eqprop.data import load as load_data
@@ -25,6 +25,7 @@ from neuro_eqprop.spiking.codes import Code, Coding, find_code
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork
 from neuro_eqprop.spiking.lower import faces, gathered, matrix, reads
 from neuro_eqprop.spiking.model import to_spiking
+from neuro_eqprop.spiking.serialize import integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ def open_nir(path: Path, dataset: str) -> Opened:
     try:
         rate = rebuild(document.notes["rate"])
         code, bits = find_code(document.notes["coding"]["code"]), document.notes.get("bits")
-        bits = None if bits is None else whole(bits)
+        bits = None if bits is None else integer(bits)
         params = parameters(rate, document, Coding(code))
         check_parameters(rate, params)
         study = adapt(Study(), {"dataset": dataset, "beta": document.notes["learning"]["beta"]})

@@ -1,4 +1,4 @@
-"""What is to be run on Lava, and what came of it, as files between two Python processes."""
+"""A run on Lava as files between two Python processes."""
 
 from __future__ import annotations
 
@@ -6,38 +6,27 @@ import json
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.schedules import Phase, Schedule
-from neuro_eqprop.spiking.ir import (
-    FixedPoint,
-    Gain,
-    Graded,
-    Neuron,
-    Population,
-    Projection,
-    Reset,
-    Spiking,
-    SpikingNetwork,
-    Stimulus,
-)
+from neuro_eqprop.spiking.ir import Population, SpikingNetwork, Stimulus
+from neuro_eqprop.spiking.serialize import describe, rebuild
 from neuro_eqprop.traces import Record
 
 DESCRIPTION, ARRAYS = "job.json", "job.npz"
 
 
 class Form(Enum):
-    """What a network becomes on Lava."""
+    """How a network is rendered on Lava."""
 
     GRAPH = "graph"
     """A process for each population and projection, one sample after the other."""
     FUSED = "fused"
     """One process for all of it, many samples side by side."""
     STOCK = "stock"
-    """As the graph, with Lava's own LIF neurons, which reset to zero."""
+    """The graph with Lava's own LIF neurons, which reset to zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +48,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one process has to know: the job, the number of its population, where files go."""
+    """The parameters of one process: the job, the index of its population, the folder of files."""
 
     job: Job
     index: int
@@ -67,7 +56,7 @@ class Part:
 
     @property
     def population(self) -> Population:
-        """The population of that number."""
+        """The population of that index."""
         return self.job.network.populations[self.index]
 
 
@@ -97,29 +86,16 @@ def save(job: Job, folder: Path) -> None:
     arrays |= {f"weight{i}": p.weight for i, p in enumerate(network.projections)}
     arrays |= {f"current{names.index(name)}": a for name, a in stimulus.current.items()}
     arrays |= {f"pull{names.index(name)}": a for name, a in stimulus.pull.items()}
-    description = {
-        "dt": network.dt,
-        "output": network.output,
-        "units": None if network.fixed is None else dict(network.fixed.units),
-        "populations": [{"name": p.name, "neuron": asdict(p.neuron)} for p in network.populations],
-        "projections": [
-            {"source": p.source, "target": p.target, "delay": p.delay, "gain": p.gain}
-            for p in network.projections
-        ],
+    description = describe(network) | {
         "samples": stimulus.samples,
-        "form": job.form,
+        "form": job.form.value,
         "batch": job.batch,
         "schedule": [asdict(phase) for phase in job.schedule],
         "spikes": sorted(record.spikes),
         "signals": sorted(record.signals),
     }
     np.savez(folder / ARRAYS, **arrays)
-    (folder / DESCRIPTION).write_text(json.dumps(description, default=plain))
-
-
-def plain(value: Enum) -> str:
-    """An enum, as JSON has it."""
-    return str(value.value)
+    (folder / DESCRIPTION).write_text(json.dumps(description))
 
 
 def load(folder: Path) -> Job:
@@ -127,17 +103,12 @@ def load(folder: Path) -> Job:
     described = json.loads((folder / DESCRIPTION).read_text())
     with np.load(folder / ARRAYS, allow_pickle=False) as file:
         arrays = {name: np.asarray(file[name], dtype=np.float64) for name in file.files}
-    populations = tuple(
-        Population(p["name"], neuron(p["neuron"]), arrays[f"bias{i}"])
-        for i, p in enumerate(described["populations"])
+    network = rebuild(
+        described,
+        [arrays[f"bias{i}"] for i in range(len(described["populations"]))],
+        [arrays[f"weight{i}"] for i in range(len(described["projections"]))],
     )
-    projections = tuple(
-        Projection(p["source"], p["target"], arrays[f"weight{i}"], p["delay"], Gain(p["gain"]))
-        for i, p in enumerate(described["projections"])
-    )
-    fixed = None if described["units"] is None else FixedPoint(described["units"])
-    network = SpikingNetwork(described["dt"], populations, projections, described["output"], fixed)
-    numbered = list(enumerate(p.name for p in populations))
+    numbered = list(enumerate(p.name for p in network.populations))
     stimulus = Stimulus(
         described["samples"],
         {name: arrays[f"current{i}"] for i, name in numbered if f"current{i}" in arrays},
@@ -151,19 +122,3 @@ def load(folder: Path) -> Job:
     record = Record(frozenset(described["spikes"]), signals)
     form, batch = Form(described["form"]), described["batch"]
     return Job(network, stimulus, schedule, record, form, batch)
-
-
-def neuron(described: dict[str, Any]) -> Neuron:
-    """The neuron that was described."""
-    if "theta" in described:
-        a = described["activation"]
-        activation = Activation(a["name"], a["low"], a["high"], ActivationKind(a["curve"]))
-        return Graded(activation, described["theta"], described["damping"])
-    return Spiking(
-        described["current_decay"],
-        described["voltage_decay"],
-        described["threshold"],
-        Reset(described["reset"]),
-        described["floor"],
-        described["ceiling"],
-    )

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.nir.assume import Assumptions, assumed
 from neuro_eqprop.backends.nir.document import Document, Feed, NirError, damaged, library, sealed
 from neuro_eqprop.backends.nir.sandbox import probe
 from neuro_eqprop.backends.nir.write import KEY, SEMANTICS, VERSION, graph_of
-from neuro_eqprop.spiking.ir import (
-    FixedPoint,
-    Gain,
-    Graded,
-    Neuron,
-    Population,
-    Projection,
-    Reset,
-    Spiking,
-    SpikingNetwork,
-)
+from neuro_eqprop.spiking.ir import SpikingNetwork
+from neuro_eqprop.spiking.serialize import rebuild, text
 
 LARGEST = 2 * 2**30
 """Files that hold or claim more bytes than this are refused before they are read."""
@@ -139,24 +127,11 @@ def document_of(graph: Any) -> Document:  # noqa: ANN401
     said = json.loads(text(meta["description"]))
     if said["semantics"] != SEMANTICS:
         raise NirError(f"its semantics are {said['semantics']!r}, not {SEMANTICS!r}")
-    populations = tuple(
-        Population(text(p["name"]), neuron(p["neuron"]), numbers(meta["bias"][p["node"]], "bias"))
-        for p in said["populations"]
+    network = rebuild(
+        said,
+        [numbers(meta["bias"][p["node"]], "bias") for p in said["populations"]],
+        [weight(graph, p["node"]) for p in said["projections"]],
     )
-    projections = tuple(
-        Projection(
-            text(p["source"]),
-            text(p["target"]),
-            weight(graph, p["node"]),
-            whole(p["delay"]),
-            Gain(p["gain"]),
-        )
-        for p in said["projections"]
-    )
-    units = {text(name): number(unit) for name, unit in said.get("units", {}).items()}
-    fixed = FixedPoint(units) if units else None
-    dt, output = number(said["dt"]), text(said["output"])
-    network = SpikingNetwork(dt, populations, projections, output, fixed)
     feeds = tuple(Feed(text(f["target"]), weight(graph, f["node"])) for f in said["feeds"])
     document = Document(network, feeds, dict(said["notes"]))
     agree(graph, graph_of(document))
@@ -187,46 +162,3 @@ def numbers(value: Any, name: str) -> Array:  # noqa: ANN401
     if array.dtype.kind not in "iuf":
         raise NirError(f"{name!r} holds {array.dtype}, not numbers")
     return np.ascontiguousarray(array, dtype=np.float64)
-
-
-def text(value: object) -> str:
-    """A text, and nothing else."""
-    if not isinstance(value, str):
-        raise NirError(f"{value!r} stands where a text belongs")
-    return value
-
-
-def number(value: Any, default: float | None = None) -> float:  # noqa: ANN401
-    """A real number as it was written; null is `default`."""
-    found = default if value is None else value
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        raise NirError(f"{value!r} stands where a number belongs")
-    return found
-
-
-def whole(value: object) -> int:
-    """A whole number."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise NirError(f"{value!r} stands where a whole number belongs")
-    return value
-
-
-def neuron(said: Mapping[str, Any]) -> Neuron:
-    """The neuron that was described; a limit of null is none."""
-    if "theta" in said:
-        a = said["activation"]
-        rate = Activation(
-            text(a["name"]),
-            number(a["low"], -inf),
-            number(a["high"], inf),
-            ActivationKind(a["curve"]),
-        )
-        return Graded(rate, number(said["theta"]), number(said["damping"]))
-    return Spiking(
-        number(said["current_decay"]),
-        number(said["voltage_decay"]),
-        number(said["threshold"]),
-        Reset(said["reset"]),
-        number(said["floor"], -inf),
-        number(said["ceiling"], inf),
-    )

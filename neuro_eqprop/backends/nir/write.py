@@ -12,8 +12,6 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict
-from enum import Enum
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,7 @@ from neuro_eqprop.spiking.ir import (
     Spiking,
     SpikingNetwork,
 )
+from neuro_eqprop.spiking.serialize import describe
 
 KEY, VERSION = "neuro_eqprop", 1
 SEMANTICS = "every edge between populations takes `delay` steps"
@@ -111,7 +110,7 @@ def graph_of(document: Document) -> Any:  # noqa: ANN401
         bias = waiting.pop(target, None)
         nodes[name] = nir.Linear(weight) if bias is None else nir.Affine(weight, bias)
         edges += [(INPUT if source is None else at[source], name), (name, at[target])]
-    return nir.NIRGraph(nodes=nodes, edges=edges, metadata={KEY: told(document)})
+    return nir.NIRGraph(nodes=nodes, edges=edges, metadata={KEY: metadata(document)})
 
 
 def linear_parts(document: Document) -> Iterator[tuple[str, str | None, str, Array]]:
@@ -132,28 +131,12 @@ def carried(network: SpikingNetwork) -> dict[str, Array]:
     }
 
 
-def told(document: Document) -> dict[str, Any]:
+def metadata(document: Document) -> dict[str, Any]:
     """The metadata: JSON for all but the arrays; weights are those of the nodes."""
     network = document.network
     at = population_nodes(network)
-    description = {
+    description = describe(network) | {
         "semantics": SEMANTICS,
-        "dt": network.dt,
-        "output": network.output,
-        "populations": [
-            {"name": p.name, "node": at[p.name], "neuron": plain(asdict(p.neuron))}
-            for p in network.populations
-        ],
-        "projections": [
-            {
-                "node": node,
-                "source": p.source,
-                "target": p.target,
-                "delay": int(p.delay),
-                "gain": p.gain.value,
-            }
-            for node, p in zip(projection_nodes(network), network.projections, strict=True)
-        ],
         "feeds": [
             {"node": node, "target": feed.target}
             for node, feed in zip(feed_nodes(document.feeds), document.feeds, strict=True)
@@ -161,22 +144,15 @@ def told(document: Document) -> dict[str, Any]:
         "beyond_nir": beyond(network),
         "notes": dict(document.notes),
     }
-    if network.fixed is not None:
-        description["units"] = dict(network.fixed.units)
+    for part, node in zip(description["populations"], at.values(), strict=True):
+        part["node"] = node
+    for part, node in zip(description["projections"], projection_nodes(network), strict=True):
+        part["node"] = node
     return {
         "version": VERSION,
         "description": json.dumps(description, sort_keys=True, allow_nan=False),
         "bias": {at[p.name]: np.array(p.bias, dtype=np.float64) for p in network.populations},
     }
-
-
-def plain(value: Any) -> Any:  # noqa: ANN401
-    """Enums by their value; no limit (an infinite number) as null, which JSON has."""
-    if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
-    if isinstance(value, Enum):
-        return value.value
-    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def beyond(network: SpikingNetwork) -> list[str]:

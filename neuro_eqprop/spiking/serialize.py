@@ -1,0 +1,151 @@
+"""A spiking network as plain JSON and arrays, and back.
+
+Job files for Lava and the metadata of NIR files use this one form. JSON has no infinity: an
+infinite limit is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from enum import Enum
+from math import inf, isfinite
+from typing import Any
+
+from neuro_eqprop.activations import Activation, ActivationKind
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.spiking.ir import (
+    DecreasingGain,
+    FixedPoint,
+    Gain,
+    Graded,
+    Neuron,
+    Population,
+    Projection,
+    RateTracking,
+    Reset,
+    Spiking,
+    SpikingNetwork,
+)
+
+
+class DescriptionError(ValueError):
+    """A description holds a value of the wrong type."""
+
+
+def to_json(value: Any) -> Any:  # noqa: ANN401
+    """Dataclass fields as JSON has them: enums by value, infinite numbers as null."""
+    if isinstance(value, dict):
+        return {key: to_json(each) for key, each in value.items()}
+    if isinstance(value, Enum):
+        return value.value
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def describe(network: SpikingNetwork) -> dict[str, Any]:
+    """All of a network but its arrays; populations and projections in their order."""
+    described: dict[str, Any] = {
+        "dt": network.dt,
+        "output": network.output,
+        "populations": [
+            {"name": p.name, "neuron": to_json(asdict(p.neuron))} for p in network.populations
+        ],
+        "projections": [
+            {
+                "source": p.source,
+                "target": p.target,
+                "delay": int(p.delay),
+                "gain": p.gain.value,
+            }
+            for p in network.projections
+        ],
+    }
+    if network.fixed is not None:
+        described["units"] = dict(network.fixed.units)
+    return described
+
+
+def rebuild(
+    described: Mapping[str, Any], biases: Sequence[Array], weights: Sequence[Array]
+) -> SpikingNetwork:
+    """The network of a description, with a bias per population and a weight per projection."""
+    populations = tuple(
+        Population(text(p["name"]), rebuild_neuron(p["neuron"]), bias)
+        for p, bias in zip(described["populations"], biases, strict=True)
+    )
+    projections = tuple(
+        Projection(
+            text(p["source"]), text(p["target"]), weight, integer(p["delay"]), Gain(p["gain"])
+        )
+        for p, weight in zip(described["projections"], weights, strict=True)
+    )
+    units = {text(name): number(unit) for name, unit in described.get("units", {}).items()}
+    dt, output = number(described["dt"]), text(described["output"])
+    return SpikingNetwork(
+        dt, populations, projections, output, FixedPoint(units) if units else None
+    )
+
+
+def rebuild_neuron(described: Mapping[str, Any]) -> Neuron:
+    """The neuron of a description."""
+    if "theta" in described:
+        activation = rebuild_activation(described["activation"])
+        return Graded(activation, number(described["theta"]), number(described["damping"]))
+    return Spiking(
+        number(described["current_decay"]),
+        number(described["voltage_decay"]),
+        number(described["threshold"]),
+        Reset(described["reset"]),
+        number(described["floor"], -inf),
+        number(described["ceiling"], inf),
+        rebuild_tracking(described.get("follow")),
+    )
+
+
+def rebuild_activation(described: Mapping[str, Any]) -> Activation:
+    """The activation of a description."""
+    return Activation(
+        text(described["name"]),
+        number(described["low"], -inf),
+        number(described["high"], inf),
+        ActivationKind(described["curve"]),
+    )
+
+
+def rebuild_tracking(described: Mapping[str, Any] | None) -> RateTracking | None:
+    """How a spiking population tracks a rate, if it does."""
+    if described is None:
+        return None
+    gain, step = (
+        DecreasingGain(number(described[key]["first"]), number(described[key]["power"]))
+        for key in ("gain", "step")
+    )
+    seed = described["seed"]
+    return RateTracking(
+        rebuild_activation(described["activation"]),
+        gain,
+        step,
+        None if seed is None else integer(seed),
+    )
+
+
+def text(value: object) -> str:
+    """A string; anything else is refused."""
+    if not isinstance(value, str):
+        raise DescriptionError(f"{value!r} is no text")
+    return value
+
+
+def number(value: Any, default: float | None = None) -> float:  # noqa: ANN401
+    """An integer or a float; null is `default`."""
+    found = default if value is None else value
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise DescriptionError(f"{value!r} is no number")
+    return found
+
+
+def integer(value: object) -> int:
+    """An integer; anything else is refused."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise DescriptionError(f"{value!r} is no integer")
+    return value
