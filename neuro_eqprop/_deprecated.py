@@ -54,6 +54,7 @@ NAMES = {
     "spiking.lower:Code": "spiking.codes:Code",
     "study.conversion:keep": "experiments.run_folder:save_run",
     "study.conversion:loss": "experiments.convert:conversion_error",
+    "study.evaluation:spiking": "spiking.model:to_spiking",
     "synapses:Story": "synapse_recording:SynapseLog",
     "traces:Kind": "traces:ActivityKind",
     "traces:Memory": "traces:MemorySink",

@@ -18,6 +18,10 @@ FIRST_VERSION = {"changelog.md"}
 """Pages that also name modules of earlier versions."""
 NEEDS_A_FILE = {"nir.md"}
 """Pages whose examples read a file of the reader's."""
+NOT_MODULES = {
+    *("neuro_eqprop.profile", "neuro_eqprop.cases"),  # schemas of TOML files
+    *("neuro_eqprop.models", "neuro_eqprop.codes"),  # groups of entry points
+}
 MARKS = {"biology.md": [pytest.mark.brian2, pytest.mark.slow]}
 
 
@@ -46,7 +50,7 @@ def test_every_module_and_name_that_a_page_mentions_exists(page: Path) -> None:
         pytest.skip("names modules of earlier versions")
     text = page.read_text()
     dotted = set(re.findall(r"\bneuro_eqprop(?:\.[A-Za-z_]\w*)+", text))
-    for name in dotted - {"neuro_eqprop.profile", "neuro_eqprop.cases"}:  # schema names in TOML
+    for name in dotted - NOT_MODULES:
         resolve(name)
     for line in re.findall(r"from (neuro_eqprop[\w.]*) import ([\w, ]+)", text):
         module = import_module(line[0])
