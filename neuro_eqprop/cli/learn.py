@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from neuro_eqprop.cli.command import (
 )
 
 if TYPE_CHECKING:
-    from neuro_eqprop.experiments.learn_on_chip import LearningProgress
+    from neuro_eqprop.cli.progress import Advance
 
 STUDY_HELP = {
     "dataset": "name of a data set, see `data list`, or an .npz file",
@@ -139,7 +139,7 @@ def run(args: Namespace) -> Json:
         path = args.out / TRACES if args.traces == BESIDE else args.traces
         trace = TraceRequest(path, args.record, args.watched, announce)
     try:
-        with progress_bar(f"learning {data}") as progress, printed_warnings():
+        with ProgressBar(f"learning {data}") as bar, printed_warnings():
             learned = learn_on_chip(
                 model,
                 data,
@@ -147,7 +147,8 @@ def run(args: Namespace) -> Json:
                 force=args.force,
                 resume=args.resume,
                 traces=trace,
-                progress=progress,
+                progress=bar.on_epoch,
+                on_samples=bar.on_samples,
                 **given,
             )
     except SettingsError as error:
@@ -155,25 +156,26 @@ def run(args: Namespace) -> Json:
     return learning_result(learned) | ({} if trace is None else {"traces": str(trace.path)})
 
 
-@contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[LearningProgress], None]]:
-    """A callback that draws a bar, with the test accuracy of the last epoch."""
-    from neuro_eqprop.cli.progress import Advance, bar
+class ProgressBar(ExitStack):
+    """A bar over the samples, with the test accuracy of the last epoch."""
 
-    with ExitStack() as stack:
-        advance: Advance | None = None
-        done, text = 0, "samples"
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self.title, self.text, self.done = title, "samples", 0
+        self.advance: Advance | None = None
 
-        def show_progress(progress: LearningProgress) -> None:
-            nonlocal advance, done, text
-            if advance is None:
-                advance = stack.enter_context(bar(title, progress.total))
-            if progress.metrics is not None:
-                text = f"samples, test {percent(progress.metrics['test_accuracy'])}"
-            advance(progress.samples - done, text)
-            done = progress.samples
+    def on_samples(self, done: int, total: int) -> None:
+        """Advance the bar, which opens when the total is known."""
+        from neuro_eqprop.cli.progress import bar
 
-        yield show_progress
+        if self.advance is None:
+            self.advance = self.enter_context(bar(self.title, total))
+        self.advance(done - self.done, self.text)
+        self.done = done
+
+    def on_epoch(self, metrics: Json) -> None:
+        """Show the test accuracy."""
+        self.text = f"samples, test {percent(metrics['test_accuracy'])}"
 
 
 @contextmanager

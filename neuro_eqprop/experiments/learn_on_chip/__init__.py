@@ -6,13 +6,12 @@
 """
 
 from neuro_eqprop.experiments.learn_on_chip.api import learn_on_chip
-from neuro_eqprop.experiments.learn_on_chip.loop import LearningProgress, OnChipWarning
+from neuro_eqprop.experiments.learn_on_chip.loop import OnChipWarning
 from neuro_eqprop.experiments.learn_on_chip.model import OnChipModel
 from neuro_eqprop.experiments.learn_on_chip.result import learning_result
 from neuro_eqprop.experiments.learn_on_chip.trace import TraceRequest
 
 __all__ = [
-    "LearningProgress",
     "OnChipModel",
     "OnChipWarning",
     "TraceRequest",

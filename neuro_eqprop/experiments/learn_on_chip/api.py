@@ -8,10 +8,12 @@ from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.data import Dataset
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments.learn_on_chip.loop import (
+    EpochCallback,
     Output,
-    ProgressCallback,
+    SampleCallback,
     learn,
-    no_progress,
+    no_metrics,
+    no_samples,
 )
 from neuro_eqprop.experiments.learn_on_chip.model import OnChipModel
 from neuro_eqprop.experiments.learn_on_chip.task import prepare
@@ -32,7 +34,8 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     force: bool = False,
     resume: bool = False,
     traces: str | Path | TraceRequest | None = None,
-    progress: ProgressCallback | None = None,
+    progress: EpochCallback | None = None,
+    on_samples: SampleCallback = no_samples,
     **settings: object,
 ) -> OnChipModel:
     """Learn in the spiking domain: both phases and the Hebbian rule run in a simulator.
@@ -71,7 +74,9 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     traces : str, Path or TraceRequest, optional
         The trace file to write: synapses in the first samples, step by step, then the epochs.
     progress : callable, optional
-        Gets a `LearningProgress` after every few samples and after each epoch.
+        Called with the metrics of each epoch, a dict; `print` will do.
+    on_samples : callable
+        Called after every few samples with the number of samples done and that of all epochs.
     **settings
         Settings by name: `hidden`, `activation`, `beta`, `nudging`, `batch`, `learning_rate`,
         `seed`; `steps` of a nudged phase, or `free`, `settle` and `window` one by one; and all
@@ -121,4 +126,5 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     task = prepare(study, config, loaded, None if isinstance(network, str) else network)
     output = Output(None if out is None else Path(out), force, resume)
     trace = traces if isinstance(traces, TraceRequest) or traces is None else TraceRequest(traces)
-    return learn(task, output, trace=trace, progress=progress or no_progress)
+    on_epoch = progress or no_metrics
+    return learn(task, output, trace=trace, on_epoch=on_epoch, on_samples=on_samples)

@@ -33,23 +33,18 @@ class OnChipWarning(UserWarning):
     """The update is far from that of rates or from the gradient; the message gives the cosine."""
 
 
-@dataclass(frozen=True, slots=True)
-class LearningProgress:
-    """How far a run is."""
-
-    samples: int
-    """Samples learned since the first epoch."""
-    total: int
-    """Samples of all epochs."""
-    metrics: Mapping[str, Any] | None = None
-    """The metrics of an epoch that has just ended; None within an epoch."""
+EpochCallback = Callable[[dict[str, Any]], None]
+"""Called with the metrics of each epoch."""
+SampleCallback = Callable[[int, int], None]
+"""Called with the samples learned since the first epoch, and the samples of all epochs."""
 
 
-ProgressCallback = Callable[[LearningProgress], None]
+def no_metrics(_: dict[str, Any]) -> None:
+    """No-op epoch callback."""
 
 
-def no_progress(_: LearningProgress) -> None:
-    """No-op progress callback."""
+def no_samples(_: int, __: int) -> None:
+    """No-op sample callback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +91,8 @@ def learn(
     output: Output,
     *,
     trace: TraceRequest | None = None,
-    progress: ProgressCallback = no_progress,
+    on_epoch: EpochCallback = no_metrics,
+    on_samples: SampleCallback = no_samples,
 ) -> OnChipModel:
     """Learn all epochs of a task that are left."""
     began, total = time.perf_counter(), task.total_samples
@@ -110,7 +106,7 @@ def learn(
     def count(more: int) -> None:
         nonlocal done
         done += more
-        progress(LearningProgress(done, total))
+        on_samples(done, total)
 
     count(0)
     directions = measure_directions(task, state)
@@ -123,7 +119,7 @@ def learn(
             history.append(metrics)
             output.write_epoch(task, state, metrics)
             record_epoch(state.weights, metrics)
-            progress(LearningProgress(done, total, metrics))
+            on_epoch(metrics)
     model = OnChipModel(
         task.network,
         rate_parameters(task, state),

@@ -16,7 +16,6 @@ from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset, load
 from neuro_eqprop.experiments.learn_on_chip import (
-    LearningProgress,
     OnChipModel,
     OnChipWarning,
     TraceRequest,
@@ -100,20 +99,25 @@ def test_a_run_folder_holds_the_same_model(
     check_equal(model, learn_on_chip("layered", "digits", out=out, force=True, **SMALL))
 
 
-def test_progress_counts_samples_and_brings_metrics_of_each_epoch() -> None:
-    seen: list[LearningProgress] = []
-    learn_on_chip("layered", "digits", progress=seen.append, **SMALL)
-    assert seen[0].samples == 0
-    assert (seen[-1].samples, seen[-1].total) == (120, 120)
-    assert [p.metrics["epoch"] for p in seen if p.metrics is not None] == [1, 2]
+def test_callbacks_get_the_metrics_of_each_epoch_and_the_samples_done() -> None:
+    epochs: list[dict[str, Any]] = []
+    samples: list[tuple[int, int]] = []
+    learn_on_chip(
+        "layered",
+        "digits",
+        progress=epochs.append,
+        on_samples=lambda done, total: samples.append((done, total)),
+        **SMALL,
+    )
+    assert [metrics["epoch"] for metrics in epochs] == [1, 2]
+    assert (samples[0], samples[-1]) == ((0, 120), (120, 120))
 
 
 def test_an_interrupted_run_resumes_to_the_same_parameters(
     learned: OnChipModel, tmp_path: Path
 ) -> None:
-    def interrupt(progress: LearningProgress) -> None:
-        if progress.metrics is not None:
-            raise KeyboardInterrupt
+    def interrupt(_: dict[str, Any]) -> None:
+        raise KeyboardInterrupt
 
     out = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
