@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,8 +98,7 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         split = Split(x, np.asarray(numbers, dtype=np.int64))
         study = self.study()
         check_device(study.training.device)
-        data = Dataset("given", split, split, len(self.classes_))
-        data = data if self.shape is None else replace(data, shape=self.shape)
+        data = Dataset.from_splits("given", split, split, len(self.classes_), self.shape or ())
         network = study.network(data)
         dry_run(study, network, data)
         at = initial_snapshot(study, network)

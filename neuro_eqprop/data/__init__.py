@@ -7,7 +7,7 @@ from neuro_eqprop.data.digits import load_digits
 from neuro_eqprop.data.holdout import hold_out
 from neuro_eqprop.data.idx import IDX, load_idx, one_file, place_of, read_idx
 from neuro_eqprop.data.info import DatasetInfo
-from neuro_eqprop.data.npz import load_npz
+from neuro_eqprop.data.npz import load_npz, save_npz
 from neuro_eqprop.data.paths import FOLDER, folders
 from neuro_eqprop.data.registry import DATASETS, find, load, missing, summary
 from neuro_eqprop.data.sequences import make_sequences
@@ -39,5 +39,6 @@ __all__ = [
     "place_of",
     "read_idx",
     "returns",
+    "save_npz",
     "summary",
 ]

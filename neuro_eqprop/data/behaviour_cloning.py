@@ -128,7 +128,7 @@ def load_behaviour_cloning(
     (x, y), (x_test, y_test) = (demonstrate(name, count, rng) for count in (samples, test))
     mean, spread = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-9)
     train_split, test_split = Split((x - mean) / spread, y), Split((x_test - mean) / spread, y_test)
-    return Dataset(name, train_split, test_split, TASKS[name].actions)
+    return Dataset.from_splits(name, train_split, test_split, TASKS[name].actions)
 
 
 def returns(name: str, act: Policy, *, episodes: int, seed: int) -> Array:

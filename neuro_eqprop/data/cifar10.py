@@ -33,7 +33,7 @@ def load_cifar10() -> Dataset:
     raw = from_archive(archive) if archive.is_file() else from_folder(folder)
     train = np.concatenate([records(raw[name], f"{folder}: {name}") for name in TRAIN])
     test = np.concatenate([records(raw[name], f"{folder}: {name}") for name in TEST])
-    return Dataset(NAME, split(train), split(test), CLASSES, SHAPE)
+    return Dataset.from_splits(NAME, split(train), split(test), CLASSES, SHAPE)
 
 
 def from_archive(path: Path) -> dict[str, bytes]:

@@ -1,23 +1,25 @@
-"""Samples with labels: the types of all data sets."""
+"""`Dataset`: labelled samples for training and test."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from neuro_eqprop.arrays import Array, Ints, Shape
+from neuro_eqprop.html import html_table
 
 
 class DataError(ValueError):
-    """A data set is not present or malformed; the message says how to fix it."""
+    """A data set is missing or invalid; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Split:
-    """Samples x (samples, features), images between 0 and 1, and their classes y (samples,)."""
+    """Labelled samples: x (samples, features), images in 0..1; y (samples,), class numbers."""
 
     x: Array
     y: Ints
@@ -29,38 +31,119 @@ class Split:
         return f"Split({len(self)} samples of {self.x.shape[-1]} features)"
 
     def take(self, rows: Ints | slice) -> Split:
-        """A subset of the samples."""
+        """The samples of these rows."""
         return Split(self.x[rows], self.y[rows])
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, init=False)
 class Dataset:
-    """Training samples and test samples."""
+    """Samples to train on and samples to test with.
+
+    Parameters
+    ----------
+    x_train : array (samples, features) or (samples, *shape)
+        Training samples, scaled to about -1 to 1.
+    y_train : array (samples,)
+        Their classes: integers or text. Labels other than 0..n-1 are renumbered in sorted order.
+    x_test, y_test : arrays, optional
+        Test samples; without them a seeded, stratified fifth of the training samples.
+    name : str
+        A name for messages.
+
+    Attributes
+    ----------
+    train, test, validation : Split
+        Samples `x` (samples, features) and class numbers `y` (samples,); validation may be None.
+    classes : int
+        The number of classes.
+    shape : tuple of int
+        The shape of a sample before it was flattened: (channels, height, width) of an image,
+        (tokens, width) of a sequence, (features,) of a vector.
+    note : str
+        Remarks on the data: labels that were renumbered, an unusual scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import neuro_eqprop as ne
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.random((100, 4)), rng.integers(0, 2, 100)
+    >>> data = ne.Dataset(x[:80], y[:80], x[80:], y[80:])
+    >>> data
+    Dataset('arrays', 80 training and 20 test samples of 4, 2 classes)
+    >>> data.test.x.shape
+    (20, 4)
+    """
 
     name: str
     train: Split
     test: Split
     classes: int
-    shape: Shape = ()
-    """Shape of one sample before flattening: (channels, height, width) of an image, (tokens, width)
-    of a sequence, (features,) of a vector; (features,) if none is given."""
-    validation: Split | None = None
-    """Samples held out of training for validation; see `hold_out`."""
-    note: str = ""
-    """A note for the user: renumbered labels, an unusual scale."""
+    shape: Shape
+    validation: Split | None
+    note: str
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        x_train: npt.ArrayLike,
+        y_train: npt.ArrayLike,
+        x_test: npt.ArrayLike | None = None,
+        y_test: npt.ArrayLike | None = None,
+        *,
+        name: str = "arrays",
+    ) -> None:
+        from neuro_eqprop.data.from_arrays import split_arrays
+
+        train, test = (x_train, y_train), (x_test, y_test)
+        self._fill(name, *split_arrays(train, test, name))
+
+    @classmethod
+    def from_splits(
+        cls,
+        name: str,
+        train: Split,
+        test: Split,
+        classes: int,
+        shape: Shape = (),
+        *,
+        validation: Split | None = None,
+        note: str = "",
+    ) -> Dataset:
+        """A data set of splits whose samples are rows and whose classes are numbered from 0."""
+        made = cls.__new__(cls)
+        made._fill(name, train, test, classes, shape, note, validation)
+        return made
+
+    def _fill(
+        self,
+        name: str,
+        train: Split,
+        test: Split,
+        classes: int,
+        shape: Shape,
+        note: str,
+        validation: Split | None = None,
+    ) -> None:
+        shape = tuple(int(n) for n in shape) or (int(train.x.shape[-1]),)
+        values = (name, train, test, classes, shape, validation, note)
+        for field, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, field.name, value)
         for part, split in self.parts.items():
-            check(split, f"{part} samples of {self.name!r}", self.classes)
+            check(split, f"{part} samples of {name!r}", classes)
             if split.x.shape[1] != self.features:
-                raise DataError(f"{self.name!r}: train and {part} samples differ in size")
-        shape = tuple(int(n) for n in self.shape) or (self.features,)
+                raise DataError(f"{name!r}: train and {part} samples differ in size")
         if prod(shape) != self.features:
             raise DataError(
-                f"{self.name!r}: a sample of shape {shape} has {prod(shape)} numbers, "
+                f"{name!r}: a sample of shape {shape} has {prod(shape)} numbers, "
                 f"but there are {self.features}"
             )
-        object.__setattr__(self, "shape", shape)
+
+    def _repr_html_(self) -> str:
+        rows: dict[str, object] = {
+            part: f"{len(split)} samples" for part, split in self.parts.items()
+        }
+        rows |= {"shape": self.shape, "classes": self.classes}
+        return html_table(f"Dataset {self.name}", rows | ({"note": self.note} if self.note else {}))
 
     def __repr__(self) -> str:
         counts = f"{len(self.train)} training and {len(self.test)} test samples"
@@ -75,12 +158,12 @@ class Dataset:
 
     @property
     def features(self) -> int:
-        """Number of values of a sample."""
+        """The number of features of a sample."""
         return int(self.train.x.shape[1])
 
 
 def check(split: Split, where: str, classes: int) -> None:
-    """Refuse samples that do not match their labels, are not finite, or have an unknown class."""
+    """Raise DataError unless samples fit their labels, are finite and of a known class."""
     if not len(split.x) and not len(split.y):
         raise DataError(f"{where}: there are no samples, and at least one is needed")
     if split.x.ndim != 2 or split.y.shape != (len(split.x),):

@@ -20,7 +20,7 @@ def load_digits() -> Dataset:
         Split(np.ascontiguousarray(a, dtype=np.float64), np.asarray(b, dtype=np.int64))
         for a, b in ((train_x, train_y), (test_x, test_y))
     )
-    return Dataset("digits", train, test, 10, (1, 8, 8))
+    return Dataset.from_splits("digits", train, test, 10, (1, 8, 8))
 
 
 DIGITS = DatasetInfo(

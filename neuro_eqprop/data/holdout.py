@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from neuro_eqprop.arrays import Bits, Ints
@@ -38,4 +36,12 @@ def hold_out(dataset: Dataset, part: float, seed: int) -> Dataset:
             f"{dataset.name!r} has one training sample of each class: none can be held out"
         )
     kept, held = (dataset.train.take(np.flatnonzero(rows)) for rows in (~aside, aside))
-    return replace(dataset, train=kept, validation=held)
+    return Dataset.from_splits(
+        dataset.name,
+        kept,
+        dataset.test,
+        dataset.classes,
+        dataset.shape,
+        validation=held,
+        note=dataset.note,
+    )

@@ -62,7 +62,7 @@ def load_idx(name: str) -> Dataset:
         return flat, images.shape[1:]
 
     (train, shape), (test, _) = split("train"), split("t10k")
-    return Dataset(name, train, test, IDX[name], (1, *shape))
+    return Dataset.from_splits(name, train, test, IDX[name], (1, *shape))
 
 
 def images(name: str, what: str) -> DatasetInfo:

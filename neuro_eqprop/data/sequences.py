@@ -147,7 +147,7 @@ def make_sequences(
 
     shape = kind.encode(train[:1]).shape[1:]
     note = f"only {kind.different(length):.0f} sequences exist: training has some of the test"
-    return Dataset(
+    return Dataset.from_splits(
         name, split(train), split(unknown), kind.classes(length), shape, note=note if few else ""
     )
 

@@ -49,7 +49,7 @@ def load_sst2(
     def split(texts: Sequence[Sequence[str]], labels: Ints) -> Split:
         return Split(embed(texts, known, table, tokens), labels)
 
-    return Dataset(NAME, split(train, train_y), split(test, test_y), 2, (tokens, width))
+    return Dataset.from_splits(NAME, split(train, train_y), split(test, test_y), 2, (tokens, width))
 
 
 def raw() -> tuple[bytes, bytes]:

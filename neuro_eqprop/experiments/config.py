@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.architectures import feed_forward
-from neuro_eqprop.architectures.base import ModelSettings
+from neuro_eqprop.architectures.base import Architecture, ModelSettings
 from neuro_eqprop.architectures.mlp import LayeredSettings
 from neuro_eqprop.architectures.registry import MODELS
-from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.arrays import Shape, UnknownNameError
 from neuro_eqprop.data import Dataset
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.settings import check, convert, setting, settings_of
@@ -25,6 +25,20 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+
+def refuse_build(settings: ModelSettings, shape: Shape, classes: int) -> Network:
+    """Raise ValueError: settings do not describe a network that was given from Python."""
+    raise ValueError("the network of model 'custom' is in model.safetensors of its run folder")
+
+
+CUSTOM = Architecture("custom", "a Network object", lambda: ModelSettings("custom"), refuse_build)
+"""Stands in a study for a network that `train` was given as an object."""
+
+
+def find_architecture(name: str) -> Architecture:
+    """The architecture of that name."""
+    return CUSTOM if name == CUSTOM.name else MODELS.find(name)
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,7 @@ class Study:
 
     def __post_init__(self) -> None:
         check(self)
-        hidden, depths = self.get("hidden"), MODELS.find(self.model.name).depths
+        hidden, depths = self.get("hidden"), find_architecture(self.model.name).depths
         if hidden is not None and len(hidden) not in depths:
             raise ValueError(
                 f"model {self.model.name!r} does not take {len(hidden)} hidden sizes {hidden}; "
@@ -51,7 +65,7 @@ class Study:
         self._check_nudge()
 
     def _check_nudge(self) -> None:
-        cost = Cost(self.training.cost or MODELS[self.model.name].cost)
+        cost = Cost(self.training.cost or find_architecture(self.model.name).cost)
         if cost is Cost.SQUARED and self.rule.nudging != Nudging.POSITIVE.value:
             for key in ("beta", "beta_end"):
                 if self.get(key, 0.0) >= 1.0:
@@ -80,7 +94,7 @@ class Study:
 
     def network(self, data: Dataset) -> Network:
         """The network of this study, sized for the data."""
-        architecture = MODELS[self.model.name]
+        architecture = find_architecture(self.model.name)
         made = architecture.build(self.model, data.shape, data.classes)
         cost = self.training.cost
         made = replace(made, cost=Cost(cost)) if cost else made
@@ -194,14 +208,14 @@ def change_model(study: Study, given: Mapping[str, Any]) -> ModelSettings:
     if name == study.model.name:
         found = changed(study.model, given)
     else:
-        found = moved(study.model, MODELS.find(name).settings(), given)
+        found = moved(study.model, find_architecture(name).settings(), given)
     assert isinstance(found, ModelSettings)
     return found
 
 
 def suited_defaults(study: Study, model: ModelSettings) -> dict[str, Any]:
     """Defaults of training that suit a new model, for settings that have their default now."""
-    old, new = (MODELS[name].training for name in (study.model.name, model.name))
+    old, new = (find_architecture(name).training for name in (study.model.name, model.name))
     if model.name == study.model.name:
         return {}
     usual = Study().flat()
@@ -214,9 +228,9 @@ def suited_defaults(study: Study, model: ModelSettings) -> dict[str, Any]:
 
 def change_rule(study: Study, model: ModelSettings, given: Mapping[str, Any]) -> RuleSettings:
     """The settings of the rule after the changes."""
-    own = MODELS[study.model.name].rule_for(study.model) == study.rule.name
+    own = find_architecture(study.model.name).rule_for(study.model) == study.rule.name
     name = str(given.get("rule", ""))
-    name = name or (MODELS[model.name].rule_for(model) if own else study.rule.name)
+    name = name or (find_architecture(model.name).rule_for(model) if own else study.rule.name)
     if name == study.rule.name:
         found = changed(study.rule, given)
     elif name not in RULE_SETTINGS:

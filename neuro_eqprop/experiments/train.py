@@ -1,24 +1,25 @@
-"""Carry out the training of a study into a run folder."""
+"""Train a network with the settings of a study, in memory or into a run folder."""
 
 from __future__ import annotations
 
-import json
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from neuro_eqprop.data import Dataset, hold_out, one_hot
+from neuro_eqprop.data import DATASETS, Dataset, hold_out, one_hot, save_npz
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments import config, run_folder
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.on_chip_config import was_learned_on_chip
 from neuro_eqprop.experiments.simulate import AnnounceCallback, no_announcement
 from neuro_eqprop.experiments.training_trace import probing
+from neuro_eqprop.history import History, read_history
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.atomic import write_text
@@ -35,16 +36,125 @@ from neuro_eqprop.training.rules.contrastive import DIVERGENCE_ADVICE, TrainingE
 from neuro_eqprop.training.rules.hybrid import stem_of
 from neuro_eqprop.training.rules.registry import UPDATE_RULES
 from neuro_eqprop.training.settings import TrainingSettings
-from neuro_eqprop.training.train import Progress, Snapshot, train
+from neuro_eqprop.training.train import Progress, Snapshot
+from neuro_eqprop.training.train import train as train_epochs
 
 EpochCallback = Callable[[dict[str, Any]], None]
-"""Told each epoch's line of metrics."""
-ProgressCallback = Callable[[float, float], None]
-"""Told what part of an epoch went by, and the share of its samples answered right so far."""
+"""Called with the metrics of an epoch when it is done."""
+BatchCallback = Callable[[float, float], None]
+"""Called with the part of an epoch done since the last call, and the accuracy in it so far."""
+
+
+class TrainingWarning(UserWarning):
+    """A training diverged, and the model is that of an earlier epoch."""
 
 
 def no_progress(part: float, right: float) -> None:
-    """Nobody listens."""
+    """No-op batch callback."""
+
+
+def no_metrics(row: dict[str, Any]) -> None:
+    """No-op epoch callback."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOutput:
+    """Where the results of a training go, and who is called while it runs."""
+
+    path: Path | None = None
+    """The run folder; None writes nothing."""
+    force: bool = False
+    resume: bool = False
+    traces: Path | None = None
+    """A trace file of a few samples that settle after each epoch."""
+    on_epoch: EpochCallback = no_metrics
+    on_batch: BatchCallback = no_progress
+    announce: AnnounceCallback = no_announcement
+
+
+IN_MEMORY = TrainingOutput()
+
+
+def train(
+    network: str | Network,
+    data: str | Path | Dataset,
+    *,
+    out: str | Path | None = None,
+    force: bool = False,
+    resume: bool = False,
+    progress: EpochCallback | None = None,
+    **settings: Any,  # noqa: ANN401
+) -> Model:
+    """Train a rate network by equilibrium propagation.
+
+    Each batch settles freely and then nudged towards its targets; the difference of the two
+    equilibria is the update (Scellier & Bengio 2017), by default with centered nudging (Laborieux
+    et al. 2021).
+
+    Parameters
+    ----------
+    network : str or Network
+        The name of a model ("layered", "looped", "conv", "transformer", ...), or a network.
+    data : str, Path or Dataset
+        The name of a data set ("digits", "mnist"), a `.npz` file, or the data.
+    out : str or Path, optional
+        The run folder to write; None keeps the result in memory.
+    force : bool
+        Whether to replace a run that `out` already holds.
+    resume : bool
+        Whether to continue the run in `out`; all settings must be the same.
+    progress : callable, optional
+        Called with the metrics of each epoch, a dict; `print` will do.
+    **settings
+        Settings of the study by name: `hidden`, `activation`, `epochs`, `batch`, `learning_rate`,
+        `beta`, `rule`, `nudging`, `seed`, `validation`, ...
+
+    Returns
+    -------
+    Model
+        The trained model with its settings and the metrics of each epoch in `history`.
+
+    Warns
+    -----
+    TrainingWarning
+        If the training diverged; the model is that of the last good epoch.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> data = ne.load_data("digits")
+    >>> model = ne.train("layered", data, hidden=(16,), epochs=2, seed=0)
+    >>> model.history
+    History(2 epochs, train_accuracy 0.7905, test_accuracy 0.8583)
+    >>> model.evaluate(data.test).samples
+    360
+    """
+    whole, path = load_data(data), None if out is None else Path(out)
+    given = dict(settings) | {"model": network if isinstance(network, str) else config.CUSTOM.name}
+    study = config.make_study(**given, dataset=data_name(data, whole, path))
+    part = study.training.validation
+    loaded = hold_out(whole, part, study.seed) if part else whole
+    made = study.network(loaded) if isinstance(network, str) else network
+    output = TrainingOutput(path, force, resume, on_epoch=progress or no_metrics)
+    model, diverged = train_study(study, made, loaded, output)
+    if path is not None and study.dataset == str((path / ARRAYS).resolve()):
+        save_npz(whole, path / ARRAYS)
+    if diverged:
+        warnings.warn(diverged, TrainingWarning, stacklevel=2)
+    return model
+
+
+ARRAYS = "data.npz"
+"""The file of a run folder that holds data which were given as arrays."""
+
+
+def data_name(data: str | Path | Dataset, loaded: Dataset, out: Path | None) -> str:
+    """The name of the data in the study: that of a data set, or the path of a file."""
+    if str(loaded.name).endswith(".npz"):
+        return str(Path(loaded.name).resolve())  # a run is opened again from other folders
+    if not isinstance(data, Dataset) or loaded.name in DATASETS or out is None:
+        return loaded.name
+    return str((out / ARRAYS).resolve())
 
 
 def run_training(
@@ -53,108 +163,149 @@ def run_training(
     *,
     force: bool,
     resume: bool,
-    watch: EpochCallback,
+    watch: EpochCallback = no_metrics,
     traces: Path | None = None,
-    tick: ProgressCallback = no_progress,
+    tick: BatchCallback = no_progress,
     tell: AnnounceCallback = no_announcement,
 ) -> dict[str, Any]:
-    """Train and write the run; what `train --json` shows. A few samples go to `traces`, live.
+    """Train a study into a run folder; return the fields of `train --json`."""
+    check_device(study.training.device)
+    began, data = time.perf_counter(), load_for(study)
+    output = TrainingOutput(out, force, resume, traces, watch, tick, tell)
+    model, diverged = train_study(study, study.network(data), data, output)
+    result = training_result(model, data, out=out, seconds=time.perf_counter() - began)
+    return result | {"diverged": diverged}
 
-    Where the numbers leave the finite ones, the model of the last good epoch is kept and told of.
+
+def train_study(
+    study: Study, network: Network, data: Dataset, output: TrainingOutput = IN_MEMORY
+) -> tuple[Model, str | None]:
+    """Train a network with the settings of a study.
+
+    Returns the model of the last epoch and None; if the training diverged, that of the last good
+    epoch and the reason.
     """
     check_device(study.training.device)
-    data = load_for(study)
-    network, began = study.network(data), time.perf_counter()
-    overwrite = force or resume
+    check_sizes(network, data)
+    out, traces, overwrite = output.path, output.traces, output.force or output.resume
     if traces is not None and traces.exists() and not overwrite:
         raise run_folder.RunError(f"{traces} exists already; name another file or use --force")
     dry_run(study, network, data)
-    start = prepare(study, network, out, force=force, resume=resume)
-    tick(float(start.epoch), 0.0)
+    start = (
+        initial_snapshot(study, network) if out is None else prepare(study, network, out, output)
+    )
+    output.on_batch(float(start.epoch), 0.0)
+    rows = list(read_history(out / run_folder.METRICS)) if out is not None else []
     diverged: TrainingError | None = None
-    with probing(traces, study, network, data, start=start, overwrite=overwrite, tell=tell) as look:
+    with probing(
+        traces, study, network, data, start=start, overwrite=overwrite, tell=output.announce
+    ) as record_epoch:
         try:
-            for progress in epochs(study, network, data, start, tick):
-                line = metrics(study, progress, network, data)
+            for progress in epochs(study, network, data, start, output.on_batch):
+                row = metrics(study, progress, network, data)
                 start = progress.snapshot
-                # In this order, so that after a kill the metrics are never behind the snapshot.
-                run_folder.append(out / run_folder.METRICS, line)
-                kept = Model(network, start.params, start.epoch)
-                checkpoint.save(out / run_folder.RESUME, kept, start.memory)
-                look(start, line)
-                watch(line)
+                rows.append(row)
+                if out is not None:
+                    save_epoch(out, network, start, row)
+                record_epoch(start, row)
+                output.on_epoch(row)
         except TrainingError as error:
             diverged = error
     if diverged is not None and not start.epoch:
-        run_folder.abandon(out)
+        if out is not None:
+            run_folder.abandon(out)
         raise diverged
-    checkpoint.save(out / run_folder.MODEL, Model(network, start.params, start.epoch))
-    (out / run_folder.RESUME).unlink(missing_ok=True)
-    told = outcome(study, network, data, out=out, seconds=time.perf_counter() - began)
+    model = Model(network, start.params, start.epoch, study, History(tuple(rows)))
+    if out is not None:
+        checkpoint.save(out / run_folder.MODEL, model)
+        (out / run_folder.RESUME).unlink(missing_ok=True)
+    if diverged is None:
+        return model, None
+    where = "the result is" if out is None else f"{out} keeps"
     epoch = f"epoch {start.epoch} of {study.training.epochs}"
-    left = f"{out} keeps the model of {epoch}, the last good one"
-    return told | {"diverged": f"{diverged}; {left}" if diverged else None}
+    return model, f"{diverged}; {where} the model of {epoch}, the last good one"
+
+
+def save_epoch(out: Path, network: Network, snapshot: Snapshot, row: dict[str, Any]) -> None:
+    """Write the metrics of an epoch, then the state from which to resume.
+
+    In this order, so that after a kill the metrics are never behind the state.
+    """
+    run_folder.append(out / run_folder.METRICS, row)
+    kept = Model(network, snapshot.params, snapshot.epoch)
+    checkpoint.save(out / run_folder.RESUME, kept, snapshot.memory)
+
+
+def check_sizes(network: Network, data: Dataset) -> None:
+    """Raise ValueError if a network does not fit the data."""
+    sizes = network.input.size, network.output.size
+    if sizes != (data.features, data.classes):
+        raise ValueError(
+            f"the network goes from {sizes[0]} to {sizes[1]} units, but {data.name!r} has "
+            f"{data.features} features and {data.classes} classes"
+        )
 
 
 def epochs(
-    study: Study, network: Network, data: Dataset, start: Snapshot, tick: ProgressCallback
+    study: Study, network: Network, data: Dataset, start: Snapshot, tick: BatchCallback
 ) -> Iterator[Progress]:
-    """The epochs that are left."""
+    """Train the remaining epochs."""
 
-    def beat(samples: int, right: float) -> None:
+    def on_batch(samples: int, right: float) -> None:
         tick(samples / len(data.train), right)
 
     ops = TorchOps(device=study.training.device)
-    return train(network, data.train, study.recipe(), start, ops, beat, study.view(data))
+    return train_epochs(network, data.train, study.recipe(), start, ops, on_batch, study.view(data))
 
 
 @torch.no_grad()
 def dry_run(study: Study, network: Network, data: Dataset) -> None:
-    """Teach two samples for a step, so that what cannot be taught is refused before all else."""
+    """Train two samples for one step, so that bad settings fail before training starts."""
     ops, few = TorchOps(device=study.training.device), data.train.take(slice(2))
     study.view(data)
     check_training(study.training)
-    deaf = stem_of(network)
-    if deaf and Rule(study.rule.name) in (Rule.HEBBIAN, Rule.VECTOR_FIELD):
+    stem = stem_of(network)
+    if stem and Rule(study.rule.name) in (Rule.HEBBIAN, Rule.VECTOR_FIELD):
         raise TrainingError(
-            f"nothing comes back to layer {deaf[0]!r}, so rule {study.rule.name!r} would leave its "
-            f"weights as they are: use rule 'single-phase', 'hybrid' or 'asymmetric'"
+            f"no feedback reaches layer {stem[0]!r}, so rule {study.rule.name!r} would not change "
+            f"its weights: use rule 'single-phase', 'hybrid' or 'asymmetric'"
         )
     recipe = replace(study.recipe(), free_steps=1, nudged_steps=1)
     params = {
         name: ops.from_numpy(value)
         for name, value in initial_snapshot(study, network).params.items()
     }
-    lesson = Batch(
+    batch = Batch(
         ops.from_numpy(few.x), ops.from_numpy(one_hot(few.y, data.classes)), measured=False
     )
-    UPDATE_RULES[recipe.rule](ops, network, params, lesson, recipe)
+    UPDATE_RULES[recipe.rule](ops, network, params, batch, recipe)
 
 
 def check_training(training: TrainingSettings) -> None:
-    """Refuse options of the optimizer or of the schedule whose values torch rejects."""
+    """Raise ValueError for options of the optimizer or schedule whose values torch rejects."""
     make_optimizer(training.optimiser, training.learning_rate, {"any": torch.zeros(1)})
     learning_rates(training.fall, training.learning_rate, TrainingLength(training.epochs, 1))
 
 
-def prepare(study: Study, network: Network, out: Path, *, force: bool, resume: bool) -> Snapshot:
-    """Where training starts: anew in an empty folder, or where it was left."""
-    if resume:
+def prepare(study: Study, network: Network, out: Path, output: TrainingOutput) -> Snapshot:
+    """The start of a training into a folder: initial parameters, or those to resume from."""
+    if output.resume:
+        run_folder.check_begun(out)
         return resume_snapshot(study, network, out)
     start = initial_snapshot(study, network)
-    run_folder.claim(out, force=force)
+    run_folder.claim(out, force=output.force)
     write_text(out / run_folder.STUDY, config.write(study))
     return start
 
 
 def initial_snapshot(study: Study, network: Network) -> Snapshot:
-    """Before the first epoch."""
+    """The parameters before the first epoch."""
     params = initialise(network, np.random.default_rng(study.seed))
     return Snapshot(0, {name: value.astype(np.float32) for name, value in params.items()})
 
 
 def resume_snapshot(study: Study, network: Network, out: Path) -> Snapshot:
-    """Where the run in `out` was stopped: after an epoch, or within its first."""
+    """The state after the last epoch of the run in `out`; the initial one before the first."""
     if was_learned_on_chip(out):
         raise run_folder.RunError(
             f"{out} learns on a chip; go on with `neuro-eqprop learn --resume`"
@@ -177,7 +328,7 @@ def resume_snapshot(study: Study, network: Network, out: Path) -> Snapshot:
 
 
 def ended(study: Study, out: Path) -> str:
-    """How the run came to its end; only one that diverged keeps a model of an earlier epoch."""
+    """Why a run is over: finished or diverged."""
     done = checkpoint.load(out / run_folder.MODEL).epochs
     if done >= study.training.epochs:
         return "its run is finished; train anew with another --out, or replace it with --force"
@@ -188,36 +339,36 @@ def ended(study: Study, out: Path) -> str:
 
 
 def trim(path: Path, epochs: int) -> None:
-    """Drop lines of metrics beyond the epochs that were kept: there is one for each epoch."""
+    """Remove the lines of metrics of epochs after `epochs`."""
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     write_text(path, "".join(lines[:epochs]))
 
 
 LOOK = Stop(1e-4, 200)
-"""When an answer counts as settled in the figures of an epoch."""
+"""When a sample counts as settled in the metrics of an epoch."""
 PROBED = 16
-"""Samples of the probe after each epoch."""
+"""Training samples that diagnostics run on after each epoch."""
 
 
 def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -> dict[str, Any]:
-    """An epoch's line."""
+    """The row of an epoch."""
     ops, snapshot = TorchOps(device=study.training.device), progress.snapshot
     params = {name: ops.from_numpy(value) for name, value in snapshot.params.items()}
-    judged = {
+    scores = {
         name: score(ops, network, params, split, LOOK, study.damping)
         for name, split in (("test", data.test), ("validation", data.validation))
         if split is not None
     }
-    looked = probed(study, network, data, snapshot)
+    probe = probed(study, network, data, snapshot)
     return {
         "epoch": snapshot.epoch,
         "train_accuracy": progress.train_accuracy,
-        **{f"{name}_accuracy": found.accuracy for name, found in judged.items()},
-        "confusion": judged["test"].confusion.tolist(),
+        **{f"{name}_accuracy": found.accuracy for name, found in scores.items()},
+        "confusion": scores["test"].confusion.tolist(),
         "residual": progress.residual,
-        "drift": looked.drift,
-        "cosine": looked.cosine,
-        "warning": norm_warning(progress.spectral) or looked.warning,
+        "drift": probe.drift,
+        "cosine": probe.cosine,
+        "warning": norm_warning(progress.spectral) or probe.warning,
         "settle_steps": dict(progress.settle_steps),
         "spectral": dict(progress.spectral),
         "seconds": progress.seconds,
@@ -242,19 +393,19 @@ def norm_warning(norms: Mapping[str, float]) -> str | None:
 def probed(
     study: Study, network: Network, data: Dataset, at: Snapshot, *, truth: bool = True
 ) -> Diagnostics:
-    """What a probe of a few training samples finds."""
+    """Diagnostics of a few training samples."""
     few = data.train.take(slice(PROBED))
     y = one_hot(few.y, data.classes)
     return diagnose(network, at.params, few.x, y, study.recipe(), truth=truth)
 
 
-def outcome(
-    study: Study, network: Network, data: Dataset, *, out: Path, seconds: float
+def training_result(
+    model: Model, data: Dataset, *, out: Path | None, seconds: float
 ) -> dict[str, Any]:
-    """What became of the training, read from what it wrote."""
-    ops, model = TorchOps(device=study.training.device), checkpoint.load(out / run_folder.MODEL)
+    """The fields of `train --json`."""
+    study, network, last = model.study or Study(), model.network, model.history[-1]
+    ops = TorchOps(device=study.training.device)
     params = {name: ops.from_numpy(value) for name, value in model.params.items()}
-    last = json.loads((out / run_folder.METRICS).read_text().splitlines()[-1])
     test = score(ops, network, params, data.test, damping=study.damping)
     held = {"validation_accuracy": last["validation_accuracy"]} if data.validation else {}
     return {
@@ -275,7 +426,7 @@ def outcome(
 
 
 def check_device(name: str) -> None:
-    """Refuse a device that torch cannot use here."""
+    """Raise RunError for a device that torch cannot use here."""
     try:
         torch.zeros(1, device=name)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
@@ -286,6 +437,6 @@ def check_device(name: str) -> None:
 
 
 def load_for(study: Study) -> Dataset:
-    """The data of a study, with a part held out if it asks for one."""
+    """The data of a study, with validation samples held out if it has any."""
     data, part = load_data(study.dataset), study.training.validation
     return hold_out(data, part, study.seed) if part else data

@@ -14,7 +14,7 @@ from neuro_eqprop.data.holdout import stratified
 
 def made(y: Ints) -> Dataset:
     split = Split(np.arange(len(y), dtype=np.float64)[:, None], y)
-    return Dataset("made", split, split, int(y.max()) + 1)
+    return Dataset.from_splits("made", split, split, int(y.max()) + 1)
 
 
 def test_each_class_gives_its_share_and_no_sample_is_lost() -> None:

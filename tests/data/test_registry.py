@@ -203,11 +203,11 @@ def test_a_data_set_that_is_not_here_says_where_to_put_it(shelf: Path) -> None:
 
 def test_a_shape_is_that_of_one_sample() -> None:
     good = Split(np.zeros((3, 6)), np.zeros(3, dtype=np.int64))
-    assert Dataset("made", good, good, 2).shape == (6,)
-    assert Dataset("made", good, good, 2, (2, 3)).shape == (2, 3)
+    assert Dataset.from_splits("made", good, good, 2).shape == (6,)
+    assert Dataset.from_splits("made", good, good, 2, (2, 3)).shape == (2, 3)
     assert load("digits").shape == (1, 8, 8)
     with pytest.raises(DataError, match=r"shape \(2, 2\) has 4 numbers, but there are 6"):
-        Dataset("made", good, good, 2, (2, 2))
+        Dataset.from_splits("made", good, good, 2, (2, 2))
 
 
 def test_validation_samples_are_checked_like_the_others() -> None:
@@ -217,7 +217,7 @@ def test_validation_samples_are_checked_like_the_others() -> None:
         (Split(np.zeros((3, 4)), good.y), "train and validation samples differ"),
     ):
         with pytest.raises(DataError, match=match):
-            Dataset("made", good, good, 2, validation=bad)
+            Dataset.from_splits("made", good, good, 2, validation=bad)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -226,7 +226,7 @@ def test_values_that_are_not_finite_are_refused(value: float) -> None:
     x = np.zeros((3, 2))
     x[1, 0] = value
     with pytest.raises(DataError, match="test samples of 'made': sample 1 holds values"):
-        Dataset("made", good, Split(x, good.y), 2)
+        Dataset.from_splits("made", good, Split(x, good.y), 2)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_values_that_are_not_finite_are_refused(value: float) -> None:
 def test_samples_that_do_not_fit_are_refused(bad: Split, why: str) -> None:
     good = Split(np.zeros((3, 2)), np.zeros(3, dtype=np.int64))
     with pytest.raises(DataError, match=f"train samples of 'made': .*{why}"):
-        Dataset("made", bad, good, 2)
+        Dataset.from_splits("made", bad, good, 2)
 
 
 def test_batches_hold_every_sample_once_in_an_order_of_their_seed() -> None:

@@ -152,7 +152,7 @@ def test_a_missing_study_file_is_named(tmp_path: Path) -> None:
 def small() -> Dataset:
     y = one_hot(range(3), 3).argmax(axis=1)  # type: ignore[arg-type]
     split = Split(one_hot(y, 7), y)
-    return Dataset("small", split, split, 3)
+    return Dataset.from_splits("small", split, split, 3)
 
 
 def test_the_network_of_a_study_is_as_told() -> None:

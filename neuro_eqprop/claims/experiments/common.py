@@ -36,7 +36,7 @@ def samples(name: str, images: int, tests: int) -> Dataset:
         raise UndecidedError(f"data not present ({name})") from error
     cut = (part.take(slice(0, n)) for part, n in ((whole.train, images), (whole.test, tests)))
     train_part, test_part = (Split(part.x.copy(), part.y.copy()) for part in cut)
-    return Dataset(name, train_part, test_part, whole.classes, whole.shape)
+    return Dataset.from_splits(name, train_part, test_part, whole.classes, whole.shape)
 
 
 def data_of(arguments: Mapping[str, Any]) -> Dataset:

@@ -28,7 +28,7 @@ def halves(data: Dataset) -> tuple[Dataset, Dataset]:
     """The first and the second half of the classes, as two data sets with all labels."""
     middle = data.classes // 2
     first, second = (
-        Dataset(data.name, part(data.train, a, b), part(data.test, a, b), data.classes)
+        Dataset.from_splits(data.name, part(data.train, a, b), part(data.test, a, b), data.classes)
         for a, b in ((0, middle), (middle, data.classes))
     )
     return first, second

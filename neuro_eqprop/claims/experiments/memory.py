@@ -160,7 +160,9 @@ def saved(study: Study, data: Dataset) -> int:
 def saved_by_models() -> dict[str, int]:
     """What a batch saves for a backward pass, by model; EqProp alone, each by its own rule."""
     whole = load_digits()
-    few = Dataset("few", whole.train.take(slice(16)), whole.test, whole.classes, whole.shape)
+    few = Dataset.from_splits(
+        "few", whole.train.take(slice(16)), whole.test, whole.classes, whole.shape
+    )
     sizes: dict[str, dict[str, object]] = {
         "conv": {"hidden": (4,)},
         "transformer": {"hidden": (8,), "patch": 4},

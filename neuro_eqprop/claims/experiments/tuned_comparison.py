@@ -22,7 +22,9 @@ def contest(arguments: Mapping[str, Any], seed: int) -> Json:
     data, study = data_of(arguments), study_of(arguments, seed)
     cut = len(data.train) - arguments["held_out"]
     held = data.train.take(slice(cut, None))
-    judged = Dataset(data.name, data.train.take(slice(0, cut)), held, data.classes, data.shape)
+    judged = Dataset.from_splits(
+        data.name, data.train.take(slice(0, cut)), held, data.classes, data.shape
+    )
     play = eqprop if arguments["rule"] == "eqprop" else backprop
     settings = [(c, r) for c in arguments["costs"] for r in arguments["rates"]]
     plans = [adapt(study, {"cost": cost, "learning_rate": rate}) for cost, rate in settings]

@@ -173,7 +173,7 @@ def test_the_number_of_steps_sets_the_phases() -> None:
 def test_a_small_data_set_of_two_classes_learns_in_fixed_point() -> None:
     digits = load("digits")
     train, test = (s.take(np.flatnonzero(s.y < 2)) for s in (digits.train, digits.test))
-    data = Dataset("zeros-and-ones", train, test, 2)
+    data = Dataset.from_splits("zeros-and-ones", train, test, 2)
     model = learn_on_chip("layered", data, bits=8, bias=0.2, **SMALL)
     assert model.history[-1]["test_accuracy"] > 0.9
     for value in model.params.values():
