@@ -70,7 +70,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What to record: spikes by population, signals by (population, variable), synapses.
+    """Variables to record: spikes by population, signals by (population, variable), synapses.
 
     Variables: `drive` of any population, `voltage` of a spiking one, `state` of a graded one,
     `rate` of a layer of rates. `hebbian` lists, by connection, the synapses whose history is kept.
@@ -393,7 +393,7 @@ LAYOUT_BYTES = 2**17
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run will record, fixed before its first step; fields as in `TraceData`."""
+    """Plan of a recording, fixed before the first step; fields as in `TraceData`."""
 
     origin: Origin
     schedule: Schedule

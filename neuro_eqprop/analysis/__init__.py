@@ -1,1 +1,1 @@
-"""What runs mean: agreement, joules, the report."""
+"""Comparison of traces, agreement metrics, and virtual weight updates."""

@@ -1,7 +1,7 @@
-"""What synapses that nobody changed would have learned: told from what their two ends did.
+"""Virtual updates: the history of a synapse whose weight stays fixed, from recorded activity.
 
-r of a unit at a step is its rate, had the phase ended there; the tag is that of
-`neuro_eqprop.synapse_recording`. The weight stays what it is.
+r of a unit at a step is its rate as if the phase had ended there; product and tag are those of
+`neuro_eqprop.synapse_recording`. The tag at the end is the update that the rule would make.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from neuro_eqprop.traces import ActivityKind, Plan, Recording, Sink, TraceData, 
 
 
 def activity(course: Array, kind: ActivityKind, schedule: Schedule) -> Array:
-    """r at each step (samples, steps, units), from the course of a rate or of spikes."""
+    """r at each step (samples, steps, units), from the time course of rates or spikes."""
     stops = np.cumsum([phase.steps for phase in schedule])[:-1]
     phases = zip(np.split(course, stops, axis=1), schedule, strict=True)
     return np.concatenate(
@@ -27,7 +27,7 @@ def activity(course: Array, kind: ActivityKind, schedule: Schedule) -> Array:
 
 
 def tags(product: Array, schedule: Schedule) -> Array:
-    """m at each step: the contrast gathered so far in the windows (samples, steps, synapses)."""
+    """m at each step: the contrast accumulated in the windows (samples, steps, synapses)."""
     part = contrast(schedule) if len({phase.beta for phase in schedule}) > 1 else {}
     share = np.concatenate(
         [
@@ -41,20 +41,20 @@ def tags(product: Array, schedule: Schedule) -> Array:
 def synapse_logs(
     pre: Array, post: Array, *, synapses: Sequence[Synapse], weight: Array, schedule: Schedule
 ) -> list[SynapseLog]:
-    """One for each sample, from r of all source units and of all target units."""
+    """One log per sample, from r of all source units and of all target units."""
     target, source = np.array(synapses).T
     r_pre, r_post = pre[:, :, source], post[:, :, target]
     product = r_pre * r_post
     tag = tags(product, schedule)
     held = np.broadcast_to(weight[target, source], product.shape[1:])
-    told = zip(r_pre, r_post, product, tag, strict=True)
-    return [SynapseLog(tuple(synapses), *each, held) for each in told]
+    samples = zip(r_pre, r_post, product, tag, strict=True)
+    return [SynapseLog(tuple(synapses), *each, held) for each in samples]
 
 
 def synapse_logs_of_trace(
     trace: TraceData, connection: str, synapses: Sequence[Synapse]
 ) -> list[SynapseLog]:
-    """The stories of any synapses of a recorded connection whose weights are in the trace."""
+    """Logs per sample of any synapses of a connection whose weights are in the trace."""
     source, target = connection.split("->")
     if connection not in trace.weights:
         raise UnknownNameError("connection with weights", connection, trace.weights)
@@ -68,7 +68,7 @@ def synapse_logs_of_trace(
 
 
 def activity_of(trace: TraceData, population: str) -> Array:
-    """r of a population, or the input, which does not change (samples, steps, units)."""
+    """r of a population, or the constant input (samples, steps, units)."""
     if population not in trace.kinds:
         return np.repeat(trace.inputs[:, None], trace.steps, axis=1)
     return activity(trace.time_course(population), trace.kinds[population], trace.schedule)
@@ -76,34 +76,34 @@ def activity_of(trace: TraceData, population: str) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class SynapseRecorder:
-    """A sink that adds the stories of watched synapses to what a simulator recorded."""
+    """A sink that adds synapse histories to the recordings of a simulator."""
 
     sink: Sink
     plan: Plan
     weights: Mapping[str, Array] | None = None
-    """Those of this moment, if they are no more those of the plan."""
+    """Current weights, if they differ from those of the plan."""
 
     def sample(self, index: int, recording: Recording) -> None:
-        """Hand the recording on, with its stories; those it brings are kept."""
-        told = {
-            name: self._story(name, index, recording)
+        """Pass the recording on with the histories that it lacks."""
+        added = {
+            name: self._log(name, index, recording)
             for name in self.plan.record.hebbian
             if name not in recording.hebbian
         }
-        self.sink.sample(index, replace(recording, hebbian={**recording.hebbian, **told}))
+        self.sink.sample(index, replace(recording, hebbian={**recording.hebbian, **added}))
 
-    def _story(self, name: str, index: int, recording: Recording) -> SynapseLog:
+    def _log(self, name: str, index: int, recording: Recording) -> SynapseLog:
         source, target = name.split("->")
-        (told,) = synapse_logs(
-            self._acted(source, index, recording),
-            self._acted(target, index, recording),
+        (log,) = synapse_logs(
+            self._activity(source, index, recording),
+            self._activity(target, index, recording),
             synapses=self.plan.record.hebbian[name],
             weight=(self.weights or self.plan.weights)[name],
             schedule=self.plan.schedule,
         )
-        return told
+        return log
 
-    def _acted(self, population: str, index: int, recording: Recording) -> Array:
+    def _activity(self, population: str, index: int, recording: Recording) -> Array:
         kind = self.plan.kinds.get(population)
         if kind is None:
             return np.repeat(self.plan.inputs[None, index : index + 1], self.plan.steps, axis=1)

@@ -1,4 +1,4 @@
-"""`neuro-eqprop traces show FILE.h5`, `watch` and `export`: look into a trace, hand it on."""
+"""`neuro-eqprop traces show FILE.h5`, `watch` and `export`: inspect, follow and convert traces."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 40
-"""Characters of a sparkline."""
+"""Length of a sparkline in characters."""
 
 
 def options(parser: ArgumentParser) -> None:
-    """What to do with which file."""
-    told = "look into it, follow it while it is written, or hand it on"
-    parser.add_argument("action", choices=["show", "watch", "export"], help=told)
+    """Add the action, the file and the export formats."""
+    meaning = "print its contents, follow it while it is written, or convert it"
+    parser.add_argument("action", choices=["show", "watch", "export"], help=meaning)
     parser.add_argument("file", type=Path, metavar="FILE.h5")
-    told = "watch: give up when there is no file, or nothing was added, for so long (60)"
-    parser.add_argument("--patience", type=positive_float, default=60.0, metavar="S", help=told)
-    parser.add_argument("--npz", type=Path, metavar="OUT.npz", help="export as NumPy arrays")
+    meaning = "watch: seconds without a file or new samples after which to give up (60)"
+    parser.add_argument("--patience", type=positive_float, default=60.0, metavar="S", help=meaning)
+    parser.add_argument("--npz", type=Path, metavar="OUT.npz", help="export as a NumPy archive")
     parser.add_argument(
-        "--csv", type=Path, metavar="DIR", help="export as tables, into a new folder"
+        "--csv", type=Path, metavar="DIR", help="export as tables into a new folder"
     )
-    told = "export for neuroscience tools (Neurodata Without Borders)"
-    parser.add_argument("--nwb", type=Path, metavar="OUT.nwb", help=told)
-    told = "with --nwb: seconds that a step stands for (0.001, as in every study)"
-    parser.add_argument("--dt", type=positive_float, default=None, metavar="S", help=told)
+    meaning = "export for neuroscience tools (Neurodata Without Borders)"
+    parser.add_argument("--nwb", type=Path, metavar="OUT.nwb", help=meaning)
+    meaning = "with --nwb: duration of a step in seconds (0.001)"
+    parser.add_argument("--dt", type=positive_float, default=None, metavar="S", help=meaning)
 
 
 def run(args: Namespace) -> Json:
-    """Read the trace and say what is in it, or write it elsewhere."""
+    """Summarise, follow or export the trace."""
     from neuro_eqprop.io.trace.lazy import read
 
     if args.action == "show":
@@ -52,37 +52,29 @@ def run(args: Namespace) -> Json:
 
 
 def export(args: Namespace) -> list[Path]:
-    """Write the trace in each form that was asked for."""
-    from neuro_eqprop.io.trace.export import refuse_existing, to_csv, to_npz
+    """Write the trace in each requested format."""
+    from neuro_eqprop.io.trace.export import refuse_existing
     from neuro_eqprop.io.trace.lazy import read
+    from neuro_eqprop.io.trace.trace import DT
 
-    asked = [path for path in (args.npz, args.csv, args.nwb) if path is not None]
-    if not asked:
-        raise ValueError("say where to export to: --npz OUT.npz, --csv DIR or --nwb OUT.nwb")
-    for path in asked:
+    targets = [path for path in (args.npz, args.csv, args.nwb) if path is not None]
+    if not targets:
+        raise ValueError("no output given: use --npz OUT.npz, --csv DIR or --nwb OUT.nwb")
+    for path in targets:
         refuse_existing(path)
     trace = read(args.file)
     made: list[Path] = []
     if args.npz is not None:
-        made.append(to_npz(trace, args.npz))
+        made.append(trace.to_npz(args.npz))
     if args.csv is not None:
-        made += to_csv(trace, args.csv)
+        made += trace.to_csv(args.csv)
     if args.nwb is not None:
-        from neuro_eqprop.io.nwb import to_nwb
-
-        made.append(to_nwb(trace, args.nwb, dt=args.dt or usual_dt()))
+        made.append(trace.to_nwb(args.nwb, dt=args.dt or DT))
     return made
 
 
-def usual_dt() -> float:
-    """The seconds of a step in every study."""
-    from neuro_eqprop.spiking.model import DT
-
-    return DT
-
-
 def watch(path: Path, *, patience: float) -> Json:
-    """Follow a trace until it is complete, drawing on standard error."""
+    """Follow a trace until it is complete, with a live view on standard error."""
     from rich.live import Live
 
     from neuro_eqprop.io.trace.lazy import read_progress
@@ -91,7 +83,7 @@ def watch(path: Path, *, patience: float) -> Json:
     first = held = -1
     with Live(console=Console(stderr=True), refresh_per_second=4) as live:
         while not path.exists() and time.monotonic() - began < patience:
-            live.update(escape(f"waiting for {path} to be made"))
+            live.update(escape(f"waiting for {path}"))
             time.sleep(0.1)
         began = grown = time.monotonic()
         while True:
@@ -105,18 +97,18 @@ def watch(path: Path, *, patience: float) -> Json:
                 return outline(path)
             if now - grown > patience:
                 raise RuntimeError(
-                    f"{path} has not grown for {patience:g} s: its run may have died"
+                    f"{path} has not grown for {patience:g} s: its run may have stopped"
                 )
             time.sleep(0.25)
 
 
 def epochs_of(trace: Trace) -> int:
-    """The epochs that are done; none if it is not of a training."""
+    """Number of finished training epochs."""
     return len(trace.epochs.get("epoch", ()))
 
 
 def time_left(seen: Progress, pace: float, waited: float) -> float | None:
-    """Seconds: of a training by its epochs, which tell how long they took; else by samples."""
+    """Estimated seconds left: by epochs for a training, otherwise by samples."""
     done = epochs_of(seen.trace)
     if seen.epochs:
         each = float(np.mean(seen.trace.epochs["seconds"][-5:])) if done else None
@@ -125,15 +117,15 @@ def time_left(seen: Progress, pace: float, waited: float) -> float | None:
 
 
 def picture(path: Path, seen: Progress, pace: float, waited: float) -> list[str]:
-    """The lines that `watch` draws: how far, how well, and the rates of the last samples.
+    """Lines of the live view: progress, metrics, and the rates of the last samples.
 
-    Samples come at a `pace` for each second; the last one has been `waited` for since.
+    `pace` is in samples per second; `waited` is the time in seconds since the last sample.
     """
     trace, left = seen.trace, time_left(seen, pace, waited)
-    told = f"{seen.taken} of {seen.announced} samples"
+    progress = f"{seen.taken} of {seen.announced} samples"
     if seen.epochs:
-        told += f", {epochs_of(trace)} of {seen.epochs} epochs"
-    lines = [f"{path}: {told}" + ("" if left is None else f", {left:.0f} s left")]
+        progress += f", {epochs_of(trace)} of {seen.epochs} epochs"
+    lines = [f"{path}: {progress}" + ("" if left is None else f", {left:.0f} s left")]
     if epochs_of(trace):
         last = {name: values[-1] for name, values in trace.epochs.items()}
         accuracy = trace.epochs.get("test_accuracy", np.zeros(0)).tolist()
@@ -145,17 +137,17 @@ def picture(path: Path, seen: Progress, pace: float, waited: float) -> list[str]
         rates = ", ".join(f"{n} {0.0 if r is None else r:.4f}" for n, r in each["rate"].items())
         sent = "" if each["events"] is None else f"; {each['events']} spikes"
         lines.append(f"{each['population']:>12} {sparkline(each['course'])} {rates}{sent}")
-    for name, story in trace.hebbian.items():
-        weight = story.weight[:, 0].tolist() if len(story.weight) else []
+    for name, log in trace.hebbian.items():
+        weight = log.weight[:, 0].tolist() if len(log.weight) else []
         if weight:
-            target, source = story.synapses[0]
+            target, source = log.synapses[0]
             course = sparkline([float(part.mean()) for part in parts(np.array(weight))])
             lines.append(f"{'weight':>12} {course} {weight[-1]:+.4f}, {name}[{target},{source}]")
     return lines
 
 
 def outline(path: Path) -> Json:
-    """The data sets of a file: name, shape, unit."""
+    """Data sets of a file: name, shape, unit."""
     import h5py
 
     from neuro_eqprop.io.trace.read import open_hdf5
@@ -173,7 +165,7 @@ def outline(path: Path) -> Json:
 
 
 def summary(trace: Trace) -> Json:
-    """Samples, phases, and the mean rate of each population by phase and along the steps."""
+    """Samples, phases, and the mean rate of each population by phase and over the steps."""
     populations: list[Json] = []
     for name in trace.layers_with_rates if len(trace.index) else ():
         course = trace.time_course(name)
@@ -195,23 +187,23 @@ def summary(trace: Trace) -> Json:
         "phases": [asdict(phase) for phase in trace.schedule],
         "connections": list(trace.connections),
         "populations": populations,
-        "watched": {name: list(story.synapses) for name, story in trace.hebbian.items()},
+        "watched": {name: list(log.synapses) for name, log in trace.hebbian.items()},
         "epochs": {name: [finite(v) for v in values] for name, values in trace.epochs.items()},
     }
 
 
 def parts(course: Any) -> list[Any]:  # noqa: ANN401
-    """The steps in at most `WIDTH` pieces."""
+    """The steps split into at most `WIDTH` parts."""
     return np.array_split(course, min(WIDTH, len(course)))
 
 
 def finite(value: Any) -> float | None:  # noqa: ANN401
-    """A number, or nothing where it is none."""
+    """A finite number, or None."""
     return float(value) if np.isfinite(value) else None
 
 
 def sparkline(values: list[float | None]) -> str:
-    """A row of bars from the lowest to the highest value; a space where there is none."""
+    """Bars scaled from the lowest to the highest value; a space for None."""
     known = [value for value in values if value is not None]
     if not known:
         return ""
@@ -221,14 +213,16 @@ def sparkline(values: list[float | None]) -> str:
 
 
 def show(outcome: Json, console: Console) -> None:
-    """A tree for people."""
+    """Print the exported files, or the contents as a tree."""
     if "made" in outcome:
         for path in outcome["made"]:
             console.print(f"wrote {escape(path)}")
         return
     from rich.tree import Tree
 
-    state = "complete" if outcome["complete"] else "not complete: still being written, or cut off"
+    state = (
+        "complete" if outcome["complete"] else "not complete: still being written, or interrupted"
+    )
     origin = outcome["origin"]
     tree = Tree(
         f"[bold]{escape(outcome['file'])}[/bold]  schema {outcome['schema']}, "
@@ -241,7 +235,7 @@ def show(outcome: Json, console: Console) -> None:
         tree.add(f"made by [italic]{escape(origin['command'])}[/italic]")
     phases = tree.add("phases")
     for phase in outcome["phases"]:
-        measured = f"rates over its last {phase['window']}"
+        measured = f"rates over the last {phase['window']}"
         phases.add(
             f"{escape(phase['name'])}: beta {phase['beta']:g}, {phase['steps']} steps, {measured}"
         )
@@ -256,11 +250,11 @@ def show(outcome: Json, console: Console) -> None:
             f"[bold]{escape(each['population'])}[/bold] ({each['kind']}): "
             f"{each['units']} units{events}"
         )
-        node.add(f"{sparkline(each['course'])}  mean rate along the steps")
+        node.add(f"{sparkline(each['course'])}  mean rate over the steps")
         node.add(f"mean rate: {rates}")
     for name, synapses in outcome["watched"].items():
         listed = ", ".join(f"{source} to {target}" for target, source in synapses)
-        tree.add(f"watched synapses of {escape(name)}, by unit: {listed}")
+        tree.add(f"recorded synapses of {escape(name)}, by unit: {listed}")
     if outcome["epochs"]:
         accuracy = outcome["epochs"].get("test_accuracy", [])
         tree.add(f"{len(accuracy)} epochs of training: {sparkline(accuracy)} test accuracy")
@@ -271,4 +265,4 @@ def show(outcome: Json, console: Console) -> None:
     console.print(tree)
 
 
-COMMAND = Command("traces", "look into a trace file", options, run, show)
+COMMAND = Command("traces", "inspect, follow and export trace files", options, run, show)

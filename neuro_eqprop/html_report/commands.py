@@ -18,11 +18,11 @@ def learn_command(run: RunContents) -> str:
 
 def evaluate_command(run: RunContents, row: Row) -> str:
     """The command that makes an evaluation."""
-    words: list[object] = ["neuro-eqprop", "evaluate", run.path, "--on", row.get("on")]
+    arguments: list[object] = ["neuro-eqprop", "evaluate", run.path, "--on", row.get("on")]
     for name in ("samples", "steps", "code", "bits"):
         if row.get(name) is not None:
-            words += [f"--{name}", row[name]]
-    return command(*words)
+            arguments += [f"--{name}", row[name]]
+    return command(*arguments)
 
 
 def evaluate_commands(run: RunContents) -> list[str]:

@@ -42,7 +42,7 @@ class RunContents:
     agreements: Mapping[str, Comparison]
     """Comparison of each of them with the rates, where possible."""
     notes: tuple[str, ...]
-    """What was found but could not be used, and why."""
+    """Files and traces that could not be used, and why."""
     training: tuple[str, Trace] | None = None
     """Snapshots of a training run, with the file name of its trace."""
     snapshots: tuple[str, ...] = ()

@@ -23,7 +23,7 @@ def title(run: RunContents) -> str:
 
 
 def network_name(run: RunContents) -> str:
-    """The network in a few words: "layered network with 128 hidden units"."""
+    """Short description of the network: "layered network with 128 hidden units"."""
     model, hidden = run.setting("model"), run.setting("hidden")
     sizes = hidden if isinstance(hidden, list) else [hidden] if hidden else []
     units = " and ".join(str(size) for size in sizes)

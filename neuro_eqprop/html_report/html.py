@@ -58,9 +58,9 @@ def quantity(value: float, unit: str) -> str:
     return f"{digits}\u00a0{'µ' + unit if micro else prefixed}"
 
 
-def command(*words: object) -> str:
+def command(*arguments: object) -> str:
     """A command line as HTML."""
-    return f"<code>{escape(shlex.join(str(word) for word in words))}</code>"
+    return f"<code>{escape(shlex.join(str(each) for each in arguments))}</code>"
 
 
 def reproduce(*commands: str) -> str:
@@ -68,9 +68,9 @@ def reproduce(*commands: str) -> str:
     return f'<div class="made"><span>Reproduce</span>{"".join(commands)}</div>'
 
 
-def missing(what: str, *words: object) -> str:
+def missing(what: str, *arguments: object) -> str:
     """A sentence on what is missing, and the arguments of `neuro-eqprop` that make it."""
-    return f'<p class="missing">{escape(what)} {command("neuro-eqprop", *words)}</p>'
+    return f'<p class="missing">{escape(what)} {command("neuro-eqprop", *arguments)}</p>'
 
 
 def chart(name: str, label: str, *, tall: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic file writes: a file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import uuid4
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write to a temporary name beside `path`, then rename."""
+    """Write bytes atomically: to a temporary name beside `path`, then rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
     # Opened inside the try: an interrupt right after the file is made must not leave it behind.
@@ -25,5 +25,5 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_text(path: Path, content: str) -> None:
-    """Write text as `write_bytes` does."""
+    """Write text (UTF-8) atomically."""
     write_bytes(path, content.encode())

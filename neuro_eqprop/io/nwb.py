@@ -1,8 +1,8 @@
-"""A trace as a file of Neurodata Without Borders, which the tools of neuroscience read.
+"""Export of a trace to Neurodata Without Borders (NWB).
 
-Step k of the trace lies at k dt seconds. Spikes and messages are Units, signals are TimeSeries in
-the acquisition, each phase of each sample is a trial, weights and watched synapses are in the
-processing module `learning`, and where it all comes from is in the notes.
+Step k of the trace is at k dt seconds. Binary and graded spikes are Units, signals are TimeSeries
+in the acquisition, each phase of each sample is a trial, weights and synapse histories are in the
+processing module `learning`, and the provenance is in the notes.
 """
 
 from __future__ import annotations
@@ -25,43 +25,43 @@ from neuro_eqprop.synapse_recording import COLUMNS, Weights
 from neuro_eqprop.traces import TraceData
 
 Part: TypeAlias = Any
-"""A part of an NWB file; pynwb has no types."""
+"""An object of pynwb, which has no type hints."""
 
 UNKNOWN = datetime(1980, 1, 1, tzinfo=timezone.utc)
-"""The start of a run that did not say when it was: the first day that no tool calls too old."""
+"""Start time of a run without a date: the earliest day that validators accept."""
 
 
 def to_nwb(trace: TraceData, path: Path, *, dt: float) -> Path:
-    """One .nwb file in which a step takes `dt` seconds."""
+    """Write a .nwb file in which a step takes `dt` seconds."""
     refuse_existing(path)
     if path.suffix != ".nwb":
-        raise TraceError(f"{path} does not end in .nwb, by which other programs know such a file")
+        raise TraceError(f"{path} does not end in .nwb, as other programs expect")
     if not 0.0 < dt < np.inf:
         raise TraceError(f"{path}: a step cannot take {dt} seconds")
     if not len(trace.index):
-        raise TraceError(f"{path}: the trace holds no whole sample, so there is nothing to export")
+        raise TraceError(f"{path}: the trace holds no complete sample to export")
     pynwb = import_optional("pynwb")
-    hidden = path.with_name(f".{path.stem}.{os.getpid()}.nwb")
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.nwb")
     try:
-        with pynwb.NWBHDF5IO(hidden, "w") as file:
+        with pynwb.NWBHDF5IO(temporary, "w") as file:
             file.write(build(trace, dt=dt))
-        hidden.replace(path)
+        temporary.replace(path)
     finally:
-        hidden.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     return path
 
 
 def build(trace: TraceData, *, dt: float) -> Part:
-    """All of the file, in memory."""
+    """NWB file object with all data."""
     pynwb = import_optional("pynwb")
     notes = json.dumps({"dt": dt, "samples": trace.index.tolist()} | metadata(trace))
     start = start_time(trace)
-    whole = "" if trace.complete else "; the run did not come to its end"
-    dated = "" if start != UNKNOWN else "; when it was run is not known"
+    state = "" if trace.complete else "; the run did not finish"
+    dated = "" if start != UNKNOWN else "; its date is unknown"
     phases = ", ".join(phase.name for phase in trace.schedule)
     made = pynwb.NWBFile(
         session_description=f"{len(trace.index)} samples through the phases {phases}, "
-        f"run on {trace.origin.backend}{whole}{dated}",
+        f"run on {trace.origin.backend}{state}{dated}",
         identifier=hashlib.sha256(notes.encode()).hexdigest(),
         session_start_time=start,
         session_id=trace.origin.network_hash[:16] or None,
@@ -79,38 +79,38 @@ def build(trace: TraceData, *, dt: float) -> Part:
 
 
 def subject(trace: TraceData) -> Part:
-    """The subject that tools ask for: it says that there is no animal."""
+    """Subject, which validators require; it states that there is no animal."""
     return import_optional("pynwb.file").Subject(
         subject_id=f"network-{trace.origin.network_hash[:16] or 'unnamed'}",
-        description="a simulated network, not an animal: age and sex mean nothing here",
+        description="a simulated network, not an animal: age and sex have no meaning",
         age="P0D/",
         sex="U",
     )
 
 
 def start_time(trace: TraceData) -> datetime:
-    """When the run was begun, in the time zone it states or else in UTC."""
+    """Start of the run, in its time zone or else in UTC."""
     try:
-        # Python 3.10 does not read the letter for UTC.
-        told = datetime.fromisoformat(trace.origin.created.replace("Z", "+00:00"))
+        # Python 3.10 does not parse the suffix Z.
+        start = datetime.fromisoformat(trace.origin.created.replace("Z", "+00:00"))
     except ValueError:
         return UNKNOWN
-    return told if told.tzinfo else told.replace(tzinfo=timezone.utc)
+    return start if start.tzinfo else start.replace(tzinfo=timezone.utc)
 
 
 def series(trace: TraceData, key: tuple[str, str], *, dt: float) -> Part:
-    """A signal: a row for each step, a column for each unit."""
+    """TimeSeries of a signal: a row per step, a column per unit."""
     population, variable = key
-    told = f"{variable} of the units of population {population!r}, a column for each"
-    return time_series(f"{population}.{variable}", told, trace.signals[key], dt=dt)
+    what = f"{variable} of the units of population {population!r}, a column for each"
+    return time_series(f"{population}.{variable}", what, trace.signals[key], dt=dt)
 
 
-def time_series(name: str, told: str, values: Array, *, dt: float) -> Part:
-    """Numbers without a dimension, a row for each step."""
+def time_series(name: str, description: str, values: Array, *, dt: float) -> Part:
+    """TimeSeries of dimensionless values, a row per step."""
     packed = import_optional("hdmf.backends.hdf5.h5_utils").H5DataIO
     return import_optional("pynwb").TimeSeries(
         name=name,
-        description=told,
+        description=description,
         data=packed(values, compression="gzip", compression_opts=1, shuffle=True),
         unit="dimensionless",
         starting_time=0.0,
@@ -119,27 +119,27 @@ def time_series(name: str, told: str, values: Array, *, dt: float) -> Part:
 
 
 def add_learning(made: Part, trace: TraceData, *, dt: float) -> None:
-    """Weights and watched synapses, in a processing module of their own."""
+    """Add weights, synapse histories and epoch metrics as the processing module `learning`."""
     if not (trace.weights or trace.hebbian or trace.epochs):
         return
-    told = "weights before and after the run, and what became of watched synapses"
-    module = made.create_processing_module("learning", told)
+    what = "weights before and after the run, and histories of recorded synapses"
+    module = made.create_processing_module("learning", what)
     for name, weights in trace.weights.items():
         module.add(weight_table(name, weights))
     if trace.epochs:
         columns = {name: (f"{name} of the epoch", values) for name, values in trace.epochs.items()}
-        module.add(table("epochs", "a row for each epoch of the training", columns))
-    for name, story in trace.hebbian.items():
-        ends: Ints = np.array(story.synapses)
-        module.add(table(f"{name}.synapses", f"watched synapses of {name}", synapse_columns(ends)))
+        module.add(table("epochs", "a row for each training epoch", columns))
+    for name, log in trace.hebbian.items():
+        ends: Ints = np.array(log.synapses)
+        module.add(table(f"{name}.synapses", f"recorded synapses of {name}", synapse_columns(ends)))
         for column in COLUMNS:
             what = f"{column} of the recorded synapses of {name}, a column for each, in the order"
             what += f" of {name}.synapses"
-            module.add(time_series(f"{name}.{column}", what, getattr(story, column), dt=dt))
+            module.add(time_series(f"{name}.{column}", what, getattr(log, column), dt=dt))
 
 
 def weight_table(name: str, weights: Weights) -> Part:
-    """A row for each weight that is not zero before and after."""
+    """Table with a row per weight that is nonzero before or after the run."""
     known = [weights.before] if weights.after is None else [weights.before, weights.after]
     flat = [np.reshape(each, (len(each), -1)) for each in known]
     ends = np.argwhere(np.any(flat, axis=0))
@@ -150,32 +150,35 @@ def weight_table(name: str, weights: Weights) -> Part:
 
 
 def synapse_columns(ends: Ints) -> dict[str, tuple[str, Array | Ints]]:
-    """Where synapses lead to and come from, as columns of a table."""
+    """Target and source units of synapses as table columns."""
     return {
-        "target_unit": ("unit of the target, or row of the weights", ends[:, 0]),
-        "source_unit": ("unit of the source, or place in the row", ends[:, 1]),
+        "target_unit": ("target unit, or row of the weights", ends[:, 0]),
+        "source_unit": ("source unit, or index in the row", ends[:, 1]),
     }
 
 
-def table(name: str, told: str, columns: Mapping[str, tuple[str, Array | Ints]]) -> Part:
-    """A table of columns, each with what it holds."""
+def table(name: str, description: str, columns: Mapping[str, tuple[str, Array | Ints]]) -> Part:
+    """Table of columns, given with their descriptions."""
     common = import_optional("hdmf.common")
     made = [common.VectorData(name=n, description=d, data=v) for n, (d, v) in columns.items()]
     return common.DynamicTable(
-        name=name, description=told, columns=made, id=list(range(len(made[0].data)))
+        name=name, description=description, columns=made, id=list(range(len(made[0].data)))
     )
 
 
 def add_trials(made: Part, trace: TraceData, *, dt: float) -> None:
-    """A trial for each phase of each sample."""
-    for name, told in (
+    """Add a trial for each phase of each sample."""
+    for name, description in (
         ("phase", "name of the phase"),
         ("beta", "strength of the nudge in the phase"),
-        ("window_start_time", "rates are measured from this time on until the stop of the phase"),
-        ("sample", "place of the sample in its data set"),
+        (
+            "window_start_time",
+            "rates are measured from here to the end of the phase",
+        ),
+        ("sample", "position of the sample in its data set"),
         ("label", "class of the sample"),
     ):
-        made.add_trial_column(name, told)
+        made.add_trial_column(name, description)
     for k, (sample, label) in enumerate(zip(trace.index, trace.label, strict=True)):
         for phase in trace.schedule:
             steps = np.array(trace.span(phase.name)) + k * trace.steps
@@ -192,7 +195,7 @@ def add_trials(made: Part, trace: TraceData, *, dt: float) -> None:
 
 
 def units(trace: TraceData, *, dt: float) -> Part:
-    """A row for each unit of each population whose spikes or messages were recorded."""
+    """Units table: a row per unit of each population with recorded spikes."""
     column = import_optional("hdmf.common").VectorData
     names, numbers, times, values = (
         list(part) for part in zip(*unit_trains(trace, dt), strict=True)
@@ -200,31 +203,33 @@ def units(trace: TraceData, *, dt: float) -> Part:
     stop = float(len(trace.index) * trace.steps * dt)
     named = [f"{name}.{number}" for name, number in zip(names, numbers, strict=True)]
     ran = [trace.origin.backend] * len(names)
-    told = [
-        # Under this name Neo finds what to call a spike train.
+    columns = [
+        # Neo takes the name of a spike train from this column.
         column(name="_name", description="population and unit", data=named),
         column(name="population", description="name of the population", data=names),
-        column(name="unit", description="place of the unit in its population", data=numbers),
-        column(name="backend", description="what ran the network", data=ran),
+        column(name="unit", description="number of the unit in its population", data=numbers),
+        column(name="backend", description="simulator that ran the network", data=ran),
         *ragged_column("spike_times", "seconds from the start of the trace", times),
-        *ragged_column("obs_intervals", "the whole trace", [np.array([[0.0, stop]])] * len(names)),
+        *ragged_column(
+            "obs_intervals", "extent of the trace", [np.array([[0.0, stop]])] * len(names)
+        ),
     ]
     if any((each != 1.0).any() for each in values):
-        told += ragged_column(
-            "payload", "what each message carried, in the order of spike_times", values
+        columns += ragged_column(
+            "payload", "payload of each graded spike, in the order of spike_times", values
         )
     return import_optional("pynwb.misc").Units(
         name="units",
-        description="units of the network; a time stands for a spike or a graded message",
+        description="units of the network; times of binary or graded spikes",
         resolution=dt,
         id=list(range(len(names))),
-        columns=told,
-        colnames=[each.name for each in told if not each.name.endswith("_index")],
+        columns=columns,
+        colnames=[each.name for each in columns if not each.name.endswith("_index")],
     )
 
 
 def unit_trains(trace: TraceData, dt: float) -> Iterator[tuple[str, int, Array, Array]]:
-    """Of each unit the name of its population, its number, its times and its payloads."""
+    """Population, unit number, spike times and payloads of every unit."""
     for name, train in trace.spikes.items():
         order = np.argsort(train.unit, kind="stable")
         cuts: Ints = np.searchsorted(train.unit[order], np.arange(1, train.size))
@@ -234,9 +239,9 @@ def unit_trains(trace: TraceData, dt: float) -> Iterator[tuple[str, int, Array, 
             yield name, unit, times[unit], values[unit]
 
 
-def ragged_column(name: str, told: str, lists: list[Array]) -> list[Part]:
-    """A column that holds a list in each row, and where these lists end."""
+def ragged_column(name: str, description: str, lists: list[Array]) -> list[Part]:
+    """A column with a list in each row, and its index column."""
     common = import_optional("hdmf.common")
-    column = common.VectorData(name=name, description=told, data=np.concatenate(lists))
+    column = common.VectorData(name=name, description=description, data=np.concatenate(lists))
     stops: Ints = np.cumsum([len(each) for each in lists])
     return [common.VectorIndex(name=f"{name}_index", data=stops, target=column), column]

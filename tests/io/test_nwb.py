@@ -172,8 +172,8 @@ def test_silence_and_an_unfinished_run_are_told(episode: dict[str, Trace], tmp_p
     with opened(path) as file:
         assert [len(times) for times in file.units["spike_times"][:]] == [0, 0, 0]
         assert file.session_start_time == UNKNOWN
-        assert "did not come to its end" in file.session_description
-        assert "is not known" in file.session_description
+        assert "did not finish" in file.session_description
+        assert "its date is unknown" in file.session_description
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_what_cannot_be_exported_is_refused(
 
 def test_a_trace_without_samples_is_refused(episode: dict[str, Trace], tmp_path: Path) -> None:
     none = replace(episode["rate"], index=np.zeros(0, int), label=np.zeros(0, int))
-    with pytest.raises(TraceError, match="no whole sample"):
+    with pytest.raises(TraceError, match="no complete sample"):
         to_nwb(none, tmp_path / "t.nwb", dt=DT)
 
 

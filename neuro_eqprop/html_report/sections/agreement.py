@@ -33,9 +33,9 @@ def compared(run: RunContents) -> list[TraceView]:
 
 def hint(run: RunContents) -> str:
     """The command that records rates, if there are spikes to compare them with."""
-    words = ("simulate", run.path, "--on", "rate", "--phases", "--traces", run.path / "rate.h5")
+    arguments = ("simulate", run.path, "--on", "rate", "--phases", "--traces", run.path / "rate.h5")
     what = "To compare rates and spikes a trace of each is needed; this records the rates:"
-    return missing(what, *words) if run.spikes else ""
+    return missing(what, *arguments) if run.spikes else ""
 
 
 def body(run: RunContents) -> str:

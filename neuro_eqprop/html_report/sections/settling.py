@@ -28,8 +28,8 @@ def drawable(run: RunContents) -> list[TraceView]:
 
 def hint(run: RunContents) -> str:
     """The command that records a trace, if there is none."""
-    words = ("simulate", run.path, "--on", "reference", "--traces", run.path / "traces.h5")
-    return "" if run.traces else missing("No traces yet; this records some:", *words)
+    arguments = ("simulate", run.path, "--on", "reference", "--traces", run.path / "traces.h5")
+    return "" if run.traces else missing("No traces yet; this records some:", *arguments)
 
 
 def body(run: RunContents) -> str:

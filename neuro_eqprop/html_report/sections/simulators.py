@@ -25,8 +25,8 @@ def needs(run: RunContents) -> bool:
 
 def hint(run: RunContents) -> str:
     """The command that evaluates."""
-    words = ("evaluate", run.path, "--on", "reference")
-    return missing("No evaluations yet; this makes one:", *words)
+    arguments = ("evaluate", run.path, "--on", "reference")
+    return missing("No evaluations yet; this makes one:", *arguments)
 
 
 def body(run: RunContents) -> str:
@@ -38,7 +38,7 @@ def body(run: RunContents) -> str:
         for each in run.runs
         for row in last_evaluations(each)
     ]
-    again = (words for each in run.runs for words in evaluate_commands(each))
+    again = (each_command for each in run.runs for each_command in evaluate_commands(each))
     return (
         "<p>Same answer: the share of samples where the largest pre-activation of the output is "
         "the same unit as in the network of rates. Spikes (binary or graded) are per neuron; "

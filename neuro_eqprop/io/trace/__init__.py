@@ -1,1 +1,1 @@
-"""Traces in HDF5."""
+"""Traces in HDF5 files, and their export."""

@@ -71,7 +71,7 @@ class LazyArray(NDArrayOperatorsMixin):
 
 @dataclass(frozen=True)
 class LazyMapping(Mapping[str, T], Generic[T]):
-    """Values by name, each read when it is looked up."""
+    """Values by name, read at each lookup."""
 
     names: tuple[str, ...]
     read: Callable[[str], T] = field(repr=False)

@@ -442,7 +442,7 @@ def shorten(name: str, rows: int) -> Callable[[Node], None]:
         (put("spikes/hidden/step", -1, 2**30), "lie outside their samples"),
         (put("spikes/hidden/stop", 2, -5), "spike counts of .hidden. decrease"),
         (put("phases/start", 1, 60), "not contiguous"),
-        (put("phases/window", 1, 600), "no window"),
+        (put("phases/window", 1, 600), "window must be 1 to 64 steps"),
     ],
 )
 def test_a_spoilt_file_gets_one_sentence(
