@@ -168,21 +168,21 @@ def page(found: Found, whole: Spent, rounds: int) -> str:
     reached = "reached" if whole.processor <= 1 else "NOT reached"
     return f"""# Speed
 
-Made by `.venv/bin/python sims/bench/emulator.py --rounds {rounds}`; do not edit. Ratios of one run,
-medians over its rounds, one thread each, the same network and work on every side: the
+Made by `.venv/bin/python sims/bench/emulator.py --rounds {rounds}`; do not edit. Ratios within one
+run, medians over its rounds, one thread each, the same network and work for every simulator: the
 size and activity of 784-256-10 on MNIST with input as a current (spikes of a neuron in
-{STEPS} steps: {activity()}), in floating point, code `rate`. Building and starting are left
-out. Processor time is that of all processes of a simulator, and is what counts here; by the
-clock, other work on the machine matters.
+{STEPS} steps: {activity()}), in floating point, code `rate`. Compilation and start-up are not
+included. CPU time is that of all processes of a simulator; wall-clock time also depends on other
+work on the machine.
 
-| simulator | its batch | our batch | to reach | times its processor time | by the clock | reached |
+| simulator | its batch | emulator batch | goal | ratio of CPU time | of wall-clock time | reached |
 |---|---|---|---|---|---|---|
 {chr(10).join(rows(found))}
 
 10 000 samples of {STEPS} steps on the emulator, compiled code cached: {whole.processor:.2f} s of
-one core ({whole.clock:.2f} s by the clock; to reach: 1 s or less; {reached}). A step of one sample
-alone takes {alone:.2f} times that of one among 256. Lava has no batch: its samples come one after
-the other.
+one core ({whole.clock:.2f} s wall-clock; goal: 1 s or less; {reached}). A step of one sample
+alone takes {alone:.2f} times that of one among 256. Lava has no batch: it runs one sample after
+another.
 """
 
 

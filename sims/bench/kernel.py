@@ -57,15 +57,14 @@ def main() -> None:
         print(rows[-1], flush=True)
     lines = [
         "784-512-10, ReLU, linear output, float32: one centered episode (6 free steps, 3 in each "
-        "nudged phase) and the update it asks for, without the optimiser, which would be the same "
-        f"for all. Median of {ROUNDS} process times, in turns in one process, on one thread. "
-        "Milliseconds depend on the machine and on who else uses it; ratios are what counts. The "
-        "autograd form differentiates the energy by torch's graph in each of the same number of "
-        "steps. Apart: the largest difference of NumPy's update and torch's, over the largest "
-        "entry.",
+        "nudged phase) and its update, without the optimiser, which is the same for all. Median of "
+        f"{ROUNDS} process times, measured alternately in one process, on one thread. Milliseconds "
+        "depend on the machine and its load; compare the ratios. The autograd form differentiates "
+        "the energy with torch's graph in each of the same number of steps. Difference: the "
+        "largest one between NumPy's update and torch's, relative to the largest entry.",
         "",
         "| batch | NumPy, ms | torch, ms | autograd, ms | NumPy / torch | autograd / NumPy | "
-        "autograd / torch | apart |",
+        "autograd / torch | difference |",
         "|---|---|---|---|---|---|---|---|",
         *rows,
     ]

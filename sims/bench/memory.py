@@ -34,8 +34,8 @@ def main() -> None:
         rows.append(f"| {steps} | {sizes} | {bptt:.3f} | {plain:.2f} |")
         print(rows[-1], flush=True)
     lines = [
-        "Bytes of all tensors that are alive at once, counted after every operation of torch, in "
-        "one centered episode and its update; parameters and data, which all share, are left out. "
+        "Peak memory of all live tensors, counted after every torch operation, in one centered "
+        "episode and its update, without parameters and data, which all methods share. "
         "Feed-forward is ordinary backprop through the network without its loop.",
         "",
         f"- Saved for a backward pass in a batch of training: {sum(saved.values())} bytes, "

@@ -1,4 +1,4 @@
-"""What recording costs: CPU time of the same run with and without a trace, in turns.
+"""The cost of recording: CPU time of the same run with and without a trace, alternately.
 
 Seconds are those of this process and of its children, so that other work on the machine counts
 little; what is told is the pair of runs whose ratio is the median of several.
@@ -35,15 +35,14 @@ SAMPLES = {"lava": 20, "brian2": 60, "emulator": 120, "snntorch": 60}
 REPEATS = {TRAINING: 7, "lava": 5}
 OFTEN = 15
 PAGE = Path(__file__).parents[2] / "docs" / "recording.md"
-HEAD = """# What recording costs
+HEAD = """# The cost of recording
 
-The CPU time of the same run with and without a trace in the default choice (what rates are read
-from, of every layer), measured in turns in one process and its children; of several pairs of runs
-the one whose ratio is the median. Digits, 64-128-10, three phases of 64 steps; the simulator alone,
-without the start of the program, of which recording is no part. Made by
-`python sims/bench/recording.py`, which measures the rows that it is given anew.
+The CPU time of the same run with and without the default trace (the signals that rates are read from,
+of every layer), measured alternately in one process and its children; the pair of runs with the median
+ratio. Digits, 64-128-10, three phases of 64 steps; the simulator alone, without start-up. Made by
+`python sims/bench/recording.py`, which replaces the rows that it is called with.
 
-| where | what | without, s | with, s | recording costs |
+| where | work | without, s | with, s | overhead |
 |---|---|---|---|---|
 """
 

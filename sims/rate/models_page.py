@@ -17,7 +17,7 @@ def page(known: dict[str, list[Measured]], cosines: Measured | None) -> str:
     for group, words in GROUPS.items():
         lines += [f"## {words[0]}", "", *words[1:], *table(group, known), ""]
     lines += ["## Gradients", "", *gradients(cosines), ""]
-    lines += ["## What was not reached, or not measured", "", *MISSES, *unmeasured(known), ""]
+    lines += ["## Goals not reached, and rows not measured", "", *MISSES, *unmeasured(known), ""]
     lines += ["## How settings were chosen", "", *CHOICE, ""]
     lines += ["## Commands", "", "With `--out RUN --seed N`:", ""]
     lines += [f"- {r.title}: `neuro-eqprop train {r.options}`" for n, r in ROWS.items() if known[n]]
@@ -33,7 +33,7 @@ def table(group: str, known: dict[str, list[Measured]]) -> list[str]:
         return ["Not measured yet."]
     return [
         "| network | test %, seeds 0, 1, ... | mean | with 4x the steps | steps to 1e-4: mean, "
-        "most | CPU s | to reach |",
+        "most | CPU s | goal |",
         "|---|---|---|---|---|---|---|",
         *rows,
     ]
@@ -69,9 +69,9 @@ def gradients(told: Measured | None) -> list[str]:
     ]
     return [
         "The cosine of the update, centered with beta 0.1, with minus the implicit gradient: the",
-        "least of any weight or bias. Float64, settled, 32 digits, after one epoch of training",
+        "least of any weight or bias. Float64, converged, 32 digits, after one epoch of training",
         "(`sims/rate/models.py cosines`). Without symmetry only the adjoint nudge of rule",
-        "`asymmetric` is right; the other two are there to fail.",
+        "`asymmetric` is right; the other two show the error without it.",
         "",
         "| model | least cosine | of | free residual |",
         "|---|---|---|---|",

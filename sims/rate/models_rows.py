@@ -1,4 +1,4 @@
-"""The rows of docs/models-numbers.md: the command of each, and what it is to reach."""
+"""The rows of docs/models-numbers.md: the command of each, and its goal."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SHARP = f"{RECALL} --set attention=softmax --set attention_scale=0.5 --set atten
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A training: what it is called, where it stands, its options of `train`, what to reach."""
+    """A training: its title, its group, its options of `train`, its goal."""
 
     title: str
     group: str
@@ -61,9 +61,9 @@ class Row:
 ROWS = {
     "one": Row("784-512-10", "layered", ONE, "98.4, and backprop - 0.1"),
     "one-bp": Row("784-512-10, backprop", "layered", f"{ONE} --rule backprop"),
-    "one-moved": Row("784-512-10, pictures moved", "layered", MOVED, "98.4, and backprop - 0.1"),
+    "one-moved": Row("784-512-10, images shifted", "layered", MOVED, "98.4, and backprop - 0.1"),
     "one-moved-bp": Row(
-        "784-512-10, pictures moved, backprop", "layered", f"{MOVED} --rule backprop"
+        "784-512-10, images shifted, backprop", "layered", f"{MOVED} --rule backprop"
     ),
     "two": Row("784-512-512-10", "layered", TWO, "98.4"),
     "three": Row("784-512-512-512-10", "layered", THREE, "98.2"),

@@ -84,7 +84,7 @@ def compared(simulator: str, numbers: str, cases: list[Case], count: tuple[int, 
 def page(rows: list[Row], networks: int, steps: int) -> str:
     return "\n".join(
         [
-            "# The same spikes everywhere",
+            "# Agreement of the simulators",
             "",
             f"Made by `.venv/bin/python sims/spikes/agreement.py --networks {networks} "
             f"--steps {steps}`; do not edit.",
@@ -92,11 +92,10 @@ def page(rows: list[Row], networks: int, steps: int) -> str:
             f"{networks} random recurrent networks (spiking, graded and mixed, with delays,",
             f"decays, both resets and gains of beta), each over {steps} steps of three phases,",
             "against the reference: every spike or message equal, voltages, states and drives",
-            "within 1e-12, and in fixed point also what did not fit 24 bits. As drawn, each has in",
-            "every spiking population a unit that fires always and one that meets its threshold",
-            "exactly.",
+            "within 1e-12, and in fixed point also the overflows of 24 bits. By construction, every",
+            "spiking population has a unit that always fires and one that reaches its threshold exactly.",
             "",
-            "| simulator | numbers | networks equal | places compared | events "
+            "| simulator | arithmetic | networks equal | values compared | events "
             "| first difference |",
             "|---|---|---|---|---|---|",
             *(row.line for row in rows),

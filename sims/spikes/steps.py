@@ -108,7 +108,7 @@ def page(found: dict[Code, list[Told]]) -> str:
 
     return "\n".join(
         [
-            "# The error of each code against its steps",
+            "# The error of each code against the number of steps",
             "",
             "Made by `.venv/bin/python sims/spikes/steps.py`; do not edit. The first "
             f"{SAMPLES} test images of",
@@ -117,13 +117,13 @@ def page(found: dict[Code, list[Told]]) -> str:
             "",
             "![Root mean square error of rates against steps](pictures/steps.svg)",
             "",
-            "Root mean square error of rates, against the settled rates in float64:",
+            "Root mean square error of rates, against the equilibrium in float64:",
             "",
             *table("rmse", ".4f", 1.0),
             "Agreement in percent:",
             "",
             *table("agreement", ".2f", 100.0),
-            "Events for each neuron and sample:",
+            "Events per neuron and sample:",
             "",
             *table("spikes_per_neuron", ".2f", 1.0),
             "Any run of yours: "
