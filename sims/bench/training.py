@@ -43,8 +43,8 @@ BATCHES = 100
 """Of the data, gone through again and again."""
 HEAD = [
     "Process time of a batch by EqProp (settling, rule and Adam) over that by backprop with",
-    "`nn.Sequential` and the same Adam, measured alternately on one thread: the median of the ratios of",
-    f"{ROUNDS} rounds, and their interquartile range.",
+    "`nn.Sequential` and the same Adam, measured alternately on one thread: the median of the",
+    f"ratios of {ROUNDS} rounds, and their interquartile range.",
     "",
     "| network | batch | EqProp ms | backprop ms | ratio | interquartile range | goal |",
     "|---|---|---|---|---|---|---|",

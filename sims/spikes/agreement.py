@@ -92,8 +92,9 @@ def page(rows: list[Row], networks: int, steps: int) -> str:
             f"{networks} random recurrent networks (spiking, graded and mixed, with delays,",
             f"decays, both resets and gains of beta), each over {steps} steps of three phases,",
             "against the reference: every spike or message equal, voltages, states and drives",
-            "within 1e-12, and in fixed point also the overflows of 24 bits. By construction, every",
-            "spiking population has a unit that always fires and one that reaches its threshold exactly.",
+            "within 1e-12, and in fixed point also the overflows of 24 bits. By construction,",
+            "every spiking population has a unit that always fires and one that reaches its",
+            "threshold exactly.",
             "",
             "| simulator | arithmetic | networks equal | values compared | events "
             "| first difference |",
