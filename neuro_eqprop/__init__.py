@@ -1,4 +1,4 @@
-"""Equilibrium Propagation from rates to spikes: train, translate, simulate, compare, count."""
+"""Equilibrium Propagation from rates to spikes: train, translate, simulate, compare, estimate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from neuro_eqprop import _deprecated
 
 _deprecated.install()
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 HOMES = {
     "EqPropClassifier": "neuro_eqprop.estimator",
