@@ -10,9 +10,9 @@ whose messages the next layer reads with weights W and -W. This module needs Num
 # No `from __future__ import annotations`: Lava executes this file under another module name, where
 # dataclasses could not resolve annotations given as text.
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -170,6 +170,30 @@ def integers(values: Array, exponent: int) -> npt.NDArray[np.int64]:
     return np.asarray(np.rint(np.ldexp(values, exponent)), dtype=np.int64)
 
 
+def identifier(layer: str) -> str:
+    """A layer's name as part of a Python name: other characters replaced."""
+    return "".join(c if c.isalnum() else "_" for c in layer)
+
+
 def port_name(layer: str) -> str:
-    """The name of a layer's port: `s_` and the layer, other characters replaced."""
-    return "s_" + "".join(c if c.isalnum() else "_" for c in layer)
+    """The name of a layer's port."""
+    return f"s_{identifier(layer)}"
+
+
+class Row(NamedTuple):
+    """A leaf process, as `processes()` lists it."""
+
+    name: str
+    kind: str
+    stock: bool
+    units: int
+    synapses: int
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The leaf processes as text."""
+    lines = [f"{'process':24} {'class':20} {'stock':5} {'units':>7} {'synapses':>9}"]
+    for row in rows:
+        own = "yes" if row.stock else "no"
+        lines.append(f"{row.name:24} {row.kind:20} {own:5} {row.units:7} {row.synapses:9}")
+    return "\n".join(lines)

@@ -20,7 +20,7 @@ SciPy alone.
 # dataclasses could not resolve annotations given as text.
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,33 +45,17 @@ from neuro_eqprop.backends.lava.native.plan import (
     Edge,
     Layer,
     Plan,
+    Row,
     Scale,
     Weight,
     biases,
     expanded,
+    identifier,
     integers,
     port_name,
     scale_of,
+    table,
 )
-
-
-class Row(NamedTuple):
-    """A leaf process, as `processes()` lists it."""
-
-    name: str
-    kind: str
-    stock: bool
-    units: int
-    synapses: int
-
-
-def table(rows: Sequence[Row]) -> str:
-    """The leaf processes as text."""
-    lines = [f"{'process':24} {'class':20} {'stock':5} {'units':>7} {'synapses':>9}"]
-    for row in rows:
-        own = "yes" if row.stock else "no"
-        lines.append(f"{row.name:24} {row.kind:20} {own:5} {row.units:7} {row.synapses:9}")
-    return "\n".join(lines)
 
 
 class StockNetwork(AbstractProcess):  # type: ignore[misc]
@@ -91,7 +75,7 @@ class StockNetwork(AbstractProcess):  # type: ignore[misc]
             setattr(self, port_name(layer.name), OutPort(shape=(layer.size,)))
             units = layer.size * max(1, len(layer.corners)) if plan.graded else layer.size
             for state in ("bias", "sigma") if plan.graded else ("bias_mant", "v", "r"):
-                setattr(self, f"{state}_{port_name(layer.name)[2:]}", Var(shape=(units,)))
+                setattr(self, f"{state}_{identifier(layer.name)}", Var(shape=(units,)))
         self._post_init()
 
     @property
@@ -198,7 +182,7 @@ class StockNetworkModel(AbstractSubProcessModel):  # type: ignore[misc]
             )
             self.reset(plan, port_name(layer.name), states)
             for state in ("bias", "sigma") if plan.graded else ("bias_mant", "v", "r"):
-                getattr(proc, f"{state}_{port_name(layer.name)[2:]}").alias(getattr(cell, state))
+                getattr(proc, f"{state}_{identifier(layer.name)}").alias(getattr(cell, state))
 
     def keep(self, name: str, process: AbstractProcess) -> Any:  # noqa: ANN401
         """Keep a sub-process as an attribute, where Lava looks for it."""

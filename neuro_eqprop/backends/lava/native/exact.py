@@ -1,0 +1,430 @@
+"""An equilibrium network as one hierarchical Lava process with the spikes of the reference.
+
+Populations run the step of `neuro_eqprop.spiking.ir` in Python process models of this file, which
+have no chip model; projections in floating point are Lava's own `Dense`. The input is held during a
+sample, and its current arrives in the same step. With `reset_interval` every population starts a
+sample at rest and drops what was sent before.
+"""
+
+# No `from __future__ import annotations`: Lava executes this file under another module name.
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from lava.magma.core.decorator import implements, requires, tag
+from lava.magma.core.model.py.model import PyLoihiProcessModel
+from lava.magma.core.model.py.ports import PyInPort, PyOutPort
+from lava.magma.core.model.py.type import LavaPyType
+from lava.magma.core.model.sub.model import AbstractSubProcessModel
+from lava.magma.core.process.ports.ports import InPort, OutPort
+from lava.magma.core.process.process import AbstractProcess, ProcessParameters
+from lava.magma.core.process.variable import Var
+from lava.magma.core.resources import CPU
+from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
+from lava.proc.dense.process import Dense
+
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.lava.native.plan import Row, identifier, port_name, table
+from neuro_eqprop.spiking.fixed_point import weights
+from neuro_eqprop.spiking.ir import Gain, Graded, Population, Projection, SpikingNetwork
+from neuro_eqprop.spiking.neurons import Numbers, neurons_of
+
+
+@dataclass(frozen=True)
+class ExactPlan:
+    """A spiking network, its input weights (units, features) by population, and its clock."""
+
+    network: SpikingNetwork
+    feeds: Mapping[str, Array]
+    grid: float
+    """Currents are rounded to multiples of this."""
+    reset_interval: int | None = None
+
+    def __post_init__(self) -> None:
+        if any(p.gain is Gain.BETA for p in self.network.projections):
+            raise ValueError("a process for inference has no nudge; use learning=True")
+
+    @property
+    def features(self) -> int:
+        """The length of an input sample."""
+        return int(next(iter(self.feeds.values())).shape[1])
+
+    @property
+    def tag(self) -> str:
+        """The tag of the process models: floating or fixed point."""
+        return "floating_pt" if self.network.fixed is None else "fixed_pt"
+
+
+class InputCurrent(AbstractProcess):  # type: ignore[misc]
+    """Input weights times the sample, rounded to the grid, in the same step."""
+
+    def __init__(self, weight: Array, grid: float) -> None:
+        super().__init__(grid=grid)
+        self.s_in = InPort(shape=(weight.shape[1],))
+        self.a_out = OutPort(shape=(weight.shape[0],))
+        self.weights = Var(shape=weight.shape, init=weight)
+
+
+@implements(proc=InputCurrent, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("floating_pt", "fixed_pt")
+class InputCurrentModel(PyLoihiProcessModel):  # type: ignore[misc]
+    """The product is taken again only when the sample has changed."""
+
+    s_in = LavaPyType(PyInPort.VEC_DENSE, float)
+    a_out = LavaPyType(PyOutPort.VEC_DENSE, float)
+    weights = LavaPyType(np.ndarray, float)
+
+    def __init__(self, proc_params: ProcessParameters) -> None:
+        super().__init__(proc_params)
+        self.grid: float = proc_params["grid"]
+        self.sample: Array | None = None
+
+    def run_spk(self) -> None:
+        """Receive a sample, send its current."""
+        sample = self.s_in.recv()
+        if self.sample is None or not np.array_equal(sample, self.sample):
+            self.sample = sample
+            self.current = np.rint((sample @ self.weights.T) / self.grid) * self.grid
+        self.a_out.send(self.current)
+
+
+class PopulationProcess(AbstractProcess):  # type: ignore[misc]
+    """Neurons with an input current `c_in`, synaptic input `a_in` and messages `s_out`."""
+
+    def __init__(self, plan: ExactPlan, population: Population, fed: bool) -> None:
+        given = any(p.target == population.name for p in plan.network.projections)
+        super().__init__(plan=plan, population=population, fed=fed, given=given)
+        shape = (population.size,)
+        self.c_in = InPort(shape=shape)
+        self.a_in = InPort(shape=shape)
+        self.s_out = OutPort(shape=shape)
+        self.bias = Var(shape=shape, init=population.bias)
+        self.state = Var(shape=shape, init=0.0)
+
+
+class SpikingPopulation(PopulationProcess):
+    """Leaky integrators with binary spikes; `state` is the voltage."""
+
+
+class GradedPopulation(PopulationProcess):
+    """Sigma-delta units; `state` is the rate."""
+
+
+class PopulationModel(PyLoihiProcessModel):  # type: ignore[misc]
+    """One step of a population."""
+
+    c_in = LavaPyType(PyInPort.VEC_DENSE, float)
+    bias = LavaPyType(np.ndarray, float)
+    state = LavaPyType(np.ndarray, float)
+
+    def __init__(self, proc_params: ProcessParameters) -> None:
+        super().__init__(proc_params)
+        plan: ExactPlan = proc_params["plan"]
+        self.network, self.interval = plan.network, plan.reset_interval
+        self.population: Population = proc_params["population"]
+        self.fed, self.given = proc_params["fed"], proc_params["given"]
+        self.neurons = neurons_of(self.network, self.population)
+        kind = np.float64 if self.network.fixed is None else np.int64
+        self.zero: Numbers = np.zeros(self.population.size, dtype=kind)
+
+    def run_spk(self) -> None:
+        """Receive, advance, send."""
+        current = self.c_in.recv() if self.fed else None
+        arriving = self.a_in.recv() if self.given else self.zero
+        step = self.time_step - 1
+        if self.interval is not None and step % self.interval == 0:
+            arriving = self.zero  # sent in the sample before
+            if not np.array_equal(self.bias, self.population.bias):
+                self.population = replace(self.population, bias=self.bias.copy())
+                self.neurons = neurons_of(self.network, self.population)
+            self.neurons.rest(self.zero.shape)
+        outside = self.neurons.outside(current, None, 0.0)
+        message = self.neurons.advance(arriving, self.zero, 0.0, outside)
+        self.s_out.send(message)
+        values = self.neurons.values()
+        self.state[:] = values["state" if "state" in values else "voltage"]
+
+
+@implements(proc=SpikingPopulation, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("floating_pt")
+class FloatSpikingModel(PopulationModel):
+    """Binary spikes in float64."""
+
+    a_in = LavaPyType(PyInPort.VEC_DENSE, float)
+    s_out = LavaPyType(PyOutPort.VEC_DENSE, bool)
+
+
+@implements(proc=SpikingPopulation, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("fixed_pt")
+class IntegerSpikingModel(PopulationModel):
+    """Binary spikes in fixed point."""
+
+    a_in = LavaPyType(PyInPort.VEC_DENSE, np.int64)
+    s_out = LavaPyType(PyOutPort.VEC_DENSE, bool)
+
+
+@implements(proc=GradedPopulation, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("floating_pt")
+class FloatGradedModel(PopulationModel):
+    """Graded messages in float64."""
+
+    a_in = LavaPyType(PyInPort.VEC_DENSE, float)
+    s_out = LavaPyType(PyOutPort.VEC_DENSE, float)
+
+
+@implements(proc=GradedPopulation, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("fixed_pt")
+class IntegerGradedModel(PopulationModel):
+    """Graded messages as integers that count theta."""
+
+    a_in = LavaPyType(PyInPort.VEC_DENSE, np.int64)
+    s_out = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
+
+
+class IntegerSynapses(AbstractProcess):  # type: ignore[misc]
+    """Integer weights of any size times messages; a sum arrives in the next step.
+
+    Lava's own fixed-point synapses clip weights to nine bits, which the integers of this network
+    do not fit.
+    """
+
+    def __init__(self, weight: npt.NDArray[np.int64]) -> None:
+        super().__init__()
+        self.s_in = InPort(shape=(weight.shape[1],))
+        self.a_out = OutPort(shape=(weight.shape[0],))
+        self.weights = Var(shape=weight.shape, init=weight)
+
+
+@implements(proc=IntegerSynapses, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("fixed_pt")
+class IntegerSynapsesModel(PyLoihiProcessModel):  # type: ignore[misc]
+    """Sums in 64 bits, in which they are exact."""
+
+    s_in = LavaPyType(PyInPort.VEC_DENSE, np.int64)
+    a_out = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
+    weights = LavaPyType(np.ndarray, np.int64)
+
+    def __init__(self, proc_params: ProcessParameters) -> None:
+        super().__init__(proc_params)
+        self.sums: Numbers = np.zeros(1, dtype=np.int64)
+
+    def run_spk(self) -> None:
+        """Send the sums of the step before, so that loops cannot lock."""
+        if len(self.sums) != len(self.weights):
+            self.sums = np.zeros(len(self.weights), dtype=np.int64)
+        self.a_out.send(self.sums)
+        self.sums = self.weights @ self.s_in.recv().astype(np.int64)
+
+
+class Delay(AbstractProcess):  # type: ignore[misc]
+    """Passes messages on, `steps` later; messages of the sample before are dropped."""
+
+    def __init__(self, size: int, steps: int, plan: ExactPlan) -> None:
+        super().__init__(size=size, steps=steps, interval=plan.reset_interval)
+        self.s_in = InPort(shape=(size,))
+        self.s_out = OutPort(shape=(size,))
+
+
+class DelayModel(PyLoihiProcessModel):  # type: ignore[misc]
+    """A ring of messages."""
+
+    kind: type
+
+    def __init__(self, proc_params: ProcessParameters) -> None:
+        super().__init__(proc_params)
+        self.interval: int | None = proc_params["interval"]
+        self.ring: Numbers = np.zeros((proc_params["steps"], proc_params["size"]), self.kind)
+
+    def run_spk(self) -> None:
+        """Send the oldest message, keep the newest in its place."""
+        step = self.time_step - 1
+        if self.interval is not None and step % self.interval == 0:
+            self.ring[...] = 0
+        place = step % len(self.ring)
+        self.s_out.send(self.ring[place])
+        self.ring[place] = self.s_in.recv()
+
+
+@implements(proc=Delay, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("floating_pt")
+class FloatDelayModel(DelayModel):
+    """Messages in float64."""
+
+    s_in = LavaPyType(PyInPort.VEC_DENSE, float)
+    s_out = LavaPyType(PyOutPort.VEC_DENSE, float)
+    kind = float
+
+
+@implements(proc=Delay, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("fixed_pt")
+class IntegerDelayModel(DelayModel):
+    """Messages as integers."""
+
+    s_in = LavaPyType(PyInPort.VEC_DENSE, np.int64)
+    s_out = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
+    kind = np.int64
+
+
+class ExactNetwork(AbstractProcess):  # type: ignore[misc]
+    """A spiking network with ports `inp`, `out` and `s_<layer>`.
+
+    `inp` takes one value for each feature in each step (see `encode`), `out` sends the spikes or
+    messages of the output. Vars `weights_<source>_<target>`, `bias_<layer>` and `state_<layer>`
+    are those of the sub-processes.
+    """
+
+    def __init__(self, plan: ExactPlan, name: str | None = None) -> None:
+        super().__init__(plan=plan, name=name)
+        self.plan, network = plan, plan.network
+        self.inp = InPort(shape=(plan.features,))
+        self.out = OutPort(shape=(network[network.output].size,))
+        for population in network.populations:
+            setattr(self, port_name(population.name), OutPort(shape=(population.size,)))
+            for state in ("bias", "state"):
+                setattr(self, f"{state}_{identifier(population.name)}", Var((population.size,)))
+        for target, weight in plan.feeds.items():
+            setattr(self, f"weights_input_{identifier(target)}", Var(weight.shape))
+        for number, projection in enumerate(network.projections):
+            setattr(self, weight_name(network, number), Var(projection.weight.shape))
+        self._post_init()
+
+    @property
+    def tag(self) -> str:
+        """The tag of a run configuration: `Loihi2SimCfg(select_tag=net.tag)`."""
+        return self.plan.tag
+
+    @property
+    def graded(self) -> bool:
+        """Whether the output sends graded messages."""
+        return isinstance(self.plan.network[self.plan.network.output].neuron, Graded)
+
+    def processes(self) -> tuple[Row, ...]:
+        """The leaf processes: name, class, whether it is Lava's own, units, synapses."""
+        network, found = self.plan.network, list[Row]()
+        for target, weight in self.plan.feeds.items():
+            count = int(np.count_nonzero(weight))
+            found.append(Row(f"input->{target}", "InputCurrent", False, 0, count))
+        for population in network.populations:
+            kind = "Graded" if isinstance(population.neuron, Graded) else "Spiking"
+            found.append(Row(population.name, f"{kind}Population", False, population.size, 0))
+        stock = network.fixed is None
+        for projection in network.projections:
+            kind, count = ("Dense" if stock else "IntegerSynapses"), int(projection.fan_out.sum())
+            found.append(Row(projection.name, kind, stock, 0, count))
+            if projection.delay > 1:
+                units = network[projection.source].size
+                found.append(Row(f"{projection.name} delay", "Delay", False, units, 0))
+        return tuple(found)
+
+    def __str__(self) -> str:
+        return table(self.processes())
+
+    def encode(self, x: npt.ArrayLike, steps: int) -> Array:
+        """Samples (samples, features) as the data (features, samples * steps) of a RingBuffer."""
+        rows = np.atleast_2d(np.asarray(x, dtype=np.float64))
+        if rows.shape[1] != self.plan.features:
+            raise ValueError(
+                f"x has {rows.shape[1]} features; the network takes {self.plan.features}"
+            )
+        if self.plan.reset_interval not in (None, steps):
+            raise ValueError(
+                f"a sample has {steps} steps, but the network resets every "
+                f"{self.plan.reset_interval}"
+            )
+        return np.repeat(rows.T, steps, axis=1)
+
+    def rates(self, messages: npt.ArrayLike, steps: int) -> Array:
+        """Rates (samples, units) from messages (units, samples * steps) of a port."""
+        sent = np.asarray(messages, dtype=np.float64)
+        if sent.shape[1] % steps:
+            raise ValueError(f"{sent.shape[1]} steps are no multiple of {steps} steps a sample")
+        output = self.plan.network[self.plan.network.output].neuron
+        if not isinstance(output, Graded):
+            spikes = sent.reshape(len(sent), -1, steps)
+            return np.asarray(spikes[..., steps // 4 :].mean(axis=2).T)
+        if self.plan.network.fixed is not None:
+            sent = sent * output.theta
+        if self.plan.reset_interval is None:
+            state = sent.cumsum(axis=1).reshape(len(sent), -1, steps)
+        else:
+            state = sent.reshape(len(sent), -1, steps).cumsum(axis=2)
+        return np.asarray(state[..., -max(1, steps // 4) :].mean(axis=2).T)
+
+    def decode(self, messages: npt.ArrayLike, steps: int) -> npt.NDArray[np.int64]:
+        """Predicted classes (samples,) from the messages (classes, samples * steps) of `out`."""
+        return np.asarray(self.rates(messages, steps).argmax(axis=1))
+
+
+def weight_name(network: SpikingNetwork, number: int) -> str:
+    """The Var of a projection's weights; a number tells parallel projections apart."""
+    projection = network.projections[number]
+    same = [p.name for p in network.projections[:number]].count(projection.name)
+    ends = f"weights_{identifier(projection.source)}_{identifier(projection.target)}"
+    return ends if not same else f"{ends}_{same + 1}"
+
+
+@implements(proc=ExactNetwork, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("floating_pt", "fixed_pt")
+class ExactNetworkModel(AbstractSubProcessModel):  # type: ignore[misc]
+    """Sub-processes of a network and their connections."""
+
+    def __init__(self, proc: ExactNetwork) -> None:
+        if not proc.inp.in_connections:
+            raise ValueError(
+                "port `inp` is not connected: connect a RingBuffer with encode(x, steps)"
+            )
+        plan, network = proc.plan, proc.plan.network
+        cells: dict[str, Any] = {}
+        for population in network.populations:
+            name, graded = population.name, isinstance(population.neuron, Graded)
+            kind = GradedPopulation if graded else SpikingPopulation
+            cell = self.keep(
+                f"cells_{identifier(name)}", kind(plan, population, name in plan.feeds)
+            )
+            cells[name] = cell
+            cell.s_out.connect(getattr(proc, port_name(name)))
+            if name == network.output:
+                cell.s_out.connect(proc.out)
+            for state in ("bias", "state"):
+                getattr(proc, f"{state}_{identifier(name)}").alias(getattr(cell, state))
+        for target, weight in plan.feeds.items():
+            feed = self.keep(f"feed_{identifier(target)}", InputCurrent(weight, plan.grid))
+            proc.inp.connect(feed.s_in)
+            feed.a_out.connect(cells[target].c_in)
+            getattr(proc, f"weights_input_{identifier(target)}").alias(feed.weights)
+        for number, projection in enumerate(network.projections):
+            source = cells[projection.source]
+            if projection.delay > 1:
+                late = Delay(network[projection.source].size, projection.delay - 1, plan)
+                source.s_out.connect(self.keep(f"delay_{number}", late).s_in)
+                source = late
+            joint = self.keep(f"synapses_{number}", synapses(network, projection))
+            source.s_out.connect(joint.s_in)
+            joint.a_out.connect(cells[projection.target].a_in)
+            getattr(proc, weight_name(network, number)).alias(joint.weights)
+
+    def keep(self, name: str, process: AbstractProcess) -> Any:  # noqa: ANN401
+        """Keep a sub-process as an attribute, where Lava looks for it."""
+        setattr(self, name, process)
+        return process
+
+
+def synapses(network: SpikingNetwork, projection: Projection) -> AbstractProcess:
+    """The synapses of a projection: `Dense` in floating point."""
+    if network.fixed is not None:
+        return IntegerSynapses(weights(network, projection))
+    graded = isinstance(network[projection.source].neuron, Graded)
+    # Any number of message bits above zero makes Dense multiply instead of selecting columns.
+    return Dense(weights=projection.weight, num_message_bits=24 if graded else 0)
