@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.html import html_table
 from neuro_eqprop.model import Model
+from neuro_eqprop.networks import Role
 from neuro_eqprop.operators import Pooled
 from neuro_eqprop.schedules import Schedule, free_only, tail, three_phase
 from neuro_eqprop.spiking.codes import Code, Coding, find_code
@@ -26,13 +27,16 @@ from neuro_eqprop.spiking.input_coding import (
     with_input,
 )
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
-from neuro_eqprop.spiking.lower import lower, rates_of, spelled_out
+from neuro_eqprop.spiking.lower import faces, lower, matrix, rates_of, spelled_out
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding, round_weight
 from neuro_eqprop.traces import Counts
 
 if TYPE_CHECKING:
     from neuro_eqprop.backends.base import Backend
+    from neuro_eqprop.backends.lava.native.exact import ExactNetwork
+    from neuro_eqprop.backends.lava.native.stock import StockNetwork
+    from neuro_eqprop.backends.snntorch.native import SpikingModule
     from neuro_eqprop.io.trace.trace import Trace
 
 DT = 1e-3
@@ -131,6 +135,17 @@ class SpikingModel:
         if beta is None:
             return free_only(steps=steps, window=tail(steps, part))
         return three_phase(beta=beta, free=steps, nudged=steps, part=part)
+
+    @property
+    def input_weights(self) -> dict[str, Array]:
+        """Weights (units, features) from the input to each population, as a host multiplies them."""
+        rate, found = self.model.network, dict[str, Array]()
+        for connection in rate.connections:
+            if rate[connection.source].role is Role.INPUT:
+                for name, sign in faces(rate[connection.target], self.coding):
+                    weight = sign * matrix(rate, self.params, connection)
+                    found[name] = found[name] + weight if name in found else weight
+        return found
 
     def encode(self, x: npt.ArrayLike, target: Array | None = None) -> Stimulus:
         """The stimulus of samples x (samples, features) and of targets (samples, classes)."""
@@ -244,6 +259,75 @@ class SpikingModel:
         return record_spikes(
             self, x, y, on=on, steps=steps, phases=phases, record=record, output=output
         ).trace
+
+    def to_lava(
+        self,
+        *,
+        neurons: str = "exact",
+        reset_interval: int | None = None,
+        name: str | None = None,
+    ) -> ExactNetwork | StockNetwork:
+        """Return the network as one Lava process to connect and run in your own script.
+
+        Parameters
+        ----------
+        neurons : str
+            "exact" sends the same messages as the backend "lava", by Python process models of this
+            package. "stock" is made of processes of `lava.proc` alone: `SigmaDelta` for code
+            graded, `ATRLIF` for code rate, `Dense` and `Sparse`.
+        reset_interval : int, optional
+            Steps of a sample, after which all states are reset; None never resets.
+        name : str, optional
+            The name of the process.
+
+        Returns
+        -------
+        lava.magma.core.process.process.AbstractProcess
+            With ports `inp`, `out` and `s_<layer>`, Vars for weights, biases and states, and
+            methods `encode(x, steps)`, `decode(messages, steps)` and `processes()`.
+
+        Raises
+        ------
+        BackendError
+            If the network needs something that the processes cannot do; the message says what.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> model = ne.train("layered", "digits", hidden=(16,), epochs=1)
+        >>> net = model.to_spiking(code="graded").to_lava(reset_interval=32)  # doctest: +SKIP
+        >>> source.s_out.connect(net.inp)  # doctest: +SKIP
+        """
+        from neuro_eqprop.backends.lava.export import lava_network
+
+        return lava_network(self, neurons=neurons, reset_interval=reset_interval, name=name)
+
+    def to_snntorch(self, **options: Any) -> SpikingModule:  # noqa: ANN401
+        """Return the network as a trainable `torch.nn.Module`.
+
+        Parameters
+        ----------
+        **options
+            As `SpikingModule` has them: `surrogate`, `dtype`.
+
+        Returns
+        -------
+        SpikingModule
+            It sends the spikes of the backends; gradients flow through a surrogate. Bring a
+            fine-tuned module back with `from_snntorch`.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne, torch
+        >>> model = ne.train("layered", "digits", hidden=(16,), epochs=1)
+        >>> module = model.to_spiking(code="graded").to_snntorch()
+        >>> module(torch.rand(5, 64), steps=16).logits.shape
+        torch.Size([5, 10])
+        """
+        from neuro_eqprop.backends.snntorch.native import SpikingModule
+
+        network, params = self.model.network, self.model.params
+        return SpikingModule(network, params, self.coding, bits=self.bits, **options)
 
 
 def to_spiking(

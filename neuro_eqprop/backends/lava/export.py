@@ -3,22 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from neuro_eqprop.activations import ActivationKind
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.lava.native.plan import Edge, Layer, Plan
 from neuro_eqprop.spiking.ir import Gain, Graded, SpikingNetwork
 
 if TYPE_CHECKING:
+    from neuro_eqprop.backends.lava.native.exact import ExactNetwork
     from neuro_eqprop.backends.lava.native.stock import StockNetwork
+    from neuro_eqprop.spiking.model import SpikingModel
 
 FEW = 0.25
 """Share of non-zero weights below which a matrix is kept sparse."""
+
+
+NEURONS = ("exact", "stock")
+
+
+def lava_network(
+    spiking: SpikingModel,
+    *,
+    neurons: str = "exact",
+    reset_interval: int | None = None,
+    name: str | None = None,
+) -> ExactNetwork | StockNetwork:
+    """The model as one Lava process, see `SpikingModel.to_lava`."""
+    if neurons not in NEURONS:
+        raise UnknownNameError("kind of neurons", neurons, NEURONS)
+    if find_spec("lava") is None:
+        raise BackendError("Lava is not installed; it runs on Python 3.10: pip install lava-nc")
+    if spiking.input.name != "current":
+        raise BackendError(
+            f"a Lava process takes its input through port `inp`, not as {spiking.input.name!r} "
+            f"spikes; use to_spiking(input='current')"
+        )
+    if neurons == "stock":
+        plain = spiking.model.to_spiking(code=spiking.coding.code)
+        return stock_network(
+            plain.network,
+            plain.input_weights,
+            bits=spiking.bits,
+            reset_interval=reset_interval,
+            name=name,
+        )
+    from neuro_eqprop.backends.lava.native.exact import ExactNetwork, ExactPlan
+
+    try:
+        plan = ExactPlan(
+            spiking.network, spiking.input_weights, spiking.coding.grid, reset_interval
+        )
+    except ValueError as error:
+        raise BackendError(str(error)) from error
+    return ExactNetwork(plan, name)
 
 
 def stock_network(

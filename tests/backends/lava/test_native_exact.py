@@ -1,0 +1,90 @@
+"""The Lava process of a model sends, in a user's script, the messages of the backends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import neuro_eqprop as ne
+from neuro_eqprop.arrays import Array, UnknownNameError
+from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.spiking.model import SpikingModel
+
+pytestmark = pytest.mark.lava
+SAMPLES = 3
+
+
+@pytest.fixture(scope="module")
+def data() -> ne.Dataset:
+    return ne.load_data("digits")
+
+
+@pytest.fixture(scope="module")
+def model(data: ne.Dataset) -> ne.Model:
+    return ne.train("layered", data, hidden=(24,), epochs=2, seed=0)
+
+
+def run(spiking: SpikingModel, x: Array, steps: int) -> tuple[dict[str, Array], Array]:
+    """Messages (samples * steps, units) by layer, and the predictions."""
+    from lava.magma.core.run_conditions import RunSteps
+    from lava.magma.core.run_configs import Loihi2SimCfg
+    from lava.proc.io.sink import RingBuffer as Sink
+    from lava.proc.io.source import RingBuffer as Source
+
+    net = spiking.to_lava(reset_interval=steps)
+    source = Source(data=net.encode(x, steps))
+    source.s_out.connect(net.inp)
+    total = len(x) * steps
+    sinks = {
+        name: Sink(shape=getattr(net, name).shape, buffer=total) for name in ("s_hidden", "out")
+    }
+    for name, sink in sinks.items():
+        getattr(net, name).connect(sink.a_in)
+    try:
+        net.run(condition=RunSteps(total), run_cfg=Loihi2SimCfg(select_tag=net.tag))
+        found = {name: sink.data.get() for name, sink in sinks.items()}
+    finally:
+        net.stop()
+    return {"hidden": found["s_hidden"].T, "output": found["out"].T}, net.decode(
+        found["out"], steps
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "bits"), [("graded", None), ("rate", None), ("graded", 8), ("rate", 8)]
+)
+def test_every_message_equals_that_of_the_emulator(
+    code: str, bits: int | None, model: ne.Model, data: ne.Dataset
+) -> None:
+    spiking, steps = model.to_spiking(code=code, bits=bits), 20
+    x = data.test.x[:SAMPLES]
+    messages, predictions = run(spiking, x, steps)
+    trace = spiking.record(x, on="emulator", steps=steps)
+    for layer in ("hidden", "output"):
+        expected = np.zeros((SAMPLES * steps, messages[layer].shape[1]))
+        train = trace.spikes[layer]
+        expected[train.step, train.unit] = train.value
+        theta = 1.0 if bits is None or code == "rate" else spiking.network[layer].neuron.theta
+        np.testing.assert_array_equal(theta * messages[layer], expected)
+    np.testing.assert_array_equal(predictions, spiking.run(x, steps=steps).predictions)
+
+
+def test_weights_biases_and_states_can_be_read(model: ne.Model) -> None:
+    net = model.to_spiking(code="graded").to_lava(reset_interval=8)
+    assert net.weights_hidden_output.shape == (10, 24)
+    assert net.bias_hidden.shape == (24,)
+    assert "GradedPopulation" in str(net)
+    assert {row.kind: row.stock for row in net.processes()}["Dense"]
+
+
+def test_a_wrong_name_an_input_of_spikes_and_an_open_port_are_refused(model: ne.Model) -> None:
+    from lava.magma.core.run_conditions import RunSteps
+    from lava.magma.core.run_configs import Loihi2SimCfg
+
+    with pytest.raises(UnknownNameError, match="exact"):
+        model.to_spiking(code="graded").to_lava(neurons="exakt")
+    with pytest.raises(BackendError, match="input='current'"):
+        model.to_spiking(code="graded", input="graded").to_lava()
+    net = model.to_spiking(code="graded").to_lava()
+    with pytest.raises(ValueError, match="`inp` is not connected"):
+        net.run(condition=RunSteps(2), run_cfg=Loihi2SimCfg(select_tag=net.tag))
