@@ -138,7 +138,7 @@ class SpikingModel:
 
     @property
     def input_weights(self) -> dict[str, Array]:
-        """Weights (units, features) from the input to each population, as a host multiplies them."""
+        """Weights (units, features) from the input to each population."""
         rate, found = self.model.network, dict[str, Array]()
         for connection in rate.connections:
             if rate[connection.source].role is Role.INPUT:
