@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-import neuro_eqprop as ne
-from neuro_eqprop.arrays import Array, UnknownNameError
+from neuro_eqprop import open_run
+from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.data import Dataset, load_digits
+from neuro_eqprop.model import Model
+from neuro_eqprop.spiking.ir import Graded
 from neuro_eqprop.spiking.model import SpikingModel
 
 pytestmark = pytest.mark.lava
@@ -15,16 +20,16 @@ SAMPLES = 3
 
 
 @pytest.fixture(scope="module")
-def data() -> ne.Dataset:
-    return ne.load_data("digits")
+def data() -> Dataset:
+    return load_digits()
 
 
 @pytest.fixture(scope="module")
-def model(data: ne.Dataset) -> ne.Model:
-    return ne.train("layered", data, hidden=(24,), epochs=2, seed=0)
+def model(trained_run: Path) -> Model:
+    return open_run(trained_run).model
 
 
-def run(spiking: SpikingModel, x: Array, steps: int) -> tuple[dict[str, Array], Array]:
+def run(spiking: SpikingModel, x: Array, steps: int) -> tuple[dict[str, Array], Ints]:
     """Messages (samples * steps, units) by layer, and the predictions."""
     from lava.magma.core.run_conditions import RunSteps
     from lava.magma.core.run_configs import Loihi2SimCfg
@@ -54,7 +59,7 @@ def run(spiking: SpikingModel, x: Array, steps: int) -> tuple[dict[str, Array], 
     ("code", "bits"), [("graded", None), ("rate", None), ("graded", 8), ("rate", 8)]
 )
 def test_every_message_equals_that_of_the_emulator(
-    code: str, bits: int | None, model: ne.Model, data: ne.Dataset
+    code: str, bits: int | None, model: Model, data: Dataset
 ) -> None:
     spiking, steps = model.to_spiking(code=code, bits=bits), 20
     x = data.test.x[:SAMPLES]
@@ -64,12 +69,13 @@ def test_every_message_equals_that_of_the_emulator(
         expected = np.zeros((SAMPLES * steps, messages[layer].shape[1]))
         train = trace.spikes[layer]
         expected[train.step, train.unit] = train.value
-        theta = 1.0 if bits is None or code == "rate" else spiking.network[layer].neuron.theta
+        neuron = spiking.network[layer].neuron
+        theta = neuron.theta if bits and isinstance(neuron, Graded) else 1.0
         np.testing.assert_array_equal(theta * messages[layer], expected)
     np.testing.assert_array_equal(predictions, spiking.run(x, steps=steps).predictions)
 
 
-def test_weights_biases_and_states_can_be_read(model: ne.Model) -> None:
+def test_weights_biases_and_states_can_be_read(model: Model) -> None:
     net = model.to_spiking(code="graded").to_lava(reset_interval=8)
     assert net.weights_hidden_output.shape == (10, 24)
     assert net.bias_hidden.shape == (24,)
@@ -77,7 +83,7 @@ def test_weights_biases_and_states_can_be_read(model: ne.Model) -> None:
     assert {row.kind: row.stock for row in net.processes()}["Dense"]
 
 
-def test_a_wrong_name_an_input_of_spikes_and_an_open_port_are_refused(model: ne.Model) -> None:
+def test_a_wrong_name_an_input_of_spikes_and_an_open_port_are_refused(model: Model) -> None:
     from lava.magma.core.run_conditions import RunSteps
     from lava.magma.core.run_configs import Loihi2SimCfg
 

@@ -27,7 +27,7 @@ from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 from lava.proc.dense.process import Dense
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.lava.native.plan import Row, identifier, port_name, table
+from neuro_eqprop.backends.lava.native.plan import Row, identifier, integers, port_name, table
 from neuro_eqprop.spiking.fixed_point import weights
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, Projection, SpikingNetwork
 from neuro_eqprop.spiking.neurons import Numbers, neurons_of
@@ -57,12 +57,20 @@ class ExactPlan:
         """The tag of the process models: floating or fixed point."""
         return "floating_pt" if self.network.fixed is None else "fixed_pt"
 
+    @property
+    def input_exp(self) -> int:
+        """Samples count 2^-input_exp: Lava's sources send integers in fixed point."""
+        return 0 if self.network.fixed is None else INPUT_EXP
+
+
+INPUT_EXP = 24
+
 
 class InputCurrent(AbstractProcess):  # type: ignore[misc]
     """Input weights times the sample, rounded to the grid, in the same step."""
 
-    def __init__(self, weight: Array, grid: float) -> None:
-        super().__init__(grid=grid)
+    def __init__(self, weight: Array, plan: ExactPlan) -> None:
+        super().__init__(grid=plan.grid, input_exp=plan.input_exp)
         self.s_in = InPort(shape=(weight.shape[1],))
         self.a_out = OutPort(shape=(weight.shape[0],))
         self.weights = Var(shape=weight.shape, init=weight)
@@ -81,6 +89,7 @@ class InputCurrentModel(PyLoihiProcessModel):  # type: ignore[misc]
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
         self.grid: float = proc_params["grid"]
+        self.unit = 2.0 ** -proc_params["input_exp"]
         self.sample: Array | None = None
 
     def run_spk(self) -> None:
@@ -88,7 +97,8 @@ class InputCurrentModel(PyLoihiProcessModel):  # type: ignore[misc]
         sample = self.s_in.recv()
         if self.sample is None or not np.array_equal(sample, self.sample):
             self.sample = sample
-            self.current = np.rint((sample @ self.weights.T) / self.grid) * self.grid
+            current = (sample * self.unit) @ self.weights.T
+            self.current = np.rint(current / self.grid) * self.grid
         self.a_out.send(self.current)
 
 
@@ -330,8 +340,11 @@ class ExactNetwork(AbstractProcess):  # type: ignore[misc]
     def __str__(self) -> str:
         return table(self.processes())
 
-    def encode(self, x: npt.ArrayLike, steps: int) -> Array:
-        """Samples (samples, features) as the data (features, samples * steps) of a RingBuffer."""
+    def encode(self, x: npt.ArrayLike, steps: int) -> npt.NDArray[Any]:
+        """Samples (samples, features) as the data (features, samples * steps) of a RingBuffer.
+
+        In fixed point they are integers that count 2^-24.
+        """
         rows = np.atleast_2d(np.asarray(x, dtype=np.float64))
         if rows.shape[1] != self.plan.features:
             raise ValueError(
@@ -342,7 +355,8 @@ class ExactNetwork(AbstractProcess):  # type: ignore[misc]
                 f"a sample has {steps} steps, but the network resets every "
                 f"{self.plan.reset_interval}"
             )
-        return np.repeat(rows.T, steps, axis=1)
+        data = np.repeat(rows.T, steps, axis=1)
+        return data if self.plan.network.fixed is None else integers(data, self.plan.input_exp)
 
     def rates(self, messages: npt.ArrayLike, steps: int) -> Array:
         """Rates (samples, units) from messages (units, samples * steps) of a port."""
@@ -400,7 +414,7 @@ class ExactNetworkModel(AbstractSubProcessModel):  # type: ignore[misc]
             for state in ("bias", "state"):
                 getattr(proc, f"{state}_{identifier(name)}").alias(getattr(cell, state))
         for target, weight in plan.feeds.items():
-            feed = self.keep(f"feed_{identifier(target)}", InputCurrent(weight, plan.grid))
+            feed = self.keep(f"feed_{identifier(target)}", InputCurrent(weight, plan))
             proc.inp.connect(feed.s_in)
             feed.a_out.connect(cells[target].c_in)
             getattr(proc, f"weights_input_{identifier(target)}").alias(feed.weights)
