@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +43,28 @@ def learned(out: Path, *options: str) -> dict[str, Any]:
     return result
 
 
+Finished = tuple[Path, dict[str, Any]]
+"""A run folder and the JSON that `learn` printed for it."""
+
+
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    out = tmp_path_factory.mktemp("learn") / "run"
-    return out, learned(out)
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Finished]:
+    """A function that returns a run with these options, learned once and not to be changed."""
+
+    @cache
+    def run(*options: str) -> Finished:
+        out = tmp_path_factory.mktemp("learn") / "run"
+        return out, learned(out, *options)
+
+    return run
 
 
-def test_json_has_the_fields_of_the_interface(graded: tuple[Path, dict[str, Any]]) -> None:
+@pytest.fixture(scope="module")
+def graded(shared: Callable[..., Finished]) -> Finished:
+    return shared()
+
+
+def test_json_has_the_fields_of_the_interface(graded: Finished) -> None:
     result = graded[1]
     assert set(result) >= FIELDS
     assert (result["on"], result["code"], result["bits"], result["steps_per_phase"]) == (
@@ -64,7 +81,7 @@ def test_json_has_the_fields_of_the_interface(graded: tuple[Path, dict[str, Any]
     assert result["warnings"] == []
 
 
-def test_updates_are_counted_by_phase(graded: tuple[Path, dict[str, Any]]) -> None:
+def test_updates_are_counted_by_phase(graded: Finished) -> None:
     lines = [json.loads(text) for text in (graded[0] / "metrics.jsonl").read_text().splitlines()]
     assert graded[1]["updates"] == lines[-1]["updates"]
     for line in lines:
@@ -78,7 +95,7 @@ def test_updates_are_counted_by_phase(graded: tuple[Path, dict[str, Any]]) -> No
 
 
 def test_the_run_folder_can_be_evaluated_like_a_trained_one(
-    graded: tuple[Path, dict[str, Any]],
+    graded: Finished,
 ) -> None:
     out, result = graded
     assert {path.name for path in out.iterdir()} == {
@@ -95,9 +112,7 @@ def test_the_run_folder_can_be_evaluated_like_a_trained_one(
     assert found["rate_accuracy"] == pytest.approx(result["rate_test_accuracy"], abs=0.01)
 
 
-def test_the_same_seed_gives_the_same_bytes(
-    graded: tuple[Path, dict[str, Any]], tmp_path: Path
-) -> None:
+def test_the_same_seed_gives_the_same_bytes(graded: Finished, tmp_path: Path) -> None:
     learned(tmp_path / "again")
     both = [(p / "model.safetensors").read_bytes() for p in (graded[0], tmp_path / "again")]
     assert both[0] == both[1]
@@ -116,10 +131,12 @@ def test_the_same_seed_gives_the_same_bytes(
     ],
 )
 def test_an_interrupted_run_resumes_to_the_same_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+    shared: Callable[..., Finished],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
 ) -> None:
-    uninterrupted = tmp_path / "uninterrupted"
-    learned(uninterrupted, *options)
+    uninterrupted, _ = shared(*options)
     real, calls = learn_epoch, list[int]()
 
     def killed(*args: Any) -> Any:  # noqa: ANN401
@@ -136,7 +153,7 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(
     assert main(["train", "--resume", "--out", str(tmp_path / "half")]) == 1
     code, _, err = call("--resume", "--out", str(tmp_path / "half"))
     assert code == 0, err
-    both = [(tmp_path / n / "model.safetensors").read_bytes() for n in ("uninterrupted", "half")]
+    both = [(p / "model.safetensors").read_bytes() for p in (uninterrupted, tmp_path / "half")]
     assert both[0] == both[1]
     assert len((tmp_path / "half" / "metrics.jsonl").read_text().splitlines()) == 2
     code, _, err = call("--resume", "--out", str(tmp_path / "half"))
@@ -144,10 +161,10 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(
     assert "nothing to resume" in err
 
 
-def test_eight_bits_learn_integer_weights(tmp_path: Path) -> None:
-    result = learned(tmp_path / "run", "--bits", "8", "--limit", "1")
+def test_eight_bits_learn_integer_weights(shared: Callable[..., Finished]) -> None:
+    out, result = shared("--bits", "8")  # clipped at 1 unless --limit is given
     assert result["bits"] == 8
-    for name, value in checkpoint.load(tmp_path / "run" / "model.safetensors").params.items():
+    for name, value in checkpoint.load(out / "model.safetensors").params.items():
         integers = value * 128
         assert np.array_equal(integers, np.rint(integers)), name
         assert -128 <= integers.min() <= integers.max() <= 127
@@ -200,14 +217,14 @@ def test_learning_compensates_nonidealities(tmp_path: Path) -> None:
 
 
 def test_the_rate_baseline_learns_the_same_samples(
-    graded: tuple[Path, dict[str, Any]], tmp_path: Path
+    graded: Finished, shared: Callable[..., Finished]
 ) -> None:
-    result = learned(tmp_path / "run", "--on", "rate")
+    baseline, result = shared("--on", "rate")
     assert result["code"] is None
     assert result["test_accuracy"] == pytest.approx(graded[1]["test_accuracy"], abs=0.04)
     spikes, rates = (
         checkpoint.load(path / "model.safetensors").params["input->hidden"]
-        for path in (graded[0], tmp_path / "run")
+        for path in (graded[0], baseline)
     )
     assert np.corrcoef(spikes.ravel(), rates.ravel())[0, 1] > 0.97
 
@@ -274,7 +291,7 @@ def test_warnings_come_before_the_first_epoch(
     ],
 )
 def test_a_refusal_keeps_the_existing_run(
-    graded: tuple[Path, dict[str, Any]],
+    graded: Finished,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     options: tuple[str, ...],
@@ -292,7 +309,7 @@ def test_a_refusal_keeps_the_existing_run(
     assert not (tmp_path / "run").exists()
 
 
-def test_an_existing_run_is_not_overwritten(graded: tuple[Path, dict[str, Any]]) -> None:
+def test_an_existing_run_is_not_overwritten(graded: Finished) -> None:
     code, _, err = call(*SMALL, "--out", str(graded[0]))
     assert code == 1
     assert "already holds a run" in err

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from neuro_eqprop.backends.registry import load_learner
-from neuro_eqprop.data import Dataset
+from neuro_eqprop.data import Dataset, save_npz
 from neuro_eqprop.data import load as load_data
+from neuro_eqprop.experiments.config import CUSTOM
 from neuro_eqprop.experiments.learn_on_chip.loop import (
     EpochCallback,
     Output,
@@ -19,6 +20,7 @@ from neuro_eqprop.experiments.learn_on_chip.model import OnChipModel
 from neuro_eqprop.experiments.learn_on_chip.task import prepare
 from neuro_eqprop.experiments.learn_on_chip.trace import TraceRequest
 from neuro_eqprop.experiments.on_chip_config import EPOCHS, RATES, learning_settings
+from neuro_eqprop.experiments.train import ARRAYS, data_name
 from neuro_eqprop.networks import Network
 
 
@@ -66,7 +68,7 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     epochs : int
         Passes over the training samples.
     out : str or Path, optional
-        The run folder to write, for a `network` given by name; none if None.
+        The run folder to write; None keeps the result in memory.
     force : bool
         Replace a run that `out` holds.
     resume : bool
@@ -103,28 +105,19 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     True
 
     """
-    dataset = data.name if isinstance(data, Dataset) else str(data)
-    if dataset.endswith(".npz") and not isinstance(data, Dataset):
-        dataset = str(Path(dataset).resolve())  # a run is opened from other folders
-    given = {"dataset": dataset, "on": on, "code": code, "bits": bits, "epochs": epochs, **settings}
-    if isinstance(network, str):
-        given["model"] = network
-    elif out is not None:
-        raise ValueError(
-            "a run folder describes its network by the name of a model and its settings; give "
-            "`network` as a name, or leave out `out`"
-        )
-    study, config = learning_settings(given)
-    if not isinstance(network, str) and study.model != learning_settings({})[0].model:
-        raise ValueError(
-            "`network` is an object, so settings of a model such as `hidden` have no effect; leave "
-            "them out, or give `network` as a name"
-        )
+    loaded, path = load_data(data), None if out is None else Path(out)
+    study, config = learning_settings(
+        {"on": on, "code": code, "bits": bits, "epochs": epochs, **settings}
+        | {"model": network if isinstance(network, str) else CUSTOM.name}
+        | {"dataset": data_name(data, loaded, path)}
+    )
     if config.on != RATES:
         load_learner(config.on)
-    loaded = data if isinstance(data, Dataset) else load_data(dataset)
-    task = prepare(study, config, loaded, None if isinstance(network, str) else network)
-    output = Output(None if out is None else Path(out), force, resume)
+    made = study.network(loaded) if isinstance(network, str) else network
+    task = prepare(study, config, loaded, made)
     trace = traces if isinstance(traces, TraceRequest) or traces is None else TraceRequest(traces)
-    on_epoch = progress or no_metrics
-    return learn(task, output, trace=trace, on_epoch=on_epoch, on_samples=on_samples)
+    output, on_epoch = Output(path, force, resume), progress or no_metrics
+    model = learn(task, output, trace=trace, on_epoch=on_epoch, on_samples=on_samples)
+    if path is not None and study.dataset == str((path / ARRAYS).resolve()):
+        save_npz(loaded, path / ARRAYS)
+    return model

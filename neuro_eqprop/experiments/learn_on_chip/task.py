@@ -10,6 +10,7 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.data import Dataset, Split, batches, one_hot
 from neuro_eqprop.experiments.config import Study, make_study
 from neuro_eqprop.experiments.on_chip_config import DEFAULTS, RATES, OnChipConfig
+from neuro_eqprop.experiments.train import check_sizes
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network
 from neuro_eqprop.spiking.make_plastic import make_plastic, training_stimulus
@@ -102,18 +103,16 @@ class Task:
         return rows, TrainingSamples(stimulus, rates, first)
 
 
-def prepare(
-    study: Study, config: OnChipConfig, data: Dataset, network: Network | None = None
-) -> Task:
-    """Make the network plastic, that of the study if none is given; refuse what cannot learn."""
+def prepare(study: Study, config: OnChipConfig, data: Dataset, network: Network) -> Task:
+    """Make the network plastic; refuse settings with which it cannot learn."""
     refuse_training_only(study)
+    check_sizes(network, data)
     if config.samples > len(data.train):
         raise ValueError(
             f"{study.dataset!r} has {len(data.train)} training samples, not {config.samples}"
         )
     if config.tasks > data.classes:
         raise ValueError(f"{config.tasks} tasks need as many classes, not {data.classes}")
-    network = study.network(data) if network is None else network
     start = initialise(network, np.random.default_rng(study.seed))
     for layer in network.moving:
         start[layer.name] = start[layer.name] + config.bias

@@ -77,10 +77,12 @@ def test_a_network_object_stands_for_a_model_name(learned: OnChipModel, tmp_path
     network = layered(64, (8,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
     settings = {key: value for key, value in SMALL.items() if key != "hidden"}
     check_equal(learned, learn_on_chip(network, "digits", **settings))
-    with pytest.raises(ValueError, match="give `network` as a name, or leave out `out`"):
-        learn_on_chip(network, "digits", out=tmp_path / "run", **settings)
-    with pytest.raises(ValueError, match="settings of a model such as `hidden` have no effect"):
+    check_equal(learned, learn_on_chip(network, "digits", out=tmp_path / "run", **settings))
+    check_equal(learned, open_run(tmp_path / "run").model)
+    with pytest.raises(ValueError, match="model 'custom' has no setting 'hidden'"):
         learn_on_chip(network, "digits", **SMALL)
+    with pytest.raises(ValueError, match="goes from 64 to 10 units, but 'parity' has"):
+        learn_on_chip(network, "parity", **settings)
 
 
 @pytest.mark.parametrize("as_text", [True, False])
@@ -170,11 +172,12 @@ def test_the_number_of_steps_sets_the_phases() -> None:
     assert [(phase.steps, phase.window) for phase in model.schedule] == [(20, 5)] * 3
 
 
-def test_a_small_data_set_of_two_classes_learns_in_fixed_point() -> None:
+def test_own_arrays_of_two_classes_learn_in_fixed_point(tmp_path: Path) -> None:
     digits = load("digits")
     train, test = (s.take(np.flatnonzero(s.y < 2)) for s in (digits.train, digits.test))
     data = Dataset.from_splits("zeros-and-ones", train, test, 2)
-    model = learn_on_chip("layered", data, bits=8, bias=0.2, **SMALL)
+    model = learn_on_chip("layered", data, bits=8, bias=0.2, out=tmp_path / "run", **SMALL)
+    check_equal(model, open_run(tmp_path / "run").model)
     assert model.history[-1]["test_accuracy"] > 0.9
     for value in model.params.values():
         np.testing.assert_array_equal(value * 128, np.rint(value * 128))
