@@ -9,6 +9,7 @@ A package adds an entry by declaring it in its `pyproject.toml`:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
@@ -70,6 +71,14 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         if name in self:
             return self[name]
         raise UnknownNameError(self.kind, name, self)
+
+    def loadable(self) -> dict[str, Entry]:
+        """The entries without the plug-ins that cannot be loaded: one of them spoils no list."""
+        found = {}
+        for name in self:
+            with suppress(PluginError):
+                found[name] = self[name]
+        return found
 
     def __getitem__(self, name: str) -> Entry:
         if name not in self._loaded:

@@ -61,7 +61,7 @@ def load_backend(backend: str | Backend) -> Backend:
 
 def learner_names() -> list[str]:
     """The names of the backends that can learn."""
-    return [name for name, info in BACKENDS.items() if info.learner]
+    return [name for name, info in BACKENDS.loadable().items() if info.learner]
 
 
 def load_learner(name: str) -> Learner:
@@ -78,7 +78,11 @@ def load_learner(name: str) -> Learner:
 def with_features(features: Iterable[Feature]) -> list[str]:
     """The names of the backends that have all these features."""
     wanted = list(features)
-    return [name for name, info in BACKENDS.items() if all(each in info.support for each in wanted)]
+    return [
+        name
+        for name, info in BACKENDS.loadable().items()
+        if all(each in info.support for each in wanted)
+    ]
 
 
 def check_run(backend: Backend, network: SpikingNetwork, stimulus: Stimulus) -> None:

@@ -86,14 +86,14 @@ def open_source(
 
 def code_options(parser: ArgumentParser) -> None:
     """How rates become spikes: shared by all commands that make spikes."""
-    steps = ", ".join(f"{code.steps} for {name}" for name, code in CODES.items())
+    steps = ", ".join(f"{code.steps} for {name}" for name, code in CODES.loadable().items())
     parser.add_argument("--steps", type=positive_int, help=f"of a phase ({steps})")
     parser.add_argument("--code", default="rate", metavar="CODE", help=", ".join(CODES))
 
 
 def input_option(parser: ArgumentParser) -> None:
     """How data enter."""
-    known = ", ".join(f"{name} ({each.summary})" for name, each in INPUT_CODINGS.items())
+    known = ", ".join(f"{name} ({each.summary})" for name, each in INPUT_CODINGS.loadable().items())
     parser.add_argument("--input", default="current", metavar="HOW", help=known)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from neuro_eqprop import __version__, data
 from neuro_eqprop.backends.registry import BACKENDS, installed, unavailable
+from neuro_eqprop.plugins import PluginError
 
 PACKAGES = ("numpy", "torch", "lava-nc", "brian2", "snntorch", "h5py", "safetensors", "plotly")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -29,15 +30,23 @@ def versions() -> dict[str, str]:
     return own | {name: number for name, number in found.items() if number}
 
 
+def backend_finding(name: str) -> Finding:
+    """Whether a backend can run here."""
+    try:
+        info = BACKENDS[name]
+    except PluginError as error:
+        return Finding(f"backend {name}", False, str(error))
+    reason = unavailable(info)
+    return Finding(f"backend {name}", reason is None, reason or info.summary)
+
+
 def look() -> list[Finding]:
     """Look for everything the program can use."""
     findings = [Finding("python", True, sys.version.split()[0])]
     for name in PACKAGES:
         number = installed(name)
         findings.append(Finding(name, number is not None, number or f"pip install {name}"))
-    for info in BACKENDS.values():
-        reason = unavailable(info)
-        findings.append(Finding(f"backend {info.name}", reason is None, reason or info.summary))
+    findings += [backend_finding(name) for name in BACKENDS]
     compiler = shutil.which("gcc") or shutil.which("cc")
     note = compiler or "optional: Brian2's other targets and building packages need one"
     findings.append(Finding("compiler", compiler is not None, note))

@@ -208,4 +208,4 @@ def find_code(code: str | Code) -> Code:
 
 def learning_codes() -> list[str]:
     """The names of the codes that can learn on a chip."""
-    return [name for name, code in CODES.items() if code.learning is not None]
+    return [name for name, code in CODES.loadable().items() if code.learning is not None]

@@ -125,7 +125,7 @@ def check_input(entry: InputCoding, code: Code) -> None:
         return
     fitting = [
         repr(name)
-        for name, each in INPUT_CODINGS.items()
+        for name, each in INPUT_CODINGS.loadable().items()
         if each.accumulates in (None, code.accumulates)
     ]
     reason = (

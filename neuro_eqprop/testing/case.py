@@ -1,4 +1,4 @@
-"""What a case of the conformance suite is, and the words in which one is written down."""
+"""A case of the conformance suite, and helpers to write one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EPISODE = three_phase(beta=0.5, free=12, nudged=10)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run that every backend must do as the reference does."""
+    """A run in which a backend must equal the reference."""
 
     name: str
     network: SpikingNetwork
@@ -38,12 +38,12 @@ class Case:
 
     @property
     def needs(self) -> frozenset[Feature]:
-        """What a backend must be able to do for this case."""
+        """The features that this case needs."""
         return frozenset(needed_features(self.network, self.stimulus))
 
 
-def everything(network: SpikingNetwork) -> Record:
-    """A record of all that can be recorded."""
+def record_everything(network: SpikingNetwork) -> Record:
+    """A record of every spike and signal."""
     held = {
         p.name: "state" if isinstance(p.neuron, Graded) else "voltage" for p in network.populations
     }
@@ -63,13 +63,13 @@ def build(
     """A case in which everything is recorded; the last population is the output."""
     network = SpikingNetwork(1e-3, tuple(populations), tuple(projections), populations[-1].name)
     stimulus = Stimulus(samples, current or {}, pull or {})
-    return Case(name, network, stimulus, schedule, everything(network))
+    return Case(name, network, stimulus, schedule, record_everything(network))
 
 
-def whole(case: Case, rounding: Rounding) -> Case:
+def in_fixed_point(case: Case, rounding: Rounding) -> Case:
     """The case in fixed point."""
     network, _ = quantise(case.network, rounding)
-    return replace(case, name=f"{case.name}, in whole numbers", network=network)
+    return replace(case, name=f"{case.name}, in fixed point", network=network)
 
 
 def group(name: str, neuron: Neuron, *bias: float) -> Population:
@@ -91,14 +91,14 @@ def link(
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a backend made of a case."""
+    """The result and the recordings of a case."""
 
     result: Result
     recordings: list[Recording]
 
 
 def run_case(backend: Backend, case: Case) -> Run:
-    """Run the case, and keep all that comes out."""
+    """Run a case and keep its recordings."""
     sink = MemorySink()
     result = backend.run(case.network, case.stimulus, case.schedule, record=case.record, sink=sink)
     return Run(result, sink.recordings)

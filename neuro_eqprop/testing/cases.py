@@ -20,7 +20,7 @@ from neuro_eqprop.spiking.ir import (
     Spiking,
 )
 from neuro_eqprop.spiking.rounding import Rounding, Scaling
-from neuro_eqprop.testing.case import Case, build, group, link, rows, whole
+from neuro_eqprop.testing.case import Case, build, group, in_fixed_point, link, rows
 from neuro_eqprop.traces import NOTHING
 
 PLAIN = Spiking(
@@ -220,7 +220,7 @@ def overflowing() -> list[Case]:
 
 
 EIGHT, FOUR = Rounding(8), Rounding(4, Scaling.NEURON, even=True)
-WHOLE = {
+ROUNDINGS = {
     "reset by subtraction": EIGHT,
     "reset to zero": EIGHT,
     "tie at the threshold": EIGHT,
@@ -237,10 +237,10 @@ WHOLE = {
 }
 """Cases that are also run in fixed point, and the weights they have there."""
 
-REAL = (*resets(), *limits(), *sizes(), *paths(), *sums(), *graded(), *following())
+FLOAT_CASES = (*resets(), *limits(), *sizes(), *paths(), *sums(), *graded(), *following())
 CASES: tuple[Case, ...] = (
-    *REAL,
-    *(whole(case, WHOLE[case.name]) for case in REAL if case.name in WHOLE),
+    *FLOAT_CASES,
+    *(in_fixed_point(case, ROUNDINGS[case.name]) for case in FLOAT_CASES if case.name in ROUNDINGS),
     *overflowing(),
 )
 """The named cases, each a short run of few samples."""

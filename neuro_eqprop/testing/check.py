@@ -1,4 +1,4 @@
-"""Compare what a backend does with what the reference does, spike by spike."""
+"""Compare a backend with the reference, spike by spike."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from neuro_eqprop.testing.random_networks import draw_cases
 from neuro_eqprop.traces import Recording
 
 TOLERANCE = 1e-12
-"""How far signals and means may be off, relative to the larger of one and their size."""
+"""Tolerance of signals and means, relative to the larger of one and their size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The cases a backend passed, and those it was spared, with its own reason."""
+    """The cases that a backend passed, and the reasons for those that were skipped."""
 
     backend: str
     passed: tuple[str, ...]
@@ -40,15 +40,15 @@ class Difference:
     want: float
 
 
-def wrong(got: Array | Ints, want: Array | Ints, tolerance: float) -> Ints:
-    """The indices at which two arrays differ, in order; a value that is not finite differs."""
+def differing(got: Array | Ints, want: Array | Ints, tolerance: float) -> Ints:
+    """The indices at which two arrays differ, in order; a value that is not finite counts."""
     with np.errstate(invalid="ignore"):
         off = np.abs(got - want) <= tolerance * np.maximum(1.0, np.abs(want))
     return np.argwhere(~off)
 
 
 def differences(got: Recording, want: Recording) -> Iterator[Difference]:
-    """Of each recorded array the first difference: spikes exact, signals within the tolerance."""
+    """The first difference of each recorded array: exact in spikes, with a tolerance in signals."""
     pairs = [(name, "message", got.spikes[name], want.spikes[name], 0.0) for name in want.spikes]
     pairs += [
         (name, variable, got.signals[name, variable], array, TOLERANCE)
@@ -57,12 +57,12 @@ def differences(got: Recording, want: Recording) -> Iterator[Difference]:
     for name, what, mine, right, tolerance in pairs:
         if mine.shape != right.shape:
             raise AssertionError(f"{what} of {name!r} is {mine.shape}, not {right.shape}")
-        for step, unit in wrong(mine, right, tolerance)[:1]:
+        for step, unit in differing(mine, right, tolerance)[:1]:
             yield Difference(step, name, unit, what, mine[step, unit], right[step, unit])
 
 
 def compare_recordings(got: list[Recording], want: list[Recording]) -> None:
-    """Refuse the first sample, and in it the earliest step, that differs."""
+    """Raise an AssertionError at the earliest step of the first sample that differs."""
     if len(got) != len(want):
         raise AssertionError(f"{len(got)} samples reached the sink, not {len(want)}")
     for sample, (mine, right) in enumerate(zip(got, want, strict=True)):
@@ -80,7 +80,7 @@ def compare_recordings(got: list[Recording], want: list[Recording]) -> None:
 
 
 def compare_results(got: Run, want: Run, case: Case) -> None:
-    """Refuse the first difference in what was measured."""
+    """Raise an AssertionError at the first measurement that differs."""
     for what, mine, right, tolerance in (
         ("messages", got.result.messages, want.result.messages, 0.0),
         ("firing", got.result.firing, want.result.firing, TOLERANCE),
@@ -93,7 +93,7 @@ def compare_results(got: Run, want: Run, case: Case) -> None:
                 raise AssertionError(
                     f"{what} of {name!r} is {mine[name].shape}, not {right[name].shape}"
                 )
-            for sample, k, unit in wrong(mine[name], right[name], tolerance)[:1]:
+            for sample, k, unit in differing(mine[name], right[name], tolerance)[:1]:
                 raise AssertionError(
                     f"sample {sample}, phase {case.schedule[k].name!r}, population {name!r}, "
                     f"unit {unit}: {what} is {mine[name][sample, k, unit]!r}, "
@@ -102,7 +102,7 @@ def compare_results(got: Run, want: Run, case: Case) -> None:
 
 
 def compare_overflows(got: Run, want: Run) -> None:
-    """Refuse a count of what did not fit that is not the reference's."""
+    """Raise an AssertionError if the counts of overflows differ."""
     for name in {*got.result.overflows, *want.result.overflows}:
         mine, right = got.result.overflows.get(name), want.result.overflows.get(name)
         if mine != right:
@@ -110,7 +110,7 @@ def compare_overflows(got: Run, want: Run) -> None:
 
 
 def check_case(backend: Backend, case: Case) -> None:
-    """Raise an AssertionError that names the first difference to the reference, if there is one."""
+    """Raise an AssertionError that names the first difference from the reference."""
     digest = case.network.digest
     want = run_case(load_backend("reference"), case)
     got = run_case(backend, case)
@@ -124,16 +124,44 @@ def check_case(backend: Backend, case: Case) -> None:
         raise AssertionError(f"{backend.name}, case {case.name!r}: {error}") from None
 
 
-def check_backend(backend: Backend, *, seed: int, networks: int = 20) -> Report:
-    """Compare a backend with the reference on `CASES` and on that many random networks.
+def check_backend(backend: str | Backend, *, seed: int = 0, networks: int = 20) -> Report:
+    """Compare a backend with the reference, spike by spike.
 
-    Some of them are also run in fixed point.
+    The cases are the handwritten `CASES` and random networks; some run in fixed point too. A case
+    that needs a feature the backend lacks is skipped, with the backend's reason.
 
-    A case that needs what the backend says it lacks is skipped with the reason it gives. A backend
-    that does not claim to be exact cannot be compared spike for spike.
+    Parameters
+    ----------
+    backend : str or Backend
+        A backend, or the name of one.
+    seed : int
+        Of the random networks.
+    networks : int
+        Number of random networks.
+
+    Returns
+    -------
+    Report
+        The names of the cases that passed, and the reasons for those that were skipped.
+
+    Raises
+    ------
+    AssertionError
+        At the first difference; the message names sample, step, population and unit.
+    ValueError
+        If the backend does not claim to be exact.
+
+    Examples
+    --------
+    >>> from neuro_eqprop import check_backend
+    >>> report = check_backend("reference", networks=2)
+    >>> report.backend, len(report.passed) > 30, dict(report.skipped)
+    ('reference', True, {})
     """
+    backend = load_backend(backend)
     if Feature.EXACT not in backend.support:
-        raise ValueError(f"{backend.name}: {backend.support.reasons[Feature.EXACT]}")
+        reason = backend.support.reasons[Feature.EXACT]
+        raise ValueError(f"{backend.name} cannot be compared spike by spike: {reason}")
     passed: list[str] = []
     skipped: dict[str, str] = {}
     for case in (*CASES, *draw_cases(seed, networks)):

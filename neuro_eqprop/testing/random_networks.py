@@ -24,7 +24,7 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
 )
 from neuro_eqprop.spiking.rounding import Rounding, Scaling
-from neuro_eqprop.testing.case import Case, Run, everything, run_case, whole
+from neuro_eqprop.testing.case import Case, Run, in_fixed_point, record_everything, run_case
 
 GRID = 2.0**-12
 SAMPLES = 2
@@ -100,7 +100,7 @@ def draw_projections(
 
 
 def attempt_case(seed: int, number: int, *, attempt: int) -> Case:
-    """A random network over a whole episode of three phases."""
+    """A random network over the phases of one sample of three phases."""
     rng = np.random.default_rng([seed, number, attempt])
     kinds = ("spiking", "graded", "spiking", "mixed")[number % 4]
     populations = []
@@ -116,7 +116,7 @@ def attempt_case(seed: int, number: int, *, attempt: int) -> Case:
     schedule = three_phase(beta=float(rng.choice([0.5, 0.3])), free=14, nudged=10)
     stimulus = Stimulus(SAMPLES, {first.name: current}, {last.name: pull})
     name = f"random {kinds} network {number} of seed {seed}"
-    return Case(name, network, stimulus, schedule, everything(network))
+    return Case(name, network, stimulus, schedule, record_everything(network))
 
 
 def ties(case: Case, run: Run) -> bool:
@@ -172,7 +172,7 @@ BITS = (8, 4, 12, 9, 3, 16)
 def draw_whole_case(seed: int, number: int) -> Case:
     """Random network `number` of `seed` in fixed point; every way to round weights comes up."""
     rounding = Rounding(BITS[number % 6], tuple(Scaling)[number % 2], even=number % 3 == 0)
-    return whole(draw_case(seed, number), rounding)
+    return in_fixed_point(draw_case(seed, number), rounding)
 
 
 def draw_cases(seed: int, networks: int) -> Iterator[Case]:

@@ -365,11 +365,11 @@ FAULTS: dict[str, tuple[Faulty, str]] = {
     ),
     "products cut downwards": (
         Faulty(whole={"scale": lambda x, part: (x * part) >> 12}),
-        "leaky decays, in whole numbers",
+        "leaky decays, in fixed point",
     ),
     "halves rounded up": (
         Faulty(whole={"divide": lambda x, shift: (x + ((1 << shift) >> 1)) >> shift}),
-        "ties in round, in whole numbers",
+        "ties in round, in fixed point",
     ),
     "currents of more bits": (Faulty(whole={"wrap": lambda x: x}), "overflow of spikes"),
     "sums of more bits": (Faulty(whole={"wrap": lambda x: x}), "overflow of messages"),

@@ -32,7 +32,7 @@ from neuro_eqprop.spiking.ir import (
 from neuro_eqprop.spiking.lower import lower, rates_of, stimulate
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
-from neuro_eqprop.testing.case import Case, Run, everything, run_case
+from neuro_eqprop.testing.case import Case, Run, record_everything, run_case
 from neuro_eqprop.testing.random_networks import attempt_case, draw_spiking
 from neuro_eqprop.traces import NOTHING, MemorySink
 from neuro_eqprop.training.relax import SWEEPS, relax
@@ -68,7 +68,7 @@ def following_case(number: int) -> Case:
         populations.append(replace(population, neuron=neuron) if follows else population)
     network = replace(case.network, populations=tuple(populations))
     schedule = three_phase(beta=0.3, free=40, nudged=30)
-    return replace(case, network=network, schedule=schedule, record=everything(network))
+    return replace(case, network=network, schedule=schedule, record=record_everything(network))
 
 
 # The step

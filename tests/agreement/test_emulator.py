@@ -28,7 +28,7 @@ from neuro_eqprop.spiking.ir import (
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding
 from neuro_eqprop.testing import CASES, check_backend
-from neuro_eqprop.testing.case import Case, Run, everything, run_case
+from neuro_eqprop.testing.case import Case, Run, record_everything, run_case
 from neuro_eqprop.testing.random_networks import attempt_case, draw_case, draw_cases
 from neuro_eqprop.traces import NOTHING, MemorySink, Record
 
@@ -126,7 +126,7 @@ def test_messages_of_any_size(theta: float, damping: float) -> None:
     loop = Projection("a", "a", np.eye(50) / 4, delay=2)
     network = SpikingNetwork(1e-3, (population,), (loop,), "a")
     case = Case("", network, Stimulus(1, {}, {}), three_phase(beta=0.3, free=9, nudged=7), NOTHING)
-    case = replace(case, record=everything(network))
+    case = replace(case, record=record_everything(network))
     same(run_case(load_backend("emulator"), case), run_case(load_backend("reference"), case))
 
 

@@ -29,7 +29,7 @@ from neuro_eqprop.spiking.ir import (
 )
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding, Scaling
-from neuro_eqprop.testing.case import Case, Run, everything, run_case
+from neuro_eqprop.testing.case import Case, Run, record_everything, run_case
 from neuro_eqprop.testing.random_networks import attempt_case
 
 INTEGRATOR = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)
@@ -111,7 +111,7 @@ def case_of(
     current = {"p0": rng.normal(0, outside, (2, 6))}
     stimulus = Stimulus(2, current, {last: rng.normal(0, outside, (2, 6))})
     schedule = three_phase(beta=0.3, free=steps, nudged=steps)
-    return Case("", network, stimulus, schedule, everything(network))
+    return Case("", network, stimulus, schedule, record_everything(network))
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -22,7 +22,7 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
 )
 from neuro_eqprop.testing import CASES, check_case, draw_case
-from neuro_eqprop.testing.case import Case, everything, run_case
+from neuro_eqprop.testing.case import Case, record_everything, run_case
 from neuro_eqprop.testing.random_networks import draw_whole_case
 from neuro_eqprop.traces import MemorySink, Record
 
@@ -106,7 +106,7 @@ def test_stock_neurons_do_what_their_equations_say() -> None:
             np.testing.assert_array_equal(result.messages[name][sample, 0], raster.sum(axis=0))
         drive = recording.signals["b", "drive"]
         np.testing.assert_allclose(result.drive["b"][sample, 0], drive[-30:].mean(axis=0))
-    whole = Case("", network, stimulus, schedule, everything(network))
+    whole = Case("", network, stimulus, schedule, record_everything(network))
     right = run_case(load_backend("reference"), whole).result
     assert np.abs(result.firing["b"] - right.firing["b"]).mean() > 0.02
 
@@ -118,7 +118,7 @@ def test_what_stock_neurons_cannot_do_is_refused_with_a_reason() -> None:
     for name, told in {
         "graded relu": ".*graded messages: .*binary spikes; use reference",
         "nudge": ".*no gains are switched",
-        "reset to zero, in whole numbers": ".*floating point",
+        "reset to zero, in fixed point": ".*floating point",
         "floor": ": its voltages are not recorded",
     }.items():
         with pytest.raises(BackendError, match=f"^lava-stock{told}"):

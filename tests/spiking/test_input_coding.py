@@ -37,7 +37,7 @@ from neuro_eqprop.spiking.input_coding import (
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork, Stimulus
 from neuro_eqprop.spiking.lower import lower, rates_of
 from neuro_eqprop.testing import check_case
-from neuro_eqprop.testing.case import Case, everything, run_case
+from neuro_eqprop.testing.case import Case, record_everything, run_case
 from neuro_eqprop.traces import NOTHING, MemorySink
 
 X = np.rint(np.random.default_rng(1).random((5, 12)) * 255) / 255 * (np.arange(12) % 3 > 0)
@@ -95,7 +95,7 @@ def test_rates_settle_where_a_current_lets_them(
 def test_graded_input_is_sent_once_and_counted() -> None:
     made, stimulus, _ = brought(Code.GRADED, InputCoding.GRADED)
     schedule = free_only(steps=20, window=5)
-    case = Case("", made, stimulus, schedule, everything(made))
+    case = Case("", made, stimulus, schedule, record_everything(made))
     run = run_case(load_backend("reference"), case)
     for x, recording in zip(X, run.recordings, strict=True):
         sent = recording.spikes["input"]
@@ -112,7 +112,7 @@ def test_graded_input_is_sent_once_and_counted() -> None:
 def test_biases_arrive_when_input_can() -> None:
     """So that no layer tells what it would be without."""
     made, stimulus, _ = brought(Code.GRADED, InputCoding.GRADED)
-    case = Case("", made, stimulus, free_only(steps=9, window=1), everything(made))
+    case = Case("", made, stimulus, free_only(steps=9, window=1), record_everything(made))
     for recording in run_case(load_backend("reference"), case).recordings:
         for depth, name in enumerate(("hidden1", "hidden2", "output"), start=1):
             assert not recording.spikes[name][:depth].any()
