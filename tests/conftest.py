@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import copytree, ignore_patterns
 
 # Two threads on a busy machine of two cores wait for each other: some tests took twenty times as
 # long. Read by NumPy and torch when they are first imported, hence before them.
@@ -32,7 +32,7 @@ from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.claims.experiments.common import samples
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import FOLDER
-from neuro_eqprop.io.trace.file import write
+from neuro_eqprop.io.trace.lazy import read
 from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.schedules import Schedule, three_phase
 from neuro_eqprop.spiking.ir import (
@@ -277,95 +277,17 @@ def episode() -> dict[str, Trace]:
     return made
 
 
-METRICS = [
-    {
-        "epoch": epoch,
-        "train_accuracy": 1 - 0.6 / (epoch + 1),
-        "test_accuracy": 0.98 - 0.58 / (epoch + 1),
-        "seconds": 0.4,
-        "residual": 1e-6,
-        "settle_steps": {"free": 30 + epoch, "nudged": 12},
-        "spectral": {"input->hidden": 1.5 + 0.1 * epoch, "hidden->output": 1.1 + 0.05 * epoch},
-    }
-    for epoch in range(1, 9)
-]
-EVALUATION = {
-    "on": "rate",
-    "code": None,
-    "bits": None,
-    "samples": 360,
-    "steps": None,
-    "accuracy": 0.975,
-    "rate_accuracy": 0.975,
-    "agreement": 1.0,
-    "pearson": 1.0,
-    "rmse": 0.0,
-    "p999": 0.0,
-    "spikes_per_neuron": None,
-    "synops_per_sample": None,
-    "seconds": 0.1,
-}
-SPIKING = {"code": "rate", "steps": 64, "spikes_per_neuron": 9.5, "synops_per_sample": 81000.0}
-EVALUATIONS = [
-    EVALUATION,
-    EVALUATION | SPIKING | {"on": "reference", "agreement": 0.997, "pearson": 0.9991, "rmse": 0.01},
-    EVALUATION | SPIKING | {"on": "lava", "samples": 40, "agreement": 1.0, "pearson": 0.9989},
-]
-ENERGY = {
-    "input_coding": "current",
-    "profiles": [
-        {
-            "profile": "loihi1",
-            "fits": True,
-            "cores": 1,
-            "chips": 1,
-            "binding": "synapses",
-            "unchecked": ["routing tables"],
-            "inference": {
-                "joules": 3.1e-6,
-                "low": 2.0e-6,
-                "high": 5.0e-6,
-                "seconds": 6.4e-4,
-                "terms": {
-                    "synaptic operations": {"joules": 1.9e-6, "low": 1.2e-6, "high": 2.9e-6},
-                    "neuron updates": {"joules": 1.2e-6, "low": 0.8e-6, "high": 2.1e-6},
-                },
-                "unknown": ["static power of the cores: no published value"],
-            },
-        }
-    ],
-    "reference": [],
-}
-STUDY = """\
-dataset = "digits"
-model = "layered"
-seed = 0
+@pytest.fixture(scope="session")
+def make_run(trained_run: Path) -> Callable[[Path], Path]:
+    """A function that copies `trained_run`, with its traces of rates and of binary spikes."""
 
-[network]
-hidden = [24]
-activation = "hard_sigmoid"
+    def copy(run: Path) -> Path:
+        return copytree(trained_run, run, ignore=ignore_patterns("graded.h5"))
 
-[learning]
-rule = "hebbian"
-nudging = "centered"
-beta = 0.25
-epochs = 8
-"""
+    return copy
 
 
 @pytest.fixture(scope="session")
-def make_run(episode: dict[str, Trace]) -> Callable[[Path], Path]:
-    """A function that fills a folder as training, evaluation, simulation and energy would."""
-
-    def fill(run: Path) -> Path:
-        run.mkdir(parents=True, exist_ok=True)
-        (run / "study.toml").write_text(STUDY)
-        (run / "metrics.jsonl").write_text("".join(json.dumps(m) + "\n" for m in METRICS))
-        lines = "".join(json.dumps(each) + "\n" for each in EVALUATIONS)
-        (run / "evaluations.jsonl").write_text(lines)
-        (run / "energy.json").write_text(json.dumps(ENERGY))
-        write(run / "rate.h5", episode["rate"], overwrite=False)
-        write(run / "traces.h5", episode["spikes"], overwrite=False)
-        return run
-
-    return fill
+def recorded(trained_run: Path) -> dict[str, Trace]:
+    """The traces of `make_run`: `rate` and `spikes`."""
+    return {"rate": read(trained_run / "rate.h5"), "spikes": read(trained_run / "traces.h5")}
