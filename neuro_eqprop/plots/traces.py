@@ -61,8 +61,10 @@ def plot_synapse(
         axes.set_ylabel(name)
         finish(axes, trace, sample)
         axes.set_xlabel("")
-    for axes in grid[1:]:
+    for axes in grid[1:]:  # phases and sample are named above the first axes
         axes.set_title("")
+        for name in list(axes.texts):
+            name.remove()
     grid[-1].set_xlabel("step")
     figure.suptitle(f"{connection}: unit {synapse[1]} to unit {synapse[0]}")
     return list(grid)
