@@ -1,4 +1,7 @@
-"""Equilibrium Propagation from rates to spikes: train, translate, simulate, compare, estimate."""
+"""Equilibrium propagation from rates to spikes: train, translate, simulate, compare, estimate.
+
+`dir(neuro_eqprop)` lists the public names; each has a docstring with an example.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +14,50 @@ _deprecated.install()
 __version__ = "0.2.0"
 
 HOMES = {
-    "EqPropClassifier": "neuro_eqprop.estimator",
-    "check_backend": "neuro_eqprop.testing",
-    "compare": "neuro_eqprop.analysis.compare",
-    "from_torch": "neuro_eqprop.rate.from_torch",
-    "learn_on_chip": "neuro_eqprop.experiments.learn_on_chip",
-    "load_backend": "neuro_eqprop.backends.registry:load_backend",
-    "load_data": "neuro_eqprop.data:load",
-    "open_run": "neuro_eqprop.experiments.run_folder",
-    "Trace": "neuro_eqprop.io.trace.trace",
-    "open_trace": "neuro_eqprop.io.trace.lazy",
-    "report": "neuro_eqprop.html_report.write",
+    "Connection": "networks",
+    "Dataset": "data",
+    "EqPropClassifier": "estimator",
+    "Evaluation": "experiments.evaluate",
+    "History": "history",
+    "Layer": "networks",
+    "Model": "model",
+    "Network": "networks",
+    "Profile": "hardware.profile",
+    "Run": "experiments.run_folder",
+    "Simulation": "spiking.model",
+    "SpikingModel": "spiking.model",
+    "SpikingNetwork": "spiking.ir",
+    "Split": "data",
+    "Trace": "io.trace.trace",
+    "check_backend": "testing",
+    "compare": "analysis.compare",
+    "from_torch": "rate.from_torch",
+    "learn_on_chip": "experiments.learn_on_chip",
+    "load_backend": "backends.registry",
+    "load_data": "data:load",
+    "load_profile": "io.profile.load",
+    "open_run": "experiments.run_folder",
+    "open_trace": "io.trace.lazy",
+    "report": "html_report.write",
+    "train": "experiments.train",
 }
-"""Where the names that users need most are at home, with the name they have there if another."""
+"""The module of each public name below this package; after a colon, the name it has there."""
 
 __all__ = ["__version__", *HOMES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> object:
-    """A name from its home, when it is asked for: importing this module loads nothing."""
-    # Their types are in the stub beside this file: an import here, even one for the eyes of the
-    # type checker alone, would let every module that asks for the version depend on all of them.
+    """Import a public name on first use, so that importing the package loads nothing."""
+    # Types are in the stub beside this file: an import here, even for the type checker alone,
+    # would make every module that imports the version depend on all of these modules.
     if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, _, there = HOMES[name].partition(":")
-    found: object = getattr(import_module(module), there or name)
+    found: object = getattr(import_module(f"{__name__}.{module}"), there or name)
+    globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return list(__all__)

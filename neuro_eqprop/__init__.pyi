@@ -1,17 +1,45 @@
 from neuro_eqprop.analysis.compare import compare as compare
 from neuro_eqprop.backends.registry import load_backend as load_backend
+from neuro_eqprop.data import Dataset as Dataset
+from neuro_eqprop.data import Split as Split
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.estimator import EqPropClassifier as EqPropClassifier
+from neuro_eqprop.experiments.evaluate import Evaluation as Evaluation
 from neuro_eqprop.experiments.learn_on_chip import learn_on_chip as learn_on_chip
+from neuro_eqprop.experiments.run_folder import Run as Run
 from neuro_eqprop.experiments.run_folder import open_run as open_run
+from neuro_eqprop.experiments.train import train as train
+from neuro_eqprop.hardware.profile import Profile as Profile
+from neuro_eqprop.history import History as History
 from neuro_eqprop.html_report.write import report as report
+from neuro_eqprop.io.profile.load import load_profile as load_profile
 from neuro_eqprop.io.trace.lazy import open_trace as open_trace
 from neuro_eqprop.io.trace.trace import Trace as Trace
+from neuro_eqprop.model import Model as Model
+from neuro_eqprop.networks import Connection as Connection
+from neuro_eqprop.networks import Layer as Layer
+from neuro_eqprop.networks import Network as Network
 from neuro_eqprop.rate.from_torch import from_torch as from_torch
+from neuro_eqprop.spiking.ir import SpikingNetwork as SpikingNetwork
+from neuro_eqprop.spiking.model import Simulation as Simulation
+from neuro_eqprop.spiking.model import SpikingModel as SpikingModel
 from neuro_eqprop.testing import check_backend as check_backend
 
 __all__ = [
+    "Connection",
+    "Dataset",
     "EqPropClassifier",
+    "Evaluation",
+    "History",
+    "Layer",
+    "Model",
+    "Network",
+    "Profile",
+    "Run",
+    "Simulation",
+    "SpikingModel",
+    "SpikingNetwork",
+    "Split",
     "Trace",
     "check_backend",
     "compare",
@@ -19,8 +47,10 @@ __all__ = [
     "learn_on_chip",
     "load_backend",
     "load_data",
+    "load_profile",
     "open_run",
     "open_trace",
     "report",
+    "train",
 ]
 __version__: str

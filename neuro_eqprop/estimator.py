@@ -1,4 +1,4 @@
-"""The simple case in scikit-learn's manner: fit, predict, score, and the same as spikes."""
+"""`EqPropClassifier`: equilibrium propagation as a scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.registry import load_backend
+from neuro_eqprop.backends.base import Backend
 from neuro_eqprop.data import Dataset, Split
+from neuro_eqprop.data.from_arrays import USUAL
 from neuro_eqprop.experiments.config import Study, make_study
-from neuro_eqprop.experiments.evaluate import equilibria
 from neuro_eqprop.experiments.train import (
     check_device,
     dry_run,
@@ -24,28 +24,70 @@ from neuro_eqprop.experiments.train import (
     initial_snapshot,
     no_progress,
     probed,
+    progress_row,
 )
-from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.schedules import free_only, tail
-from neuro_eqprop.spiking.codes import Coding, find_code
-from neuro_eqprop.spiking.lower import lower, stimulate
-from neuro_eqprop.spiking.model import DT
-from neuro_eqprop.traces import NOTHING, MemorySink
+from neuro_eqprop.history import History
+from neuro_eqprop.model import Model
 
-OF_COMMANDS = {
-    "dataset": "it learns from what `fit` is given",
-    "validation": "it learns from all that `fit` is given, so hold samples out before",
+FOREIGN = {
+    "dataset": "it trains on the arguments of `fit`",
+    "validation": "it trains on all samples of `fit`, so hold samples out before",
 }
-"""Settings of a study that an estimator has no use for, and why."""
+"""Settings of a study that an estimator does not have, and why."""
+NOT_SETTINGS = ("shape", "more", "verbose")
+"""Parameters that are no settings of a study."""
 
 
 class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A network trained by equilibrium propagation; its parameters are settings of a `Study`.
+    """A scikit-learn classifier: a network trained by equilibrium propagation.
 
-    What is None is as the model's own defaults or those of a `Study` have it. `shape` is that of
-    one sample where a model looks at images (channels, height, width) or tokens (tokens, width);
-    `more` holds any other settings of a study. Products are small here: `torch.set_num_threads(1)`
-    before `fit` is usually faster, by far on a busy machine.
+    Scale the features to about -1 to 1 before, for example with `StandardScaler`.
+
+    Parameters
+    ----------
+    model : str
+        "layered", "looped", "conv", "transformer", ...
+    hidden : tuple of int, optional
+        Units of each hidden layer.
+    activation, output, bound, feedback, rule, nudging, beta, epochs, batch, learning_rate
+        Settings of the training, as `neuro-eqprop train --help` lists them; None keeps the default
+        of the model.
+    seed : int
+        Seed of parameters and batches.
+    shape : tuple of int, optional
+        The shape of one sample for models of images (channels, height, width) or tokens
+        (tokens, width).
+    more : mapping, optional
+        Any other settings by name.
+    verbose : bool
+        Whether to print the accuracy of each epoch.
+
+    Attributes
+    ----------
+    classes_ : array (classes,)
+        The labels.
+    model_ : Model
+        The trained model: `model_.to_spiking()`, `model_.record(...)`, `model_.save(...)`.
+    history_ : History
+        Training accuracy, settling and time of each epoch.
+
+    Notes
+    -----
+    The matrices are small: `torch.set_num_threads(1)` before `fit` is usually faster.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> import neuro_eqprop as ne
+    >>> x, y = load_iris(return_X_y=True)
+    >>> classifier = ne.EqPropClassifier(hidden=(32,), epochs=40, batch=16, learning_rate=0.01)
+    >>> net = make_pipeline(StandardScaler(), classifier)
+    >>> net.fit(x, y).score(x, y) > 0.9
+    True
+    >>> net[-1].predict_spikes(net[0].transform(x[:3])).shape
+    (3,)
     """
 
     def __init__(  # noqa: PLR0913
@@ -66,80 +108,139 @@ class EqPropClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed: int = 0,
         shape: tuple[int, ...] | None = None,
         more: Mapping[str, Any] | None = None,
+        verbose: bool = False,
     ) -> None:
         self.model, self.hidden = model, hidden
         self.activation, self.output = activation, output
         self.bound, self.feedback = bound, feedback
         self.rule, self.nudging, self.beta = rule, nudging, beta
         self.epochs, self.batch, self.learning_rate = epochs, batch, learning_rate
-        self.seed, self.shape, self.more = seed, shape, more
+        self.seed, self.shape, self.more, self.verbose = seed, shape, more, verbose
 
     def study(self) -> Study:
         """The settings as a study."""
         given, more = self.get_params(), self.more or {}
-        for key, why in OF_COMMANDS.items():
+        for key, why in FOREIGN.items():
             if key in more:
                 raise ValueError(f"an estimator has no setting {key!r}: {why}; leave it out")
         named = {
             key: value
             for key, value in given.items()
-            if key not in ("shape", "more") and value is not None
+            if key not in NOT_SETTINGS and value is not None
         }
         return make_study(**{**named, **more})
 
     def fit(self, x: Any, y: Any) -> EqPropClassifier:  # noqa: ANN401
-        """Train on samples x (samples, features) and their labels y.
+        """Train.
 
-        Warns if the free phase had not settled at the end, which makes updates unsound.
+        Parameters
+        ----------
+        x : array (samples, features)
+            The samples, scaled to about -1 to 1.
+        y : array (samples,)
+            Their labels.
+
+        Returns
+        -------
+        EqPropClassifier
+            The estimator itself.
+
+        Warns
+        -----
+        UserWarning
+            Before training, if the samples are not scaled.
+        ConvergenceWarning
+            If the free phase did not settle, which makes updates wrong.
         """
         x, y = validate_data(self, x, y, dtype=np.float64)
         check_classification_targets(y)
+        warn_unscaled(x)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         split = Split(x, np.asarray(numbers, dtype=np.int64))
         study = self.study()
         check_device(study.training.device)
-        data = Dataset.from_splits("given", split, split, len(self.classes_), self.shape or ())
+        data = Dataset.from_splits("fit", split, split, len(self.classes_), self.shape or ())
         network = study.network(data)
         dry_run(study, network, data)
-        at = initial_snapshot(study, network)
+        at, rows = initial_snapshot(study, network), []
         for progress in epochs(study, network, data, at, no_progress):
             at = progress.snapshot
+            rows.append(progress_row(progress))
+            if self.verbose:
+                right = f"train accuracy {progress.train_accuracy:.4f}"
+                print(f"epoch {at.epoch}/{study.training.epochs}: {right}")
         warning = probed(study, network, data, at, truth=False).warning
         if warning:
             warnings.warn(warning, ConvergenceWarning, stacklevel=2)
-        self.study_, self.network_ = study, network
-        self.params_ = {name: value.astype(np.float64) for name, value in at.params.items()}
+        params = {name: value.astype(np.float64) for name, value in at.params.items()}
+        self.model_ = Model(network, params, at.epoch, study, History(tuple(rows)))
+        self.history_ = self.model_.history
         return self
 
-    def drive(self, x: Any) -> Array:  # noqa: ANN401
-        """The drive of each output unit at equilibrium (samples, classes)."""
-        x = self.checked(x)
-        damping = self.study_.damping
-        found = equilibria(self.network_, self.params_, x, damping=damping, ops=NumpyOps())
-        return found.drive
-
-    def checked(self, x: Any) -> Array:  # noqa: ANN401
-        """Samples as they were learnt from; an error where they do not fit."""
-        check_is_fitted(self, "params_")
+    def _validated(self, x: Any) -> Array:  # noqa: ANN401
+        check_is_fitted(self, "model_")
         return np.asarray(validate_data(self, x, reset=False, dtype=np.float64))
 
+    def drive(self, x: Any) -> Array:  # noqa: ANN401
+        """The drive (pre-activation) of each output unit at equilibrium (samples, classes)."""
+        rows = self._validated(x)
+        return self.model_.equilibrium(rows).drive
+
     def decision_function(self, x: Any) -> Array:  # noqa: ANN401
-        """The drive of each class; of two classes, how far the second is above the first."""
+        """The drive of each class (samples, classes); of two classes, the difference (samples,)."""
         drive = self.drive(x)
         return drive if len(self.classes_) != 2 else drive[:, 1] - drive[:, 0]
 
     def predict(self, x: Any) -> Any:  # noqa: ANN401
-        """The label of each sample."""
-        numbers = self.drive(x).argmax(axis=1)
-        return self.classes_[numbers]
+        """The label of each sample (samples,)."""
+        drive = self.drive(x)  # first, as it checks that the estimator is fitted
+        return self.classes_[drive.argmax(axis=1)]
 
-    def predict_spikes(self, x: Any, *, on: str, code: str, steps: int) -> Any:  # noqa: ANN401
-        """The label of each sample, from spikes on a simulator."""
-        x, coding = self.checked(x), Coding(find_code(code))
-        network = lower(self.network_, self.params_, dt=DT, coding=coding, nudged=False)
-        stimulus = stimulate(self.network_, self.params_, x, target=None, coding=coding)
-        schedule = free_only(steps=steps, window=tail(steps, coding.tail))
-        result = load_backend(on).run(
-            network, stimulus, schedule, record=NOTHING, sink=MemorySink()
+    def predict_proba(self, x: Any) -> Array:  # noqa: ANN401
+        """The softmax of the drive (samples, classes).
+
+        These are probabilities in the sense of the training only with the cost `cross_entropy`;
+        with the squared error they rank the classes but are not calibrated.
+        """
+        drive = self.drive(x)
+        shifted = np.exp(drive - drive.max(axis=1, keepdims=True))
+        return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
+
+    def predict_spikes(
+        self,
+        x: Any,  # noqa: ANN401
+        *,
+        on: str | Backend = "emulator",
+        code: str = "graded",
+        steps: int | None = None,
+        bits: int | None = None,
+    ) -> Any:  # noqa: ANN401
+        """The label of each sample (samples,) from spikes on a simulator.
+
+        Parameters
+        ----------
+        x : array (samples, features)
+            The samples.
+        on, code, steps, bits
+            As in `SpikingModel.run` and `Model.to_spiking`.
+
+        Returns
+        -------
+        array (samples,)
+            Labels.
+        """
+        rows = self._validated(x)
+        spiking = self.model_.to_spiking(code=code, bits=bits)
+        return self.classes_[spiking.run(rows, on=on, steps=steps).predictions]
+
+
+def warn_unscaled(x: Array) -> None:
+    """Warn if samples lie far outside -1 to 1."""
+    low, high = float(x.min()), float(x.max())
+    if max(-low, high) > USUAL:
+        warnings.warn(
+            f"x lies between {low:.4g} and {high:.4g}, and networks expect about -1 to 1; scale "
+            "it, for example with sklearn.preprocessing.StandardScaler",
+            UserWarning,
+            stacklevel=3,
         )
-        return self.classes_[result.drive[network.output][:, 0].argmax(axis=1)]

@@ -53,6 +53,16 @@ class Model:
     provenance : str
         How it was made: "trained", "converted from torch", ...
 
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> data = ne.load_data("digits")
+    >>> model = ne.train("layered", data, hidden=(16,), epochs=1, seed=0)
+    >>> model
+    Model(input 64, hidden 16, output 10, 1210 parameters, trained by hebbian on digits, 1 epoch)
+    >>> model.params["hidden->output"].shape
+    (10, 16)
+
     """
 
     network: Network

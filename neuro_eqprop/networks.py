@@ -50,9 +50,29 @@ class Role(Enum):
 class Layer:
     """A named group of units with one activation.
 
-    `stiffness` k is the weight of the layer in the energy: a symmetric connection acts backwards
-    with the factor k_target / k_source. `shared` is the shape of a bias that units share (one value
-    for each channel of an image, for example); it is broadcast over the layer.
+    Parameters
+    ----------
+    name : str
+        The key of its bias among the parameters.
+    shape : tuple of int
+        The shape of its units: (units,), (channels, height, width), (tokens, width).
+    activation : Activation
+        From drive to rate, see `neuro_eqprop.activations`.
+    role : Role
+        `Role.INPUT`, `Role.HIDDEN` or `Role.OUTPUT`.
+    stiffness : float
+        The weight k of the layer in the energy: a symmetric connection acts backwards with the
+        factor k_target / k_source.
+    shared : tuple of int, optional
+        The shape of a bias that units share (one value for each channel of an image, for example);
+        it is broadcast over the layer.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> from neuro_eqprop.activations import HARD_SIGMOID
+    >>> ne.Layer("hidden", (16,), HARD_SIGMOID).size
+    16
     """
 
     name: str
@@ -77,8 +97,24 @@ class Layer:
 class Connection:
     """A connection between two layers.
 
-    `bound` limits its spectral norm during training; `label` distinguishes connections between the
-    same two layers.
+    Parameters
+    ----------
+    source, target : str
+        The names of the layers.
+    operator : Operator
+        How the source drives the target, see `neuro_eqprop.operators`; dense by default.
+    symmetric : bool
+        Whether the target also drives the source, with the transposed weight.
+    bound : float, optional
+        A limit on the spectral norm of the weight during training.
+    label : str
+        Distinguishes connections between the same two layers.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> ne.Connection("hidden", "output").name
+    'hidden->output'
     """
 
     source: str
@@ -117,7 +153,37 @@ Parameters: TypeAlias = Mapping[str, A]
 
 @dataclass(frozen=True)  # without slots: cached properties need a __dict__
 class Network:
-    """Layers, in the order of a forward pass, and the connections between them."""
+    """Layers, in the order of a forward pass, and the connections between them.
+
+    `train` accepts one in the place of the name of a model.
+
+    Parameters
+    ----------
+    layers : tuple of Layer
+        One has the role of the input, one that of the output.
+    connections : tuple of Connection
+        Between any layers, also from a layer to itself.
+    cost : Cost
+        What training minimises: `Cost.SQUARED` or `Cost.CROSS_ENTROPY`.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> from neuro_eqprop.activations import HARD_SIGMOID, LINEAR
+    >>> from neuro_eqprop.networks import Role
+    >>> network = ne.Network(
+    ...     (
+    ...         ne.Layer("input", (64,), LINEAR, Role.INPUT),
+    ...         ne.Layer("hidden", (16,), HARD_SIGMOID),
+    ...         ne.Layer("output", (10,), HARD_SIGMOID, Role.OUTPUT),
+    ...     ),
+    ...     (ne.Connection("input", "hidden"), ne.Connection("hidden", "output")),
+    ... )
+    >>> network.parameters()["hidden->output"]
+    (10, 16)
+    >>> ne.train(network, "digits", epochs=1)
+    Model(input 64, hidden 16, output 10, 1210 parameters, trained by hebbian on digits, 1 epoch)
+    """
 
     layers: tuple[Layer, ...]
     connections: tuple[Connection, ...]

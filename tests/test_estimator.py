@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from argparse import ArgumentParser
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +89,7 @@ def test_what_is_given_stands_against_a_models_own_defaults() -> None:
 
 def test_every_option_of_training_that_an_estimator_has_a_use_for_is_a_parameter() -> None:
     of_study = set(Study().flat()) & set(EqPropClassifier().get_params())
-    assert of_study == set(SETTINGS) - set(estimator.OF_COMMANDS) - {"device"}
+    assert of_study == set(SETTINGS) - set(estimator.FOREIGN) - {"device"}
 
 
 def test_it_learns_what_the_command_learns(tmp_path: Path) -> None:
@@ -98,7 +100,7 @@ def test_it_learns_what_the_command_learns(tmp_path: Path) -> None:
         data.train.x, data.train.y
     )
     for name, value in checkpoint.load(tmp_path / "run" / MODEL).params.items():
-        assert np.array_equal(fitted.params_[name], value)
+        assert np.array_equal(fitted.model_.params[name], value)
 
 
 @pytest.mark.parametrize(("key", "value"), [("dataset", "zzz"), ("validation", 0.5)])
@@ -158,9 +160,10 @@ def test_it_answers_by_settling_as_its_study_says() -> None:
     net = clone(SMALL).set_params(epochs=1, more={"damping": 0.5})
     net.fit(data.train.x[:100], data.train.y[:100])
     # So strong that it does not come to rest: where it is then depends on how it went there.
-    net.params_ = {name: 60.0 * value for name, value in net.params_.items()}
+    params = {name: 60.0 * value for name, value in net.model_.params.items()}
+    net.model_ = replace(net.model_, params=params)
     damped, plain = (
-        equilibria(net.network_, net.params_, data.test.x[:20], damping=part, ops=NumpyOps()).drive
+        equilibria(net.model_.network, params, data.test.x[:20], damping=part, ops=NumpyOps()).drive
         for part in (0.5, 1.0)
     )
     assert not np.allclose(damped, plain)
@@ -171,7 +174,7 @@ def test_a_fitted_network_can_be_kept(fitted: EqPropClassifier) -> None:
     x = load_digits().test.x[:5]
     again = pickle.loads(pickle.dumps(fitted))
     assert np.array_equal(again.predict(x), fitted.predict(x))
-    assert again.study_ == fitted.study()
+    assert again.model_.study == fitted.study()
 
 
 def test_it_takes_part_in_a_search_over_a_grid() -> None:
@@ -180,7 +183,7 @@ def test_it_takes_part_in_a_search_over_a_grid() -> None:
     search = GridSearchCV(EqPropClassifier(epochs=1), grid, cv=2)
     search.fit(data.train.x[:200], data.train.y[:200])
     assert len(search.cv_results_["params"]) == 4
-    assert search.best_estimator_.study_.rule.beta == 0.2
+    assert search.best_estimator_.model_.study.rule.beta == 0.2
 
 
 def test_it_takes_part_in_cross_validation() -> None:
@@ -206,7 +209,7 @@ def test_a_model_over_images_is_told_their_shape() -> None:
     )
     assert made.study().get("kernel") == 3
     fitted = made.fit(data.train.x[:100], data.train.y[:100])
-    assert fitted.network_["conv1"].shape == (4, 6, 6)
+    assert fitted.model_.network["conv1"].shape == (4, 6, 6)
     assert fitted.predict(data.test.x[:5]).shape == (5,)
 
 
@@ -228,3 +231,38 @@ def test_it_behaves_as_scikit_learn_expects(name: str) -> None:
 
     net = EqPropClassifier(hidden=(16,), epochs=12, learning_rate=0.02)
     getattr(estimator_checks, name)("EqPropClassifier", net)
+
+
+def test_unscaled_samples_are_warned_of_before_training() -> None:
+    x, y = np.random.default_rng(0).uniform(0, 255, (20, 4)), np.arange(20) % 2
+    net = EqPropClassifier(hidden=(4,), epochs=1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        net.fit(x, y)
+    first = str(caught[0].message)
+    assert "networks expect about -1 to 1; scale it" in first
+    assert "StandardScaler" in first
+
+
+def test_probabilities_sum_to_one_and_rank_as_the_predictions(fitted: EqPropClassifier) -> None:
+    x = load_digits().test.x[:50]
+    found = fitted.predict_proba(x)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert np.array_equal(fitted.classes_[found.argmax(axis=1)], fitted.predict(x))
+
+
+def test_the_history_has_a_row_an_epoch_and_verbose_prints_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    split = load_digits().train.take(slice(200))
+    net = EqPropClassifier(hidden=(8,), epochs=2, verbose=True, more={"tolerance": 1e-4})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        net.fit(split.x, split.y)
+    assert [row["epoch"] for row in net.history_] == [1, 2]
+    assert capsys.readouterr().out.splitlines()[1].startswith("epoch 2/2: train accuracy 0.")
+
+
+def test_spikes_predict_with_defaults(fitted: EqPropClassifier) -> None:
+    x = load_digits().test.x[:30]
+    assert np.mean(fitted.predict_spikes(x) == fitted.predict(x)) >= 0.9

@@ -50,9 +50,23 @@ def import_attribute(place: str) -> Any:  # noqa: ANN401
 
 
 def load_backend(backend: str | Backend) -> Backend:
-    """The backend of that name; an object is returned unchanged.
+    """Load a backend by name; its simulator is imported when it runs, not before.
 
-    Its simulator is imported when it runs, not before.
+    Parameters
+    ----------
+    backend : str or Backend
+        "reference", "emulator", "lava", "brian2", "snntorch", ... An object is returned unchanged.
+
+    Returns
+    -------
+    Backend
+        Its `run` takes a spiking network, a stimulus and a schedule.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> ne.load_backend("reference").name
+    'reference'
     """
     if not isinstance(backend, str):
         return backend

@@ -19,7 +19,21 @@ class DataError(ValueError):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Split:
-    """Labelled samples: x (samples, features), images in 0..1; y (samples,), class numbers."""
+    """Labelled samples.
+
+    Parameters
+    ----------
+    x : array (samples, features)
+        The samples; images lie in 0..1.
+    y : array of int (samples,)
+        Their class numbers.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> ne.load_data("digits").test.take(slice(5))
+    Split(5 samples of 64 features)
+    """
 
     x: Array
     y: Ints

@@ -39,6 +39,15 @@ class Evaluation:
     `pearson`, `rmse` and `p999` (the 99.9th percentile of the absolute error) compare the rates,
     pooled over samples and all units but the input's. Fields that only spikes have are None for
     rates. Per-sample event counts are those of `neuro_eqprop.experiments.event_stats`.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> data = ne.load_data("digits")
+    >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
+    >>> found = model.evaluate(data.test.take(slice(20)), on="emulator", code="graded", steps=16)
+    >>> found.samples, found.code, found.agreement > 0.9
+    (20, 'graded', True)
     """
 
     on: str

@@ -45,6 +45,13 @@ class Run:
         The settings in `study.toml`.
     data : Dataset
         The data set that the settings name.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> _ = ne.train("layered", "digits", hidden=(16,), epochs=1, out="runs/example")
+    >>> ne.open_run("runs/example").path.name
+    'example'
     """
 
     path: Path
@@ -146,7 +153,7 @@ def open_run(path: str | Path) -> Run:
     >>> _ = ne.train("layered", "digits", hidden=(16,), epochs=1, out="runs/small")
     >>> run = ne.open_run("runs/small")
     >>> run.model
-    Model(input 1x8x8, hidden 16, output 10, 1210 parameters, trained by hebbian on digits, 1 epoch)
+    Model(input 64, hidden 16, output 10, 1210 parameters, trained by hebbian on digits, 1 epoch)
     >>> len(run.history)
     1
     """

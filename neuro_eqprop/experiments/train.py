@@ -124,10 +124,10 @@ def train(
     >>> import neuro_eqprop as ne
     >>> data = ne.load_data("digits")
     >>> model = ne.train("layered", data, hidden=(16,), epochs=2, seed=0)
-    >>> model.history
-    History(2 epochs, train_accuracy 0.7905, test_accuracy 0.8583)
-    >>> model.evaluate(data.test).samples
-    360
+    >>> model.history["test_accuracy"].shape
+    (2,)
+    >>> model.evaluate(data.test).accuracy > 0.5
+    True
     """
     whole, path = load_data(data), None if out is None else Path(out)
     given = dict(settings) | {"model": network if isinstance(network, str) else config.CUSTOM.name}
@@ -359,16 +359,26 @@ def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -
         for name, split in (("test", data.test), ("validation", data.validation))
         if split is not None
     }
-    probe = probed(study, network, data, snapshot)
+    probe, row = probed(study, network, data, snapshot), progress_row(progress)
     return {
-        "epoch": snapshot.epoch,
-        "train_accuracy": progress.train_accuracy,
+        "epoch": row.pop("epoch"),
+        "train_accuracy": row.pop("train_accuracy"),
         **{f"{name}_accuracy": found.accuracy for name, found in scores.items()},
         "confusion": scores["test"].confusion.tolist(),
-        "residual": progress.residual,
+        "residual": row.pop("residual"),
         "drift": probe.drift,
         "cosine": probe.cosine,
         "warning": norm_warning(progress.spectral) or probe.warning,
+        **row,
+    }
+
+
+def progress_row(progress: Progress) -> dict[str, Any]:
+    """The metrics that the training loop itself measures in an epoch."""
+    return {
+        "epoch": progress.snapshot.epoch,
+        "train_accuracy": progress.train_accuracy,
+        "residual": progress.residual,
         "settle_steps": dict(progress.settle_steps),
         "spectral": dict(progress.spectral),
         "seconds": progress.seconds,

@@ -175,7 +175,16 @@ class BatchPoint:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Profile:
-    """A chip or a dense device: quantities by key (``"energy.synop"``), in SI units."""
+    """A chip or a dense device: quantities by key (``"energy.synop"``), in SI units.
+
+    `load_profile` returns one.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> ne.load_profile("loihi1").known("energy.synop").value
+    2.36e-11
+    """
 
     name: str
     title: str

@@ -61,12 +61,42 @@ class Stage:
     activation: Activation = LINEAR
 
 
-def from_torch(module: nn.Module, shape: Shape) -> Model:
-    """The network of an `nn.Sequential` for samples of that shape, (channels, height, width) say.
+def from_torch(module: nn.Module, shape: int | Shape) -> Model:
+    """Convert a trained `nn.Sequential` to a model; nothing is trained.
 
-    Data are given flat, as everywhere.
+    The connections of the model point forwards only, so that it settles in one sweep to the
+    outputs of the module; `to_spiking` and the simulators take it from there.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        An `nn.Sequential` of Linear, Conv2d, average pooling, batch normalisation and activations,
+        which ends in a Linear layer. It is not changed.
+    shape : int or tuple of int
+        The shape of one sample: the number of features, or (channels, height, width).
+
+    Returns
+    -------
+    Model
+        With the provenance "converted from torch". Its samples are flat rows (samples, features).
+
+    Raises
+    ------
+    ForeignError
+        If a layer has no counterpart; the message names the layer and the reason.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> from torch import nn
+    >>> module = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+    >>> model = ne.from_torch(module, 64)
+    >>> model
+    Model(input 64, hidden 32, output 10, 2410 parameters, converted from torch)
+    >>> model.to_spiking(code="graded").neurons
+    42
     """
-    given, stages = stages_of(module, tuple(shape))
+    given, stages = stages_of(module, (shape,) if isinstance(shape, int) else tuple(shape))
     if not stages or len(stages[-1].shape) != 1:
         raise ForeignError("the module ends in no Linear layer, which would be the output")
     layers = [Layer("input", given, LINEAR, Role.INPUT)]
@@ -95,6 +125,7 @@ def names(stages: list[Stage]) -> list[str]:
 def stages_of(module: nn.Module, shape: Shape) -> tuple[Shape, list[Stage]]:
     """The shape of the input layer; and the Linear and Conv2d layers in their order."""
     stages: list[Stage] = []
+    check_sequential(module)
     parts = list(leaves(module))
     kinds = [type(part).__name__ for _, part in parts]
     images = "Conv2d" in kinds or any(kind in POOLS for kind in kinds)
@@ -127,6 +158,25 @@ def stages_of(module: nn.Module, shape: Shape) -> tuple[Shape, list[Stage]]:
         else:
             stages[-1] = bent(stages[-1], name, part)
     return given, stages
+
+
+def check_sequential(module: nn.Module) -> None:
+    """Raise ForeignError for a module with a `forward` of its own.
+
+    `from_torch` reads the order of layers from Sequentials, and cannot read code.
+    """
+    from torch import nn
+
+    nested = [("the module", module), *module.named_modules()]
+    for name, part in nested:
+        plain = type(part).__module__.startswith("torch.") or isinstance(part, nn.Sequential)
+        if not plain:
+            kind = type(part).__name__
+            raise ForeignError(
+                f"{name if name == 'the module' else repr(name)} is a {kind} with a `forward` of "
+                "its own, which from_torch cannot read: it converts an nn.Sequential of layers; "
+                "put the layers into one, in the order of `forward`"
+            )
 
 
 def leaves(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:

@@ -240,7 +240,18 @@ class FixedPoint:
 
 @dataclass(frozen=True, slots=True)
 class SpikingNetwork:
-    """Populations and projections on a clock of `dt` seconds a step; `output` is read out."""
+    """Populations and projections on a clock of `dt` seconds a step; `output` is read out.
+
+    `Model.to_spiking` makes one; it runs on every simulator.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> model = ne.train("layered", "digits", hidden=(16,), epochs=1)
+    >>> network = model.to_spiking(code="graded").network
+    >>> [(population.name, population.size) for population in network.populations]
+    [('hidden', 16), ('output', 10)]
+    """
 
     dt: float
     populations: tuple[Population, ...]

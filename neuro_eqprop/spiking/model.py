@@ -65,6 +65,14 @@ class SpikingModel:
         Bits of the weights in fixed point; None for floating point.
     nudged : bool
         Whether `network` has the synapses of the nudge, which only nudged phases use.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> model = ne.train("layered", "digits", hidden=(16,), epochs=1)
+    >>> spiking = model.to_spiking(code="graded")
+    >>> spiking.code, spiking.neurons
+    ('graded', 26)
     """
 
     model: Model
@@ -378,6 +386,17 @@ class Simulation:
         In fixed point, how often a current wrapped or a voltage saturated.
     seconds : float
         Wall-clock time of the run.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> data = ne.load_data("digits")
+    >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
+    >>> run = model.to_spiking().run(data.test.x[:4], on="reference", steps=32)
+    >>> run.rates["hidden"].shape, run.total.synops > 0
+    ((4, 16), True)
+    >>> 0.0 <= run.accuracy(data.test.y[:4]) <= 1.0
+    True
     """
 
     spiking: SpikingModel
