@@ -1,4 +1,4 @@
-"""`neuro-eqprop translate`: the spiking description as a NIR file."""
+"""`neuro-eqprop translate`: a run as a NIR file, a Lava package or a netx file."""
 
 from __future__ import annotations
 
@@ -7,36 +7,101 @@ from pathlib import Path
 
 from rich.console import Console
 
-from neuro_eqprop.cli.command import Command, Json, check_overwrite, positive_int, print_facts
+from neuro_eqprop.cli.command import (
+    Command,
+    Json,
+    UsageError,
+    check_overwrite,
+    percent,
+    positive_int,
+    print_facts,
+)
 from neuro_eqprop.spiking.codes import CODES, find_code
+
+FORMATS = ("nir", "lava", "netx")
 
 
 def options(parser: ArgumentParser) -> None:
     """Which run, and where to."""
-    parser.add_argument("run", type=Path, metavar="RUN")
-    parser.add_argument("--out", type=Path, required=True, metavar="NET.nir")
-    parser.add_argument("--code", default="rate", help=", ".join(CODES))
-    parser.add_argument("--bits", type=positive_int, help="of integer weights, in fixed point")
-    parser.add_argument("--nudged", action="store_true", help="with the synapses of the nudge")
-    parser.add_argument("--force", action="store_true", help="replace the file")
+    add = parser.add_argument
+    add("run", type=Path, metavar="RUN")
+    add("--out", type=Path, required=True, metavar="NET.nir|DIR|NET.net")
+    add(
+        "--to",
+        choices=FORMATS,
+        default="nir",
+        help="nir: a NIR file; lava: a package that needs lava-nc alone; netx: lava-dl's file "
+        "(default: nir)",
+    )
+    add("--code", help=f"{', '.join(CODES)} (default: rate; graded for lava and netx)")
+    add("--bits", type=positive_int, help="of integer weights, in fixed point")
+    add("--nudged", action="store_true", help="with the synapses of the nudge (nir)")
+    add("--neurons", default="exact", help="exact or stock processes (lava; default: exact)")
+    add("--steps", type=positive_int, help="of a sample (lava, netx; default: that of the code)")
+    add("--samples", type=positive_int, default=20, help="that agreement is measured on (20)")
+    add("--force", action="store_true", help="replace the file or folder")
 
 
 def run(args: Namespace) -> Json:
     """Translate and write."""
     from neuro_eqprop.experiments.run_folder import open_run
-    from neuro_eqprop.experiments.translate import translate
 
-    code = find_code(args.code)
     check_overwrite(args.out, args.force)
-    model = open_run(args.run).model
-    found = translate(
-        model, args.out, code=code, nudged=args.nudged, force=args.force, bits=args.bits
-    )
-    return {"run": str(args.run), **found}
+    if args.to == "nir":
+        from neuro_eqprop.experiments.translate import translate
+
+        code = find_code(args.code or "rate")
+        model = open_run(args.run).model
+        found = translate(
+            model, args.out, code=code, nudged=args.nudged, force=args.force, bits=args.bits
+        )
+        return {"run": str(args.run), "to": "nir", **found}
+    from neuro_eqprop.experiments.export import export_lava, export_netx
+
+    opened = open_run(args.run)
+    x = opened.data.test.x[: args.samples]
+    if args.to == "lava":
+        made = export_lava(
+            opened.model,
+            args.out,
+            x,
+            code=args.code or "graded",
+            bits=args.bits,
+            neurons=args.neurons,
+            steps=args.steps,
+            force=args.force,
+        )
+    else:
+        if args.code not in (None, "graded"):
+            raise UsageError(f"a netx file holds graded messages, not code {args.code!r}")
+        made = export_netx(opened.model, args.out, x, steps=args.steps, force=args.force)
+    return {
+        "run": str(args.run),
+        "to": args.to,
+        "path": str(made.path),
+        "code": made.code,
+        "neurons": made.neurons,
+        "bits": made.bits,
+        "agreement": made.agreement,
+        "samples": made.samples,
+        "load": made.load,
+        "warning": made.warning,
+    }
 
 
 def show(outcome: Json, console: Console) -> None:
     """The outcome in words."""
+    if outcome["to"] != "nir":
+        rows = {
+            "wrote": outcome["path"],
+            "code": f"{outcome['code']}, {outcome['neurons']} neurons",
+            "agreement": f"{percent(outcome['agreement'])} of {outcome['samples']} samples",
+            "load it with": outcome["load"],
+        }
+        if outcome["warning"]:
+            rows["warning"] = outcome["warning"]
+        print_facts(rows, console)
+        return
     sizes = [f"{p['name']} {p['units']}" for p in outcome["populations"]]
     ways = [f"{p['name']} {p['synapses']}" for p in outcome["projections"]]
     ways = [f"input->{f['target']} {f['synapses']}" for f in outcome["feeds"]] + ways
@@ -51,4 +116,6 @@ def show(outcome: Json, console: Console) -> None:
     print_facts(rows, console)
 
 
-COMMAND = Command("translate", "the spiking description as a NIR file", options, run, show)
+COMMAND = Command(
+    "translate", "a run as a NIR file, a Lava package or a netx file", options, run, show
+)

@@ -26,7 +26,7 @@ WEIGHT_EXP, STATE_EXP, SPIKE_EXP = 6, 6, 6
 """Exponents that netx fixes, or takes by default."""
 MESSAGE_EXP = 14
 MESSAGE_BITS = 24
-LARGEST = 254
+NINE_BITS, LARGEST = 127, 254
 """Largest integer weight that netx keeps."""
 
 
@@ -88,10 +88,9 @@ def write_netx(plan: Plan, path: str | Path) -> NetxCoding:
         else:
             fed = [e for e in plan.edges if e.source == plan.input]
             inner = [e for e in plan.edges if e.source != plan.input]
-            group = dense(
-                file, 1, "dense_rec", plan.layers, plan, weight=block(plan, plan.layers, fed)
-            )
-            group["weight_rec"] = weights(block(plan, plan.layers, inner, plan.layers))
+            weight = block(plan, plan.layers, fed)
+            back = block(plan, plan.layers, inner, plan.layers)
+            dense(file, 1, "dense_rec", plan.layers, plan, weight=weight, weight_rec=back)
     temporary.replace(path)
     last = plan.layers[-1:] if forward else plan.layers
     first = sum(units(layer) for layer in last[: [x.name for x in last].index(plan.output)])
@@ -121,22 +120,63 @@ def block(
     return found
 
 
-def weights(weight: Array) -> Ints:
-    """Weights in the integers of netx."""
-    return np.clip(integers(weight, WEIGHT_EXP), -LARGEST, LARGEST)
+def weights(weight: Array, largest: float) -> Ints:
+    """Weights in the integers of netx; even ones where the `largest` needs nine bits."""
+    if np.ldexp(largest, WEIGHT_EXP) < NINE_BITS:
+        return integers(weight, WEIGHT_EXP)
+    return np.clip(2 * integers(weight, WEIGHT_EXP - 1), -LARGEST, LARGEST)
 
 
 def dense(
-    file: h5py.File, number: int, kind: str, layers: Sequence[Layer], plan: Plan, *, weight: Array
-) -> h5py.Group:
-    """Write a dense layer of sigma-delta units."""
+    file: h5py.File,
+    number: int,
+    kind: str,
+    layers: Sequence[Layer],
+    plan: Plan,
+    **matrices: Array,
+) -> None:
+    """Write a dense layer of sigma-delta units with its weights, named as netx names them."""
     group = file.create_group(f"layer/{number}")
     bias = np.concatenate([biases(plan, layer) for layer in layers])
+    largest = max(float(np.abs(matrix).max()) for matrix in matrices.values())
+    for name, matrix in matrices.items():
+        group[name] = weights(matrix, largest)
     # netx shifts bias and threshold by SPIKE_EXP + STATE_EXP.
     group["type"], group["shape"] = np.bytes_(kind), np.array([len(bias)])
-    group["weight"], group["bias"] = weights(weight), integers(bias, MESSAGE_EXP - SPIKE_EXP)
+    group["bias"] = integers(bias, MESSAGE_EXP - SPIKE_EXP)
     neuron = group.create_group("neuron")
     neuron["type"] = np.bytes_("SDNN")
     threshold = integers(np.array([plan.threshold]), MESSAGE_EXP - SPIKE_EXP)
     neuron["vThMant"] = int(max(1, threshold[0]))
-    return group
+
+
+def simulate_netx(path: str | Path, data: Ints) -> Ints:
+    """Messages (units, steps) that netx sends for the data (features, steps) of `encode`.
+
+    The arithmetic of Lava's fixed-point `SigmaDelta` and `Dense`, in NumPy: a message arrives in
+    the next step, and the lowest STATE_EXP bits of what a unit sends are dropped.
+    """
+    with h5py.File(path) as file:
+        groups = [file[f"layer/{k}"] for k in range(1, len(file["layer"]))]
+        names = ("weight", "bias", "weight_rec")
+        given = [{n: np.asarray(g[n][()]) for n in names if n in g} for g in groups]
+        thresholds = [int(group["neuron/vThMant"][()]) for group in groups]
+    shift = SPIKE_EXP + STATE_EXP
+    state = [np.zeros((3, len(each["bias"])), dtype=np.int64) for each in given]
+    sent = [np.zeros(data.shape[0], dtype=np.int64), *(s[0] for s in state)]
+    found = np.zeros((len(given[-1]["bias"]), data.shape[1]), dtype=np.int64)
+    for step in range(data.shape[1]):
+        before, sent = sent, [data[:, step]]
+        for k, each in enumerate(given):
+            sigma, act, residue = state[k]
+            arriving = each["weight"] @ before[k]
+            if "weight_rec" in each:
+                arriving = arriving + each["weight_rec"] @ before[k + 1]
+            sigma = sigma + arriving
+            new = np.maximum(sigma + (each["bias"] << shift), 0)
+            change = new - act + residue
+            message = np.where(np.abs(change) >= thresholds[k] << shift, change, 0)
+            state[k] = np.stack([sigma, new, change - message])
+            sent.append(message >> STATE_EXP)
+        found[:, step] = sent[-1]
+    return found

@@ -15,7 +15,7 @@ from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import feed_forward, layered
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.lava.export import stock_plan
-from neuro_eqprop.backends.lava.netx import MESSAGE_BITS, write_netx
+from neuro_eqprop.backends.lava.netx import MESSAGE_BITS, simulate_netx, write_netx
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
@@ -65,6 +65,7 @@ def test_lava_dl_runs_the_file_and_predicts_what_the_rates_do(
         messages = sink.data.get()
     finally:
         net.stop()
+    np.testing.assert_array_equal(simulate_netx(path, coding.encode(x, STEPS)), messages)
     found = infer(NumpyOps(), network, params, x)
     assert np.abs(coding.rates(messages, STEPS) - found.state["output"]).max() < 0.05
     np.testing.assert_array_equal(coding.decode(messages, STEPS), found.drive.argmax(axis=1))

@@ -1,0 +1,177 @@
+"""Files that other programs run: a Lava package, a netx file; each with the agreement measured."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import numpy.typing as npt
+
+from neuro_eqprop.arrays import Array, Ints, UnknownNameError
+from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.backends.lava import package
+from neuro_eqprop.backends.lava.export import NEURONS, stock_plan
+from neuro_eqprop.backends.lava.netx import MESSAGE_BITS, simulate_netx, write_netx
+from neuro_eqprop.backends.lava.simulator import interpreter
+from neuro_eqprop.model import Model
+from neuro_eqprop.spiking.codes import Code, find_code
+
+SAMPLES = 20
+"""Samples on which the agreement is measured, unless given."""
+LEAST = 0.99
+"""Agreement below which an export warns."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """An exported network and how it agrees with the rates.
+
+    Parameters
+    ----------
+    path : Path
+        The file or folder.
+    code, neurons : str
+        Spike code, and "exact" or "stock".
+    bits : int, optional
+        Bits of the weights.
+    agreement : float
+        Share of samples with the class of the rate network.
+    samples : int
+        Samples on which it was measured.
+    load : str
+        How to load it.
+    """
+
+    path: Path
+    code: str
+    neurons: str
+    bits: int | None
+    agreement: float
+    samples: int
+    load: str
+
+    @property
+    def warning(self) -> str | None:
+        """A sentence where the agreement is low."""
+        if self.agreement >= LEAST:
+            return None
+        return (
+            f"only {100 * self.agreement:.1f} % of {self.samples} samples have the class of the "
+            f"rate network; use more steps, or measure on more samples"
+        )
+
+
+def export_lava(
+    model: Model,
+    folder: str | Path,
+    x: npt.ArrayLike,
+    *,
+    code: str | Code = "graded",
+    bits: int | None = None,
+    neurons: str = "exact",
+    steps: int | None = None,
+    force: bool = False,
+) -> Export:
+    """Write the model as a Python package that needs lava-nc alone.
+
+    Parameters
+    ----------
+    model : Model
+        A trained or converted model.
+    folder : str or Path
+        The folder of the package; its name is the package's name.
+    x : array (samples, features)
+        Samples of the example, on which the agreement is measured by running it.
+    code : str
+        "graded" or "rate".
+    bits : int, optional
+        8 for fixed point; None for floating point.
+    neurons : str
+        "exact" (Python process models, the messages of backend "lava") or "stock" (processes of
+        `lava.proc` alone).
+    steps : int, optional
+        Steps of a sample; the default is that of the code.
+    force : bool
+        Whether to replace an existing folder.
+
+    Returns
+    -------
+    Export
+        With the agreement that the example gave.
+    """
+    place, kind = Path(folder), find_code(code)
+    if neurons not in NEURONS:
+        raise UnknownNameError("kind of neurons", neurons, NEURONS)
+    package.check_name(place)
+    if place.exists() and not force:
+        raise BackendError(f"{place} exists already; name another folder or use force=True")
+    steps = kind.steps if steps is None else steps
+    rows = model.samples(x)
+    spiking = model.to_spiking(code=kind, bits=bits if neurons == "exact" else None)
+    if neurons == "stock":
+        plan = stock_plan(spiking.network, spiking.input_weights, bits=bits, reset_interval=steps)
+        description, arrays = package.stock_description(plan)
+    else:
+        description, arrays = package.exact_description(
+            spiking.network, spiking.input_weights, spiking.coding.grid
+        )
+    python = interpreter(os.environ, sys.version_info[:2])
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=place.parent, prefix=".export-") as temporary:
+        draft = Path(temporary) / place.name
+        package.write_package(
+            draft, neurons=neurons, description=description, arrays=arrays, x=rows, steps=steps
+        )
+        predictions, table = package.run_example(draft, python)
+        agreement = share_equal(predictions, model.predict(rows))
+        text = package.readme(place.name, neurons, agreement, len(rows), table)
+        (draft / "README.md").write_text(text)
+        package.publish(draft, place)
+    load = f"from {place.name} import network"
+    return Export(place, kind.name, neurons, bits, agreement, len(rows), load)
+
+
+def export_netx(
+    model: Model,
+    path: str | Path,
+    x: npt.ArrayLike,
+    *,
+    steps: int | None = None,
+    force: bool = False,
+) -> Export:
+    """Write the model as a file that lava-dl's `netx.hdf5.Network` loads.
+
+    Parameters
+    ----------
+    model : Model
+        Its hidden layers clip or are relu; it becomes sigma-delta units with 8-bit weights.
+    path : str or Path
+        The file, usually `.net`.
+    x : array (samples, features)
+        Samples on which the agreement is measured, by the arithmetic of netx in NumPy.
+    steps : int, optional
+        Steps of a sample.
+    force : bool
+        Whether to replace an existing file.
+    """
+    place, kind = Path(path), find_code("graded")
+    if place.exists() and not force:
+        raise BackendError(f"{place} exists already; name another file or use force=True")
+    steps = kind.steps if steps is None else steps
+    rows = model.samples(x)
+    spiking = model.to_spiking(code=kind)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    coding = write_netx(stock_plan(spiking.network, spiking.input_weights), place)
+    messages = simulate_netx(place, coding.encode(rows, steps))
+    agreement = share_equal(coding.decode(messages, steps), model.predict(rows))
+    load = f"netx.hdf5.Network(net_config={str(place)!r}, input_message_bits={MESSAGE_BITS})"
+    return Export(place, kind.name, "stock", 8, agreement, len(rows), load)
+
+
+def share_equal(a: Ints, b: Ints | Array) -> float:
+    """The share of equal entries."""
+    return float(np.mean(np.asarray(a) == np.asarray(b)))
