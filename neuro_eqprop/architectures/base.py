@@ -48,7 +48,7 @@ class Rates(TypedDict):
 class RateSettings(HiddenSettings):
     """Settings of a model whose activations can be chosen."""
 
-    activation: str = setting("hard_sigmoid", "of hidden layers", choices=HIDDEN)
+    activation: str = setting("hard_sigmoid", "activation of hidden layers", choices=HIDDEN)
     height: float = setting(
         4.0, "largest rate of activation box", above=0, only_with=("activation", "box")
     )

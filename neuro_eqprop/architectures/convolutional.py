@@ -20,7 +20,7 @@ class ConvSettings(RateSettings):
 
     name: str = "conv"
     hidden: tuple[int, ...] = setting((32,), "channels of each hidden layer")
-    activation: str = setting("relu", "of hidden layers", choices=HIDDEN)
+    activation: str = setting("relu", "activation of hidden layers", choices=HIDDEN)
     output: str = setting("linear", "activation of the output layer", choices=OUTPUT)
     bound: float = setting(
         2.5, "bound on the spectral norm of connections that feed back; 0 for none", least=0

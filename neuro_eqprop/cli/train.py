@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -18,70 +20,52 @@ from neuro_eqprop.cli.command import (
     print_facts,
 )
 
-SETTINGS = (
-    "dataset",
-    "model",
-    "hidden",
-    "activation",
-    "output",
-    "bound",
-    "feedback",
-    "epochs",
-    "batch",
-    "learning_rate",
-    "seed",
-    "beta",
-    "rule",
-    "nudging",
-    "validation",
-    "device",
-)
-"""Settings of a study that have an option of their own; `--set` reaches the rest."""
+TYPES: dict[str, Callable[[str], Any]] = {
+    "dataset": str,
+    "model": str,
+    "hidden": str,
+    "activation": str,
+    "output": str,
+    "bound": positive_float,
+    "feedback": positive_float,
+    "epochs": positive_int,
+    "batch": positive_int,
+    "learning_rate": positive_float,
+    "seed": int,
+    "beta": positive_float,
+    "rule": str,
+    "nudging": str,
+    "validation": positive_float,
+    "device": str,
+}
+"""Settings of a study that have an option, and how its text is parsed; `--set` reaches the rest."""
+SETTINGS = tuple(TYPES)
 
 
 BESIDE = Path()
-"""Stands for a trace in the folder of the run."""
+"""Stands for the trace file in the folder of the run."""
 
 
 def options(parser: ArgumentParser) -> None:
-    """What to train, how, and where to."""
+    """The options of `train`."""
+    from neuro_eqprop.cli.setting_options import add_settings
+
     add = parser.add_argument
     add("study", nargs="?", type=Path, metavar="STUDY.toml", help="settings; options override them")
-    add("--out", type=Path, required=True, metavar="RUN", help="the folder of the run")
-    add("--dataset", metavar="NAME|FILE.npz", help="see `data list`; or arrays x, y of your own")
-    add(
-        "--model",
-        help="layered, looped, toroidal, modern, conv, multiscale, predictive, transformer",
-    )
-    add("--hidden", metavar="N[,N...]", help="units of each hidden layer")
-    add("--activation", help="hard_sigmoid, hard_tanh, box, relu or tanh")
-    add("--output", help="hard_sigmoid or linear (spikes of code rate need the first)")
-    add("--bound", type=positive_float, help="spectral bound of weights that close a loop")
-    add("--feedback", type=positive_float, help="scale of what comes back in a layered network")
-    add("--epochs", type=positive_int)
-    add("--batch", type=positive_int)
-    add("--learning-rate", type=positive_float)
-    add("--seed", type=int)
-    add("--beta", type=positive_float, help="strength of the nudge, per sample")
-    add(
-        "--rule",
-        help="hebbian, vector-field, asymmetric, hybrid, single-phase; backprop, bptt, implicit",
-    )
-    add("--nudging", help="positive, negative, centered, random or holomorphic")
-    add(
-        "--validation", type=positive_float, help="part of the training samples held out to look at"
-    )
-    add("--device", help="of torch: cpu, cuda, mps")
-    add("--set", action="append", default=[], metavar="KEY=VALUE", help="any setting of a study")
-    add("--threads", type=positive_int, default=1, help="of torch; the bytes may depend on it")
-    told = "record how a few samples settle after each epoch; `traces watch RUN/traces.h5`"
-    add("--traces", type=Path, nargs="?", const=BESIDE, metavar="FILE.h5", help=told)
-    add("--resume", action="store_true", help="go on where the run in --out was left")
+    add("--out", type=Path, required=True, metavar="RUN", help="folder of the run")
+    add_settings(parser, TYPES)
+    every = "any other setting, such as free_steps=20 or model.kernel=3; see docs/models.md"
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help=every)
+    threads = "threads of torch; results may depend on it in the last digits (default 1)"
+    add("--threads", type=positive_int, default=1, metavar="N", help=threads)
+    traced = "record how a few samples settle after each epoch (default RUN/traces.h5)"
+    add("--traces", type=Path, nargs="?", const=BESIDE, metavar="FILE.h5", help=traced)
+    add("--resume", action="store_true", help="continue the run in --out after its last epoch")
     add("--force", action="store_true", help="replace a run that --out already holds")
 
 
 def changes(args: Namespace) -> dict[str, object]:
-    """The settings that the command line names."""
+    """The settings that the command line sets."""
     given = vars(args)
     named = {key: given[key] for key in SETTINGS if given.get(key) is not None}
     for pair in args.set:
@@ -90,7 +74,7 @@ def changes(args: Namespace) -> dict[str, object]:
             raise ValueError(f"--set takes KEY=VALUE, not {pair!r}")
         named[key] = value
     if str(named.get("dataset", "")).endswith(".npz"):
-        # A run is opened again from other folders.
+        # A run may be opened from another working folder.
         named["dataset"] = str(Path(str(named["dataset"])).resolve())
     return named
 
@@ -138,7 +122,7 @@ def run(args: Namespace) -> Json:
 
 
 def show(outcome: Json, console: Console) -> None:
-    """The outcome in words."""
+    """Print the outcome."""
     steps = outcome["settle_steps"]
     norms = ", ".join(f"{name} {norm:.2f}" for name, norm in outcome["spectral"].items())
     rows = {
@@ -159,9 +143,7 @@ def show(outcome: Json, console: Console) -> None:
             f"cosine with the true one at least {outcome['cosine'][worst]:.4f} ({worst})"
         )
     if outcome["settled"] < 1.0:
-        rows["unsettled"] = (
-            f"{percent(1 - outcome['settled'])} of test samples did not come to rest"
-        )
+        rows["unsettled"] = f"{percent(1 - outcome['settled'])} of test samples did not settle"
     if outcome["warning"]:
         rows["warning"] = outcome["warning"]
     if outcome["note"]:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neuro_eqprop.architectures import feed_forward
 from neuro_eqprop.architectures.base import Architecture, ModelSettings
@@ -17,9 +17,12 @@ from neuro_eqprop.arrays import Shape, UnknownNameError
 from neuro_eqprop.data import Dataset
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.settings import check, convert, setting, settings_of
-from neuro_eqprop.training.augment import Augmentation, random_shift
-from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
-from neuro_eqprop.training.settings import RULE_SETTINGS, RuleSettings, TrainingSettings
+from neuro_eqprop.training.config import Nudging, TrainingConfig
+from neuro_eqprop.training.rules.registry import RULES
+from neuro_eqprop.training.settings import ContrastiveSettings, RuleSettings, TrainingSettings
+
+if TYPE_CHECKING:
+    from neuro_eqprop.training.augment import Augmentation
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -49,9 +52,9 @@ class Study:
     """
 
     dataset: str = setting("digits", "name of a data set, or an .npz file")
-    seed: int = setting(0, "of parameters, batches and augmentation", least=0)
+    seed: int = setting(0, "random seed of parameters, batches and augmentation", least=0)
     model: ModelSettings = field(default_factory=LayeredSettings)
-    rule: RuleSettings = field(default_factory=lambda: RULE_SETTINGS["hebbian"]("hebbian"))
+    rule: RuleSettings = field(default_factory=lambda: ContrastiveSettings("hebbian"))
     training: TrainingSettings = field(default_factory=TrainingSettings)
 
     def __post_init__(self) -> None:
@@ -61,6 +64,13 @@ class Study:
             raise ValueError(
                 f"model {self.model.name!r} does not take {len(hidden)} hidden sizes {hidden}; "
                 f"it takes {depths[0]}" + (f" to {depths[-1]}" if len(depths) > 1 else "")
+            )
+        supported = RULES.find(self.rule.name).nudgings
+        if self.rule.nudging not in supported:
+            raise ValueError(
+                f"rule {self.rule.name!r} does not support nudging {self.rule.nudging!r}; use "
+                f"nudging {', '.join(supported)}, or rule "
+                f"{', '.join(n for n in RULES if self.rule.nudging in RULES[n].nudgings)}"
             )
         self._check_nudge()
 
@@ -98,7 +108,7 @@ class Study:
         made = architecture.build(self.model, data.shape, data.classes)
         cost = self.training.cost
         made = replace(made, cost=Cost(cost)) if cost else made
-        if self.rule.name != Rule.BACKPROP.value:
+        if not RULES[self.rule.name].feed_forward:
             return made
         twin = feed_forward(made)
         if self.get("bound", 0.0) not in (0.0, getattr(architecture.settings(), "bound", 0.0)):
@@ -109,6 +119,8 @@ class Study:
 
     def view(self, data: Dataset) -> Augmentation:
         """The augmentation of training samples."""
+        from neuro_eqprop.training.augment import random_shift
+
         return random_shift(self.training.shift, data.shape)
 
     def recipe(self) -> TrainingConfig:
@@ -124,7 +136,7 @@ class Study:
             free_steps=rule.free_steps,
             nudged_steps=rule.nudged_steps,
             seed=self.seed,
-            rule=Rule(rule.name),
+            rule=rule.name,
             fall=training.fall,
             weight_decay=training.weight_decay,
             beta_end=self.get("beta_end") or None,
@@ -133,6 +145,11 @@ class Study:
             anderson=self.get("anderson", 0),
             together=self.get("order") == "synchronous",
             tolerance=self.get("tolerance") or None,
+            options={
+                key: getattr(rule, key)
+                for key in settings_of(type(rule))
+                if key not in settings_of(ContrastiveSettings)
+            },
         )
 
 
@@ -233,10 +250,8 @@ def change_rule(study: Study, model: ModelSettings, given: Mapping[str, Any]) ->
     name = name or (find_architecture(model.name).rule_for(model) if own else study.rule.name)
     if name == study.rule.name:
         found = changed(study.rule, given)
-    elif name not in RULE_SETTINGS:
-        raise UnknownNameError("rule", name, RULE_SETTINGS)
     else:
-        found = moved(study.rule, RULE_SETTINGS[name](name), given)
+        found = moved(study.rule, RULES.find(name).settings(name), given)
     assert isinstance(found, RuleSettings)
     return found
 
@@ -251,7 +266,7 @@ def refuse_foreign(given: Mapping[str, Any], model: ModelSettings, rule: RuleSet
             continue
         others = {
             "model": [name for name in MODELS if key in settings_of(type(MODELS[name].settings()))],
-            "rule": [name for name, kind in RULE_SETTINGS.items() if key in settings_of(kind)],
+            "rule": [name for name in RULES if key in settings_of(RULES[name].settings)],
         }
         for table, names in others.items():
             if names:
@@ -292,7 +307,7 @@ VERSION_01 = {
 def without_unused(written: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a flat file, as version 0.1 wrote them, without those that have no use."""
     model = MODELS.find(str(written.get("model", "layered"))).settings()
-    rule = RULE_SETTINGS.get(str(written.get("rule", "hebbian")), RuleSettings)
+    rule = RULES.find(str(written.get("rule", "hebbian"))).settings
     used = {**settings_of(type(model)), **settings_of(rule), **settings_of(TrainingSettings)}
     return {
         key: value

@@ -28,13 +28,13 @@ from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.inference import score
 from neuro_eqprop.solve import Stop
-from neuro_eqprop.training.config import Batch, Rule
+from neuro_eqprop.training.config import Batch
 from neuro_eqprop.training.diagnostics import Diagnostics, diagnose
 from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates
 from neuro_eqprop.training.optimizers import make_optimizer
 from neuro_eqprop.training.rules.contrastive import DIVERGENCE_ADVICE, TrainingError
 from neuro_eqprop.training.rules.hybrid import stem_of
-from neuro_eqprop.training.rules.registry import UPDATE_RULES
+from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import TrainingSettings
 from neuro_eqprop.training.train import Progress, Snapshot
 from neuro_eqprop.training.train import train as train_epochs
@@ -265,7 +265,7 @@ def dry_run(study: Study, network: Network, data: Dataset) -> None:
     study.view(data)
     check_training(study.training)
     stem = stem_of(network)
-    if stem and Rule(study.rule.name) in (Rule.HEBBIAN, Rule.VECTOR_FIELD):
+    if stem and RULES[study.rule.name].needs_feedback:
         raise TrainingError(
             f"no feedback reaches layer {stem[0]!r}, so rule {study.rule.name!r} would not change "
             f"its weights: use rule 'single-phase', 'hybrid' or 'asymmetric'"
@@ -278,7 +278,7 @@ def dry_run(study: Study, network: Network, data: Dataset) -> None:
     batch = Batch(
         ops.from_numpy(few.x), ops.from_numpy(one_hot(few.y, data.classes)), measured=False
     )
-    UPDATE_RULES[recipe.rule](ops, network, params, batch, recipe)
+    RULES[recipe.rule].update(ops, network, params, batch, recipe)
 
 
 def check_training(training: TrainingSettings) -> None:

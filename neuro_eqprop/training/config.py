@@ -3,86 +3,95 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 
 
-class Rule(Enum):
-    """How parameters learn what to change."""
+class Rule:
+    """Names of the built-in update rules; `training.rules.registry` has all of them."""
 
     HEBBIAN = "hebbian"
-    """Contrast of Hebbian products; exact where all connections are symmetric."""
     VECTOR_FIELD = "vector-field"
-    """Shift of the target times the free rate of the source."""
     ASYMMETRIC = "asymmetric"
-    """The vector-field rule with the adjoint nudge; exact without symmetry."""
     HYBRID = "hybrid"
-    """Hebbian where layers settle, backprop below them in the stem."""
     SINGLE_PHASE = "single-phase"
-    """One nudged phase against what each layer predicts of it, without a free one."""
     BACKPROP = "backprop"
-    """A baseline: backprop through the feed-forward twin."""
     BPTT = "bptt"
-    """A baseline: backprop through the steps of settling."""
     IMPLICIT = "implicit"
-    """A baseline: the implicit gradient of deep equilibrium models."""
 
 
 class Nudging(Enum):
-    """Which nudged phases follow the free one."""
+    """The nudged phases that follow the free one; beta is the strength of the nudge."""
 
     POSITIVE = "positive"
     NEGATIVE = "negative"
     CENTERED = "centered"
     RANDOM = "random"
-    """Positive or negative, drawn for each batch."""
     HOLOMORPHIC = "holomorphic"
-    """At points around a circle of radius beta in the complex plane."""
+
+    @property
+    def label(self) -> str:
+        """One clause for help and documentation."""
+        return NUDGING_LABELS[self]
+
+
+NUDGING_LABELS: Mapping[Nudging, str] = {
+    Nudging.POSITIVE: "towards the target, with beta (Scellier & Bengio 2017)",
+    Nudging.NEGATIVE: "away from the target, with -beta",
+    Nudging.CENTERED: "one phase with beta and one with -beta (Laborieux et al. 2021)",
+    Nudging.RANDOM: "positive or negative, drawn for each batch",
+    Nudging.HOLOMORPHIC: "at points on a circle of radius beta in the complex plane "
+    "(Laborieux & Zenke 2022)",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingConfig:
-    """How to train. `beta` is per sample: the cost is summed, not averaged, over a batch."""
+    """How to train; `beta` is per sample, as the cost is summed, not averaged, over a batch."""
 
     epochs: int
     batch: int
     optimiser: str
     """See `neuro_eqprop.training.optimizers`."""
     learning_rate: float
-    """At the start; it goes on by `fall`."""
+    """Learning rate at the start; `fall` is its schedule."""
     nudging: Nudging
     beta: float
     free_steps: int
     nudged_steps: int
     seed: int
-    rule: Rule = Rule.HEBBIAN
+    rule: str = Rule.HEBBIAN
+    """Name of an update rule, see `neuro_eqprop.training.rules.registry`."""
     fall: str = "cosine"
     """See `neuro_eqprop.training.lr_schedules`."""
     weight_decay: float = 0.0
     beta_end: float | None = None
-    """Where beta goes in a straight line over the training; None keeps it."""
+    """Beta at the end of training, reached linearly; None keeps it constant."""
     points: int = 4
-    """Of holomorphic nudging."""
+    """Points of holomorphic nudging."""
     damping: float = 1.0
-    """What part of its way a layer goes in a sweep."""
+    """Damping factor of an update, in (0, 1]."""
     anderson: int = 0
-    """How many past sweeps Anderson mixing looks at; 0 for none."""
+    """Past sweeps used by Anderson mixing; 0 for none."""
     together: bool = False
-    """Whether all layers move at once (synchronous) in the place of one after another."""
+    """Whether all layers are updated at once (synchronously) instead of one after another."""
     tolerance: float | None = None
-    """Samples rest when no rate moves more than this in a step; None takes all steps."""
+    """A sample has settled when no rate changes more in a step; None takes all steps."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that only the rule of a plug-in has, by name."""
 
     def beta_at(self, done: float) -> float:
-        """Beta when a part of the training is done."""
+        """Beta when the fraction `done` of the training is over."""
         return (
             self.beta if self.beta_end is None else self.beta + done * (self.beta_end - self.beta)
         )
 
     def schedule(self, beta: float | None = None) -> Schedule:
-        """The phases of each episode; a negative beta nudges away."""
+        """The phases of a batch; a negative beta nudges away from the target."""
         strength = self.beta if beta is None else beta
         if self.nudging is Nudging.NEGATIVE:
             strength = -abs(strength)

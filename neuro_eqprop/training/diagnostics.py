@@ -19,14 +19,13 @@ from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import SolveStatus, Stop, solve
-from neuro_eqprop.training.config import Batch, Rule, TrainingConfig
+from neuro_eqprop.training.config import Batch, TrainingConfig
 from neuro_eqprop.training.gradients.implicit import AdjointError, implicit_gradient
 from neuro_eqprop.training.rules.contrastive import settle_phases, settling
-from neuro_eqprop.training.rules.registry import UPDATE_RULES
+from neuro_eqprop.training.rules.registry import RULES
 
 DRIFT_LIMIT = 0.1
 SETTLED = Stop(1e-10, 400)
-WITH_PHASES = (Rule.HEBBIAN, Rule.VECTOR_FIELD, Rule.ASYMMETRIC, Rule.HYBRID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ def drift_of(
     Infinite where there is an error and the nudge moves nothing, None where there is none, or
     where a state is not finite.
     """
-    if recipe.rule not in WITH_PHASES:
+    if not RULES[recipe.rule].compares_phases:
         return None
     episode = settle_phases(field(ops, network, params, lesson.x), lesson, recipe)
     rest, nudged = episode.rest.state, episode.phases[episode.schedule[-1].name].state
@@ -125,7 +124,7 @@ def cosines(
         )
     except AdjointError:
         return None
-    told = UPDATE_RULES[recipe.rule](ops, network, params, lesson, recipe).slopes
+    told = RULES[recipe.rule].update(ops, network, params, lesson, recipe).slopes
     return {name: cosine(told[name], slope) for name, slope in slopes.items() if slope.any()}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -67,18 +67,6 @@ class SolverSettings(SweepSettings):
 @dataclass(frozen=True)
 class ContrastiveSettings(SolverSettings, AnnealedSettings):
     """Settings of a rule that compares a free phase with nudged ones."""
-
-
-RULE_SETTINGS: Mapping[str, type[RuleSettings]] = {
-    "hebbian": ContrastiveSettings,
-    "vector-field": ContrastiveSettings,
-    "asymmetric": ContrastiveSettings,
-    "hybrid": ContrastiveSettings,
-    "single-phase": AnnealedSettings,
-    "backprop": RuleSettings,
-    "bptt": SweepSettings,
-    "implicit": SolverSettings,
-}
 
 
 def check_optimizer(text: str) -> None:

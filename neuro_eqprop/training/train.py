@@ -20,7 +20,7 @@ from neuro_eqprop.training.config import Batch, BatchUpdate, Nudging, TrainingCo
 from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates
 from neuro_eqprop.training.optimizers import make_optimizer, optimizer_state, restore_state
 from neuro_eqprop.training.rules.contrastive import DIVERGENCE_ADVICE, TrainingError
-from neuro_eqprop.training.rules.registry import UPDATE_RULES
+from neuro_eqprop.training.rules.registry import RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class EpochStatistics:
 @torch.no_grad()
 def train_batch(at: TrainState, lesson: Batch, recipe: TrainingConfig) -> BatchUpdate:
     """One episode and one step of the optimiser."""
-    taught = UPDATE_RULES[recipe.rule](at.ops, at.network, at.params, lesson, recipe)
+    taught = RULES[recipe.rule].update(at.ops, at.network, at.params, lesson, recipe)
     for name, tensor in at.params.items():
         tensor.grad = taught.slopes[name]
     at.stepper.step()

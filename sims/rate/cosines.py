@@ -19,7 +19,7 @@ from neuro_eqprop.experiments.train import initial_snapshot
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.training.config import Batch, Rule, TrainingConfig
 from neuro_eqprop.training.gradients.exact import cosine, implicit
-from neuro_eqprop.training.rules.registry import UPDATE_RULES
+from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.train import train
 
 SMOOTH = make_study(
@@ -58,11 +58,11 @@ def cosines() -> dict[str, Any]:
     """The least cosine of each model, over its weights and biases; and of which."""
     found = {name: nearness(study, Rule.HEBBIAN) for name, study in MODELS.items()}
     for rule in (Rule.ASYMMETRIC, Rule.HEBBIAN, Rule.VECTOR_FIELD):
-        found[f"looped, not symmetric, rule {rule.value}"] = nearness(ONE_WAY, rule)
+        found[f"looped, not symmetric, rule {rule}"] = nearness(ONE_WAY, rule)
     return found
 
 
-def nearness(study: Study, rule: Rule) -> dict[str, Any]:
+def nearness(study: Study, rule: str) -> dict[str, Any]:
     data = load_digits()
     network = study.network(data)
     last = next(iter(train(network, data.train, study.recipe(), initial_snapshot(study, network))))
@@ -74,7 +74,7 @@ def nearness(study: Study, rule: Rule) -> dict[str, Any]:
     each = {name: cosine(-asked[name], truth[name]) for name in truth}
     worst = min(each, key=lambda name: each[name])
     told = {"least": each[worst], "of": worst, "residual": residual, "all": each}
-    print(study.model.name, rule.value, told["least"], worst, flush=True)
+    print(study.model.name, rule, told["least"], worst, flush=True)
     return told
 
 
@@ -87,6 +87,6 @@ def update(
     network = study.network(load_digits())
     brought = {name: ops.from_numpy(value) for name, value in params.items()}
     lesson = Batch(ops.from_numpy(x), ops.from_numpy(y), measured=True)
-    taught = UPDATE_RULES[recipe.rule](ops, network, brought, lesson, recipe)
+    taught = RULES[recipe.rule].update(ops, network, brought, lesson, recipe)
     asked = {name: -len(x) * ops.to_numpy(slope) for name, slope in taught.slopes.items()}
     return asked, taught.residual

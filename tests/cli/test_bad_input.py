@@ -444,7 +444,7 @@ def test_training_that_explodes_later_keeps_the_last_good_model(tmp_path: Path) 
     [
         (("--model", "looped", "--rule", "hybrid"), "use model 'layered'"),
         (("--model", "looped", "--rule", "single-phase"), "use model 'predictive'"),
-        (("--model", "predictive", "--rule", "hebbian"), "nothing comes back"),
+        (("--model", "predictive", "--rule", "hebbian"), "no feedback reaches layer"),
         (("--nudging", "holomorphic"), "has kinks"),
         (
             (

@@ -19,7 +19,8 @@ from neuro_eqprop.architectures.registry import MODELS
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.cli import COMMANDS, command, demo, main
 from neuro_eqprop.cli.command import fraction, percent, positive_float, positive_int, print_facts
-from neuro_eqprop.training.config import Nudging, Rule
+from neuro_eqprop.training.config import Nudging
+from neuro_eqprop.training.rules.registry import RULES
 
 TRAINED = {
     "run",
@@ -259,7 +260,7 @@ def test_every_command_has_help(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     ("option", "names"),
     [
         ("--model", tuple(MODELS)),
-        ("--rule", [rule.value for rule in Rule]),
+        ("--rule", tuple(RULES)),
         ("--nudging", [nudging.value for nudging in Nudging]),
         ("--activation", HIDDEN),
         ("--output", OUTPUT),

@@ -22,8 +22,9 @@ from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.settings import settings_of
 from neuro_eqprop.solve import GaussSeidel, Stop, solve
-from neuro_eqprop.training.config import Nudging, Rule
-from neuro_eqprop.training.settings import RULE_SETTINGS, TrainingSettings
+from neuro_eqprop.training.config import Nudging
+from neuro_eqprop.training.rules.registry import RULES
+from neuro_eqprop.training.settings import TrainingSettings
 
 TEXT = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
 
@@ -38,7 +39,7 @@ def test_the_example_prints_what_it_says() -> None:
 
 def test_every_model_rule_and_nudging_has_its_row() -> None:
     rows = set(re.findall(r"`([a-z-]+)`", "\n".join(re.findall(r"^\| `.*", TEXT, re.MULTILINE))))
-    names = {*MODELS, *(r.value for r in Rule), *(n.value for n in Nudging)}
+    names = {*MODELS, *RULES, *(n.value for n in Nudging)}
     assert names <= rows
 
 
@@ -47,7 +48,7 @@ def test_every_setting_without_an_option_has_its_row_with_a_value_it_takes() -> 
     told = {key: value for cell in cells for key, value in re.findall(r"`(\w+)='?(.*?)'?`", cell)}
     known = {
         *(key for model in MODELS.values() for key in settings_of(type(model.settings()))),
-        *(key for kind in RULE_SETTINGS.values() for key in settings_of(kind)),
+        *(key for rule in RULES.values() for key in settings_of(rule.settings)),
         *settings_of(TrainingSettings),
     }
     assert known - set(SETTINGS) | {"validation", "bound"} <= set(told)

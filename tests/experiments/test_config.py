@@ -15,7 +15,8 @@ from neuro_eqprop.data import Dataset, Split, load, one_hot
 from neuro_eqprop.experiments.config import Study, adapt, make_study, read, write
 from neuro_eqprop.settings import settings_of
 from neuro_eqprop.training.config import Nudging, Rule
-from neuro_eqprop.training.settings import RULE_SETTINGS, TrainingSettings
+from neuro_eqprop.training.rules.registry import RULES
+from neuro_eqprop.training.settings import TrainingSettings
 
 POSITIVE = st.floats(1e-6, 1e6)
 STUDIES = st.builds(
@@ -199,7 +200,7 @@ def test_the_recipe_of_a_study_is_as_told() -> None:
     assert {"epochs", "batch", "optimiser", "learning_rate", "beta", "seed"} <= shared
     assert all(getattr(recipe, key) == study.get(key) for key in shared - ENUMS)
     assert recipe.nudging is Nudging.POSITIVE
-    assert recipe.rule is Rule.HEBBIAN
+    assert recipe.rule == Rule.HEBBIAN
     assert recipe.tolerance is None
     assert recipe.beta_end is None
     assert [(p.name, p.beta, p.steps) for p in recipe.schedule()] == [
@@ -269,9 +270,9 @@ def test_every_model_takes_a_bound_and_keeps_its_defaults_in_a_file(
 
 def test_flat_names_are_unique_across_the_tables() -> None:
     for model in MODELS.values():
-        for kind in RULE_SETTINGS.values():
+        for rule in RULES.values():
             names = [*settings_of(Study), *settings_of(type(model.settings()))]
-            names += [*settings_of(kind), *settings_of(TrainingSettings)]
+            names += [*settings_of(rule.settings), *settings_of(TrainingSettings)]
             assert len(names) == len(set(names))
 
 

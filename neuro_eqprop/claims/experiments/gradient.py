@@ -94,14 +94,14 @@ def update(
     x: Array,
     y: Array,
     schedule: Schedule,
-    rule: Rule = Rule.HEBBIAN,
+    rule: str = Rule.HEBBIAN,
 ) -> dict[str, Array]:
     """What the local rule asks for at equilibrium."""
     ops = NumpyOps()
-    turn = adjoint if rule is Rule.ASYMMETRIC else None
+    turn = adjoint if rule == Rule.ASYMMETRIC else None
     phases = relax(field(ops, network, params, x), y, schedule, TIGHT, turn)
     states = {name: settled.state for name, settled in phases.items()}
-    ask = hebbian if rule is Rule.HEBBIAN else vector_field
+    ask = hebbian if rule == Rule.HEBBIAN else vector_field
     return ask(ops, network, x, states=states, schedule=schedule, params=params)
 
 
@@ -118,7 +118,7 @@ def cosines(arguments: Mapping[str, Any], seed: int) -> Json:
     rows = np.random.default_rng([seed, 1]).permutation(len(data.train))[: arguments["samples"]]
     x, y = data.train.x[rows], one_hot(data.train.y[rows], data.classes)
     truth = {name: -slope for name, slope in implicit(network, params, x, y).items()}
-    rule = Rule(arguments.get("rule", Rule.HEBBIAN.value))
+    rule = arguments.get("rule", Rule.HEBBIAN)
     found: Json = {"cosine": [], "ratio": [], "beta": list(arguments["betas"])}
     for beta in arguments["betas"]:
         schedule = schedule_of(arguments["nudging"], beta)

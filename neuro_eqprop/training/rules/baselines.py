@@ -14,7 +14,9 @@ from neuro_eqprop.solve import Stop, solve
 from neuro_eqprop.training.config import Batch, BatchUpdate, Rule, TrainingConfig
 from neuro_eqprop.training.gradients.implicit import implicit_gradient, symmetrise
 from neuro_eqprop.training.gradients.loss import loss
+from neuro_eqprop.training.rules.base import EVERY, UpdateRule
 from neuro_eqprop.training.rules.contrastive import check, count_correct, residual, settling
+from neuro_eqprop.training.settings import RuleSettings, SolverSettings, SweepSettings
 
 ADJOINT_STEPS = 2
 """Steps of the adjoint for each free step."""
@@ -28,7 +30,7 @@ def bptt(
     recipe: TrainingConfig,
 ) -> BatchUpdate:
     """Backprop through the free steps; through one sweep if nothing acts back."""
-    once = recipe.rule is Rule.BACKPROP
+    once = recipe.rule == Rule.BACKPROP
     with torch.enable_grad():
         leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
         free = field(ops, network, leaves, lesson.x)
@@ -80,3 +82,30 @@ def implicit(
     check(network, {"free": rest.state}, slopes)
     found, steps = count_correct(free, rest.state, lesson), free_steps_only(rest.steps.mean())
     return BatchUpdate(slopes, found, residual(rest, lesson), steps)
+
+
+BACKPROP = UpdateRule(
+    "backprop",
+    "backpropagation through the network without feedback",
+    bptt,
+    RuleSettings,
+    nudgings=EVERY,
+    baseline=True,
+    feed_forward=True,
+)
+BPTT = UpdateRule(
+    "bptt",
+    "backpropagation through the steps of the free phase",
+    bptt,
+    SweepSettings,
+    nudgings=EVERY,
+    baseline=True,
+)
+IMPLICIT = UpdateRule(
+    "implicit",
+    "implicit gradient at the equilibrium, as in deep equilibrium models",
+    implicit,
+    SolverSettings,
+    nudgings=EVERY,
+    baseline=True,
+)

@@ -22,7 +22,9 @@ from neuro_eqprop.training.config import Batch, BatchUpdate, Nudging, Rule, Trai
 from neuro_eqprop.training.fast.one_hidden import is_worth_compiling, update_one_hidden
 from neuro_eqprop.training.relax import Settling, relax, swept
 from neuro_eqprop.training.rules.asymmetric import adjoint, along, vector_field
+from neuro_eqprop.training.rules.base import EVERY, UpdateRule
 from neuro_eqprop.training.rules.hebbian import contrasted, hebbian
+from neuro_eqprop.training.settings import ContrastiveSettings
 
 DIVERGENCE_ADVICE = "use a smaller learning rate or beta, a spectral bound, or a bounded activation"
 
@@ -70,13 +72,13 @@ class SettledPhases:
 def settle_phases(free: Field, lesson: Batch, recipe: TrainingConfig) -> SettledPhases:
     """The free phase and the nudged ones."""
     schedule, way = recipe.schedule(lesson.beta), settling(recipe, measured=lesson.measured)
-    turn = adjoint if recipe.rule is Rule.ASYMMETRIC else None
+    turn = adjoint if recipe.rule == Rule.ASYMMETRIC else None
     return SettledPhases(free, schedule, relax(free, lesson.y, schedule, way, turn))
 
 
 def fused_update(free: Field, lesson: Batch, recipe: TrainingConfig) -> BatchUpdate | None:
     """What compiled code makes of a batch, where there is any for it."""
-    if recipe.rule is not Rule.HEBBIAN or not is_worth_compiling(free):
+    if recipe.rule != Rule.HEBBIAN or not is_worth_compiling(free):
         return None
     schedule, way = recipe.schedule(lesson.beta), settling(recipe, measured=lesson.measured)
     return update_one_hidden(free, lesson, schedule) if swept(free.network, schedule, way) else None
@@ -96,7 +98,7 @@ def by_phases(
         return taught
     episode = settle_phases(free, lesson, recipe)
     states, schedule = episode.states, episode.schedule
-    ask = hebbian if recipe.rule is Rule.HEBBIAN else vector_field
+    ask = hebbian if recipe.rule == Rule.HEBBIAN else vector_field
     mean = -1.0 / len(lesson.x)
     slopes = ask(
         ops, network, lesson.x, states=states, schedule=schedule, params=params, scale=mean
@@ -174,7 +176,7 @@ def refuse_circle(recipe: TrainingConfig) -> None:
     """Refuse holomorphic nudging, for rules that have no use for it."""
     if recipe.nudging is Nudging.HOLOMORPHIC:
         raise TrainingError(
-            f"rule {recipe.rule.value!r} nudges along the real line: use --nudging centered, or "
+            f"rule {recipe.rule!r} nudges along the real line: use --nudging centered, or "
             f"holomorphic nudging with rule 'hebbian', 'vector-field' or 'asymmetric'"
         )
 
@@ -203,7 +205,7 @@ def holomorphic(
     x, y = lesson.x.to(wide.dtype), lesson.y.to(wide.dtype)
     around = field_of(wide, network, brought, x)
     start = {name: s.to(wide.dtype) for name, s in rest.state.items()}
-    around = adjoint(around, start) if recipe.rule is Rule.ASYMMETRIC else around
+    around = adjoint(around, start) if recipe.rule == Rule.ASYMMETRIC else around
     phases, part = {"free": rest}, {}
     for k in range(recipe.points):
         turn = exp(2j * pi * k / recipe.points)
@@ -211,7 +213,7 @@ def holomorphic(
         phases[f"point{k}"] = solve(around.nudged(y, beta * turn), start, way.nudged, stop)
         part[f"point{k}"] = -1.0 / (len(x) * recipe.points * beta * turn)
     states = {name: phases[name].state for name in part}
-    if recipe.rule is Rule.HEBBIAN:
+    if recipe.rule == Rule.HEBBIAN:
         wound = contrasted(wide, network, x, states=states, part=part, params=brought)
     else:
         wound = along(wide, network, x, rest=start, states=states, part=part, params=brought)
@@ -230,3 +232,31 @@ def contrastive(
     """A rule of phases, at nudges on the real line or around a circle."""
     around = recipe.nudging is Nudging.HOLOMORPHIC
     return (holomorphic if around else by_phases)(ops, network, params, lesson, recipe)
+
+
+HEBBIAN = UpdateRule(
+    "hebbian",
+    "contrast of Hebbian products; the gradient for small beta if all connections are symmetric",
+    contrastive,
+    ContrastiveSettings,
+    nudgings=EVERY,
+    compares_phases=True,
+    needs_feedback=True,
+)
+VECTOR_FIELD = UpdateRule(
+    "vector-field",
+    "shift of the target times the free rate of the source",
+    contrastive,
+    ContrastiveSettings,
+    nudgings=EVERY,
+    compares_phases=True,
+    needs_feedback=True,
+)
+ASYMMETRIC = UpdateRule(
+    "asymmetric",
+    "vector-field rule with the adjoint nudge; the gradient also without symmetric connections",
+    contrastive,
+    ContrastiveSettings,
+    nudgings=EVERY,
+    compares_phases=True,
+)

@@ -16,6 +16,7 @@ from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import contrast
 from neuro_eqprop.training.config import Batch, BatchUpdate, TrainingConfig
+from neuro_eqprop.training.rules.base import UpdateRule
 from neuro_eqprop.training.rules.contrastive import (
     batch_update,
     check,
@@ -23,6 +24,7 @@ from neuro_eqprop.training.rules.contrastive import (
     settle_phases,
 )
 from neuro_eqprop.training.rules.hebbian import hebbian, shifts
+from neuro_eqprop.training.settings import ContrastiveSettings
 
 
 def stem_of(network: Network) -> list[str]:
@@ -84,3 +86,12 @@ def hybrid(
         found = torch.autograd.grad(total, [leaves[n] for n in own])
     slopes |= dict(zip(own, found, strict=True))
     return batch_update(episode, slopes, lesson, recipe)
+
+
+HYBRID = UpdateRule(
+    "hybrid",
+    "Hebbian where layers settle, backpropagation in the layers without feedback below them",
+    hybrid,
+    ContrastiveSettings,
+    compares_phases=True,
+)

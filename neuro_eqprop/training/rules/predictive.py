@@ -22,8 +22,10 @@ from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import Field, State, field, shape_input
 from neuro_eqprop.training.config import Batch, BatchUpdate, TrainingConfig
+from neuro_eqprop.training.rules.base import UpdateRule
 from neuro_eqprop.training.rules.contrastive import check, count_correct, refuse_circle
 from neuro_eqprop.training.rules.hebbian import gathered
+from neuro_eqprop.training.settings import AnnealedSettings
 
 
 def single_phase(
@@ -76,3 +78,11 @@ def sent_back(nudged: Field, predicted: State) -> State:
                 u = c.operator.backward(ops, weight, e, u, gain=1.0, shape=layer.shape)
         errors[layer.name] = ops.activate(layer.activation, u) - predicted[layer.name]
     return errors
+
+
+SINGLE_PHASE = UpdateRule(
+    "single-phase",
+    "a nudged phase against the predictions of the layers, without a free phase",
+    single_phase,
+    AnnealedSettings,
+)

@@ -1,0 +1,76 @@
+"""Options of the command line for settings of a study, with help from what the settings state."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable
+from dataclasses import Field
+from typing import Any
+
+from neuro_eqprop.architectures.registry import MODELS
+from neuro_eqprop.experiments.config import Study, make_study
+from neuro_eqprop.settings import facts, settings_of
+from neuro_eqprop.training.rules.registry import RULES
+from neuro_eqprop.training.settings import TrainingSettings
+
+
+def add_settings(parser: ArgumentParser, types: dict[str, Callable[[str], Any]]) -> None:
+    """An option for each setting in `types`, which convert the text of the option."""
+    for key, convert in types.items():
+        flag = f"--{key.replace('_', '-')}"
+        parser.add_argument(flag, type=convert, metavar=metavar(key), help=setting_help(key))
+
+
+def metavar(key: str) -> str:
+    """The placeholder of the value of an option."""
+    if key == "dataset":
+        return "NAME|FILE.npz"
+    default = Study().get(key)
+    if isinstance(default, tuple):
+        return "N[,N...]"
+    return {int: "N", float: "X"}.get(type(default), "NAME")
+
+
+def setting_help(key: str) -> str:
+    """What a setting means, the names it takes, its default and those of models with another."""
+    if key == "model":
+        return f"network to train: {', '.join(MODELS)} (default {Study().model.name})"
+    if key == "rule":
+        rules = [name for name in RULES if not RULES[name].baseline]
+        baselines = [name for name in RULES if RULES[name].baseline]
+        names = f"{', '.join(rules)}; baselines: {', '.join(baselines)}"
+        return f"update rule: {names} (default {defaults(key)})"
+    stated = facts(field_of(key))
+    names = f": {', '.join(stated.choices)}" if stated.choices else ""
+    return f"{stated.help}{names} (default {defaults(key)})"
+
+
+def field_of(key: str) -> Field[Any]:
+    """The field of a setting, of the first model or rule that has it."""
+    tables: Iterable[Any] = (
+        Study,
+        TrainingSettings,
+        *(rule.settings for rule in RULES.values()),
+        *(type(model.settings()) for model in MODELS.values()),
+    )
+    return next(settings_of(table)[key] for table in tables if key in settings_of(table))
+
+
+def defaults(key: str) -> str:
+    """The default of a setting, and of the models for which it differs."""
+    general = Study().flat()
+    found: dict[str, list[str]] = {}
+    for model in MODELS:
+        value = make_study(model=model).get(key)
+        if value is not None and value != general.get(key):
+            found.setdefault(shown(value), []).append(model)
+    others = "; ".join(f"{value} for {', '.join(models)}" for value, models in found.items())
+    first = shown(general[key]) if key in general else ""
+    return "; ".join(part for part in (first, others) if part)
+
+
+def shown(value: object) -> str:
+    """A value as it is typed."""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)

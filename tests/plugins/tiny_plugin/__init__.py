@@ -1,0 +1,1 @@
+"""A third-party package with a model, an update rule and a data set."""

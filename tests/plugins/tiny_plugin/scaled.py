@@ -1,0 +1,37 @@
+"""An update rule: the Hebbian one, with the update of every parameter scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from neuro_eqprop.networks import Network
+from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.settings import setting
+from neuro_eqprop.training.config import Batch, BatchUpdate, Rule, TrainingConfig
+from neuro_eqprop.training.rules.base import UpdateRule
+from neuro_eqprop.training.rules.contrastive import contrastive
+from neuro_eqprop.training.settings import ContrastiveSettings
+
+
+@dataclass(frozen=True)
+class ScaledSettings(ContrastiveSettings):
+    factor: float = setting(1.0, "factor on the update", above=0)
+
+
+def scaled(
+    ops: TorchOps,
+    network: Network,
+    params: Mapping[str, Values],
+    batch: Batch,
+    config: TrainingConfig,
+) -> BatchUpdate:
+    found = contrastive(ops, network, params, batch, replace(config, rule=Rule.HEBBIAN))
+    factor = config.options["factor"]
+    return replace(found, slopes={name: factor * each for name, each in found.slopes.items()})
+
+
+SCALED = UpdateRule(
+    "scaled", "Hebbian rule with a factor", scaled, ScaledSettings, compares_phases=True
+)
