@@ -80,7 +80,8 @@ ORDER = (
     "data",
     "io",
     "training",
-    "report",
+    "plots",
+    "html_report",
     "lava",
     "backends",
     "experiments",
@@ -103,11 +104,12 @@ def group(item: pytest.Item) -> str:
 
 
 def place(item: pytest.Item) -> int:
-    """Position of a test's folder in ORDER; unknown folders come last."""
+    """Position of a test's folder in ORDER; a folder that is not listed comes before `lava`."""
     parts = Path(group(item)).parts
     folder = parts[0] if len(parts) < 3 else parts[1]
-    last = folder not in ORDER or (folder == "lava" and not WORKER)
-    return len(ORDER) if last else ORDER.index(folder)
+    if folder == "lava" and not WORKER:
+        return len(ORDER)
+    return ORDER.index(folder if folder in ORDER else "lava")
 
 
 @pytest.hookimpl(tryfirst=True)

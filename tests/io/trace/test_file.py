@@ -275,6 +275,10 @@ def test_readable_while_written_and_after_kill(wait: float, tmp_path: Path) -> N
         assert child.stdout is not None
         assert child.stdout.readline() == "going\n"
         time.sleep(wait)
+        deadline = time.monotonic() + 60  # on a busy machine the writer may need longer
+        while len(read(path).index) < 20:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
         check_child(read(path))
     finally:
         os.kill(child.pid, signal.SIGKILL)
