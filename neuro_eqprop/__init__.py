@@ -16,6 +16,8 @@ __version__ = "0.2.0"
 HOMES = {
     "Connection": "networks",
     "Dataset": "data",
+    "EnergyEstimate": "energy.result",
+    "EnergyReport": "energy.result",
     "EqPropClassifier": "estimator",
     "Evaluation": "experiments.evaluate",
     "History": "history",
@@ -31,6 +33,7 @@ HOMES = {
     "Trace": "io.trace.trace",
     "check_backend": "testing",
     "compare": "analysis.compare",
+    "estimate_energy": "experiments.energy",
     "from_torch": "rate.from_torch",
     "learn_on_chip": "experiments.learn_on_chip",
     "load_backend": "backends.registry",

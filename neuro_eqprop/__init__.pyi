@@ -3,7 +3,10 @@ from neuro_eqprop.backends.registry import load_backend as load_backend
 from neuro_eqprop.data import Dataset as Dataset
 from neuro_eqprop.data import Split as Split
 from neuro_eqprop.data import load as load_data
+from neuro_eqprop.energy.result import EnergyEstimate as EnergyEstimate
+from neuro_eqprop.energy.result import EnergyReport as EnergyReport
 from neuro_eqprop.estimator import EqPropClassifier as EqPropClassifier
+from neuro_eqprop.experiments.energy import estimate_energy as estimate_energy
 from neuro_eqprop.experiments.evaluate import Evaluation as Evaluation
 from neuro_eqprop.experiments.learn_on_chip import learn_on_chip as learn_on_chip
 from neuro_eqprop.experiments.run_folder import Run as Run
@@ -28,6 +31,8 @@ from neuro_eqprop.testing import check_backend as check_backend
 __all__ = [
     "Connection",
     "Dataset",
+    "EnergyEstimate",
+    "EnergyReport",
     "EqPropClassifier",
     "Evaluation",
     "History",
@@ -43,6 +48,7 @@ __all__ = [
     "Trace",
     "check_backend",
     "compare",
+    "estimate_energy",
     "from_torch",
     "learn_on_chip",
     "load_backend",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import copytree, ignore_patterns
+from typing import Any
 
 # Two threads on a busy machine of two cores wait for each other: some tests took twenty times as
 # long. Read by NumPy and torch when they are first imported, hence before them.
@@ -32,6 +33,12 @@ from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.claims.experiments.common import samples
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import FOLDER
+from neuro_eqprop.energy.estimate import Estimate
+from neuro_eqprop.energy.monte_carlo import Energy
+from neuro_eqprop.energy.result import EnergyEstimate
+from neuro_eqprop.energy.terms import MissingTerm, Term
+from neuro_eqprop.hardware.placement import Placement, Verdict
+from neuro_eqprop.hardware.profile import Boundary, Evidence
 from neuro_eqprop.io.trace.lazy import read
 from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.schedules import Schedule, three_phase
@@ -293,3 +300,45 @@ def make_run(trained_run: Path) -> Callable[[Path], Path]:
 def recorded(trained_run: Path) -> dict[str, Trace]:
     """The traces of `make_run`: `rate` and `spikes`."""
     return {"rate": read(trained_run / "rate.h5"), "spikes": read(trained_run / "traces.h5")}
+
+
+ChipEstimate = Callable[..., EnergyEstimate]
+
+
+@pytest.fixture(scope="session")
+def chip_estimate() -> ChipEstimate:
+    """A function that makes the estimate of a chip with given joules, three quarters of them idle.
+
+    Without joules, `reason` says why there are none. Other arguments are fields of the estimate.
+    """
+
+    def make(
+        profile: str,
+        joules: float | None,
+        boundary: Boundary = Boundary.CHIP_TOTAL,
+        *,
+        fits: bool | None = True,
+        reason: str = "",
+        **others: object,
+    ) -> EnergyEstimate:
+        verdicts = {True: Verdict.FITS, False: Verdict.DOES_NOT_FIT, None: Verdict.UNKNOWN}
+        placement = Placement(verdicts[fits], (), 1, 1, "neurons")
+        found = Estimate(placement=placement, reason=reason)
+        if joules is not None:
+            origin = (boundary, Evidence.READ, "paper", False, "")
+            parts = (("idle", "power.static", 0.75), ("synop", "energy.synop", 0.25))
+            found = Estimate(
+                joules=Energy(joules, joules / 2, 2 * joules, joules),
+                terms=tuple(
+                    Term(name, key, 1.0, Energy(*(part * joules,) * 4), *origin)
+                    for name, key, part in parts
+                ),
+                missing=(MissingTerm("input", 3.0, "not published"),),
+                boundary=boundary,
+                evidence=Evidence.READ,
+                placement=placement,
+            )
+        fields: dict[str, Any] = {"title": profile, "inference": found, "learning": found}
+        return EnergyEstimate(profile, **(fields | others))
+
+    return make

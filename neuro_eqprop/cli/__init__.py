@@ -10,7 +10,7 @@ from importlib import import_module
 
 from neuro_eqprop import __version__
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.cli.command import FAILURE, Command, UsageError, common
+from neuro_eqprop.cli.command import FAILURE, Command, UsageError, common, to_json
 
 COMMANDS = {
     "demo": "the whole chain on the embedded digits, from training to the report",
@@ -61,12 +61,12 @@ def perform(args: Namespace) -> None:
     chosen = command(args.command)
     outcome = chosen.run(args)
     if args.json:
-        sys.stdout.write(json.dumps(outcome, allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps(to_json(outcome), allow_nan=False) + "\n")
     else:
         wide = None if sys.stdout.isatty() else 100
         chosen.show(outcome, Console(width=wide, highlight=False))
     sys.stdout.flush()
-    if FAILURE in outcome:
+    if isinstance(outcome, dict) and FAILURE in outcome:
         raise RuntimeError(outcome[FAILURE])
 
 

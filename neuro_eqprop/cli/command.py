@@ -6,7 +6,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rich.console import Console
 
@@ -17,20 +17,39 @@ Json: TypeAlias = dict[str, Any]
 FAILURE = "failure"
 
 
+class Result(Protocol):
+    """A result that has a JSON form."""
+
+    def to_json(self) -> Json:
+        """The result as a JSON object."""
+
+
+Outcome: TypeAlias = Json | Result
+
+
+def to_json(outcome: Outcome) -> Json:
+    """The JSON object of an outcome."""
+    return outcome if isinstance(outcome, dict) else outcome.to_json()
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """A command: its options, its work, and how its outcome looks to a person.
 
-    `run` prints nothing on standard output and returns what `--json` shows; `show` draws the same
-    object for people. An outcome with a sentence under `FAILURE` is shown, and then ends with
-    that sentence and exit code 1.
+    `run` prints nothing on standard output and returns a JSON object, or a result with `to_json`,
+    for `--json`; `show` prints the same object for people. An outcome with a sentence under
+    `FAILURE` is shown, and then ends with that sentence and exit code 1.
     """
 
     name: str
     summary: str
     options: Callable[[ArgumentParser], None]
-    run: Callable[[Namespace], Json]
-    show: Callable[[Json, Console], None]
+    run: Callable[[Namespace], Outcome]
+    show: Callable[[Any, Console], None]
+
+    def run_json(self, args: Namespace) -> Json:
+        """Run the command; the outcome as a JSON object."""
+        return to_json(self.run(args))
 
 
 class UsageError(ValueError):

@@ -42,7 +42,7 @@ def perform(words: Sequence[str]) -> Json:
     from neuro_eqprop.cli import command, parser
 
     args = parser(list(words)).parse_args(list(words))
-    return command(words[0]).run(args)
+    return command(words[0]).run_json(args)
 
 
 def tell(sentence: str) -> None:

@@ -1,4 +1,4 @@
-"""The same network as a dense pass on measured machines, and whether spikes win against it."""
+"""The same network as a dense pass on measured machines, compared with a spiking chip."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from neuro_eqprop.energy.estimate import Estimate, Options, side
-from neuro_eqprop.energy.monte_carlo import Draws, Spread, spread
+from neuro_eqprop.energy.estimate import Estimate, Options, estimate_use
+from neuro_eqprop.energy.monte_carlo import Draws, Energy, energy
 from neuro_eqprop.hardware.profile import Boundary, BoundaryError, Device, Profile
 from neuro_eqprop.hardware.workload import Workload
 
 ACTIVITIES = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-"""Spikes per neuron and step at which a chip is priced to find where it stops winning."""
+"""Spikes per neuron and step at which the energy of a chip is estimated to find its crossing."""
+CURVE_DRAWS = 501
+"""Draws of an estimate of that curve."""
+UNKNOWN_COSTS = "which are unknown"
+NO_SPIKE, ANY_ACTIVITY = "even without a single spike", "at any activity"
 
 
 class Outcome(Enum):
-    """Who uses less, as far as it can be said."""
+    """Which side uses less energy, as far as it can be decided."""
 
     WINS = "spikes win"
     LOSES = "spikes lose"
@@ -24,21 +28,31 @@ class Outcome(Enum):
     REFUSED = "not compared"
 
 
+SUMMARIES = {
+    Outcome.WINS: "spikes win (!) against",
+    Outcome.OPEN: "the ranges overlap (?) with",
+    Outcome.LOSES: "spikes lose against",
+    Outcome.REFUSED: "not compared across boundaries with",
+}
+"""Beginning of a summary for each outcome, in their order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A dense pass on a measured device at a stated batch, per sample, above the device's idle."""
+    """Energy of a dense pass on a measured device at one batch size, per sample, above idle."""
 
     device: str
     batch: int
-    joules: Spread
-    joules_per_mac: Spread
+    joules: Energy
     boundary: Boundary
     note: str
+    joules_per_mac: Energy | None = None
+    """Not kept in files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A chip against a device inside the same boundary."""
+    """A spiking chip compared with a dense device inside the same boundary."""
 
     profile: str
     device: str
@@ -46,15 +60,16 @@ class Comparison:
     outcome: Outcome
     boundary: Boundary
     spiking: float | None
-    """Joules of the chip, with the host's multiplications at the device's own price."""
+    """Joules of the chip, plus the host's multiplications at the cost of the device."""
     dense: float
     stops_at: float | None
-    """Spikes per neuron and step above which the chip uses more; None if there is no such."""
+    """Spikes per neuron and step above which the chip uses more energy; None if there are none."""
     words: str
+    """The outcome as a sentence."""
 
 
-def compare(one: Estimate, other: Estimate) -> float:
-    """How many times the joules of the other; refused where they enclose different things."""
+def energy_ratio(one: Estimate, other: Estimate) -> float:
+    """The joules of one estimate over those of another at the same boundary."""
     if one.joules is None or other.joules is None or not one.boundary or not other.boundary:
         raise ValueError("there are no joules to compare; one of the two is unknown")
     if one.boundary is not other.boundary:
@@ -62,10 +77,10 @@ def compare(one: Estimate, other: Estimate) -> float:
     return one.joules.value / other.joules.value
 
 
-def references(
+def dense_references(
     profiles: Iterable[Profile], *, macs: int, batch: int | None, seed: int
 ) -> list[Reference]:
-    """The dense pass on each device, at one batch or at all that were measured."""
+    """The dense pass on each device, at one batch size or at all measured ones."""
     found = []
     for profile in profiles:
         if profile.device is not Device.DENSE:
@@ -74,54 +89,53 @@ def references(
         if batch is not None and batch not in known:
             raise ValueError(
                 f"{profile.name} was not measured at a batch of {batch}, only at "
-                f"{', '.join(map(str, known))}; take one of these"
+                f"{', '.join(map(str, known))}; use one of these"
             )
         for point in profile.batches:
             if batch not in (None, point.batch):
                 continue
             cost = point.joules_per_mac
-            each = spread(Draws(seed).quantity(f"{profile.name}.{point.batch}", cost), cost.value)
-            whole = Spread(*(macs * v for v in (each.value, each.low, each.high, each.nominal)))
+            drawn = Draws(seed).quantity(f"{profile.name}.{point.batch}", cost)
+            each = energy(drawn, cost.value)
             boundary = cost.boundary or Boundary.BOARD_DYNAMIC
-            found.append(Reference(profile.name, point.batch, whole, each, boundary, cost.note))
+            found.append(
+                Reference(profile.name, point.batch, macs * each, boundary, cost.note, each)
+            )
     return found
 
 
-def ratio(profile: Profile, workload: Workload) -> float:
-    """Arithmetic alone: a dense pass's multiplications over the spiking run's additions.
+def arithmetic_ratio(profile: Profile, workload: Workload) -> float:
+    """Energy of dense arithmetic over that of spiking arithmetic, per sample.
 
-    ratio = (dense_macs e_mac) / (synops e_ac + host_macs e_mac), both per sample
+    ratio = dense_macs e_mac / (synops e_ac + host_macs e_mac)
     """
     mac, ac = profile.known("energy.mac"), profile.known("energy.ac")
     if mac is None or ac is None:
-        raise ValueError(f"{profile.name} has no energy.mac and energy.ac to make a ratio of")
-    counted = workload.phases(learning=False).values()
-    synops = sum(counts.synops for counts in counted) / workload.samples
-    host = sum(counts.host_macs for counts in counted) / workload.samples
-    spent = synops * ac.value + host * mac.value
+        raise ValueError(f"{profile.name} has no energy.mac and energy.ac for a ratio")
+    spent = workload.per_sample("synops") * ac.value + workload.per_sample("host_macs") * mac.value
     if spent == 0:
-        raise ValueError("the run made no synaptic operation, so there is no ratio to dense work")
+        raise ValueError("the run has no synaptic operations, so there is no ratio to dense work")
     return workload.dense_macs * mac.value / spent
 
 
-def curve(
+def activity_curve(
     workload: Workload, profile: Profile, options: Options, boundary: Boundary
 ) -> list[tuple[float, float]]:
-    """Joules inside a boundary at a row of activities, all spikes scaled alike."""
+    """Joules inside a boundary over activity, with all spike counts scaled alike."""
     if workload.activity == 0:
         return []
-    few = replace(options, draws=501)
     points = []
     for activity in ACTIVITIES:
         scaled = workload.scaled(activity / workload.activity)
-        found = side(scaled, profile, few, learning=False).estimate
-        if found is not None and boundary in found.within:
+        few = replace(options, draws=CURVE_DRAWS)
+        found = estimate_use(scaled, profile, few, learning=False)
+        if boundary in found.within:
             points.append((activity, found.within[boundary].value))
     return points
 
 
 def crossing(points: list[tuple[float, float]], joules: float) -> float | None:
-    """The activity at which a rising curve passes `joules`; None if it does not."""
+    """The activity at which a rising curve reaches `joules`; None if it does not."""
     below = [point for point in points if point[1] <= joules]
     if not below or len(below) == len(points):
         return None
@@ -129,90 +143,89 @@ def crossing(points: list[tuple[float, float]], joules: float) -> float | None:
     return a + (b - a) * (joules - low) / (high - low)
 
 
-def host_macs(workload: Workload) -> float:
-    """Multiplications the host makes per inference to feed the network."""
-    counted = workload.phases(learning=False).values()
-    return sum(counts.host_macs for counts in counted) / workload.samples
-
-
-def judge_all(
+def compare_with_references(
     workload: Workload,
     profile: Profile,
     found: Estimate,
-    against: Iterable[Reference],
+    references: Iterable[Reference],
     options: Options,
 ) -> list[Comparison]:
-    """The comparisons of a chip with all devices; its curves are made once for each boundary."""
-    against = list(against)
-    boundaries = {reference.boundary for reference in against} & set(found.within)
-    curves = {b: curve(workload, profile, options, b) for b in boundaries}
-    return [judge(workload, profile, found, each, curves.get(each.boundary)) for each in against]
+    """A chip compared with every reference; its activity curve is made once per boundary."""
+    references = list(references)
+    boundaries = {each.boundary for each in references} & set(found.within)
+    curves = {b: activity_curve(workload, profile, options, b) for b in boundaries}
+    return [
+        compare_with_reference(workload, profile, found, each, curves.get(each.boundary))
+        for each in references
+    ]
 
 
-def judge(
+def compare_with_reference(
     workload: Workload,
     profile: Profile,
     found: Estimate,
     reference: Reference,
     points: list[tuple[float, float]] | None,
 ) -> Comparison:
-    """Whether spikes win inside the reference's boundary, and up to which activity.
+    """Whether spikes win inside the boundary of a reference, and up to which activity.
 
-    `points` is the chip's curve inside that boundary; None where it does not reach it.
+    `points` is the activity curve of the chip inside that boundary; None where it has none.
     """
-    macs = host_macs(workload)
-    host = Spread(
-        *(macs * getattr(reference.joules_per_mac, f) for f in ("value", "low", "high", "nominal"))
-    )
+    macs = workload.per_sample("host_macs")
+    if reference.joules_per_mac is None:
+        raise ValueError(f"reference {reference.device!r} has no joules_per_mac; compute it anew")
+    host = macs * reference.joules_per_mac
     own = found.within.get(reference.boundary)
     if own is None or points is None:
-        return across(profile, found, reference, host)
+        return across_boundaries(profile, found, reference, host)
     low, high = own.low + host.low, own.high + host.high
     outcome = Outcome.OPEN
     if high < reference.joules.low:
         outcome = Outcome.WINS
     elif low > reference.joules.high:
         outcome = Outcome.LOSES
-    stops = crossing(points, reference.joules.value - host.value)
-    words = say(outcome, stops, points, reference.joules.value - host.value, workload.activity)
+    budget = reference.joules.value - host.value
+    stops = crossing(points, budget)
+    words = describe_outcome(outcome, stops, points, budget, workload.activity)
     gaps = [m.name for m in found.missing if m.boundary and reference.boundary.holds(m.boundary)]
     if gaps and outcome is not Outcome.LOSES:
-        words += f"; without {', '.join(gaps)}, which are unknown"
+        words += f"; without {', '.join(gaps)}, {UNKNOWN_COSTS}"
     if macs:
-        words += f"; with {macs:g} multiplications of the host at the device's price"
-    spent = own.value + host.value
+        words += f"; with {macs:g} host multiplications at the cost of the device"
     return Comparison(
         profile.name,
         reference.device,
         reference.batch,
         outcome,
         reference.boundary,
-        spent,
+        own.value + host.value,
         reference.joules.value,
         stops,
         words,
     )
 
 
-def say(
+def describe_outcome(
     outcome: Outcome,
     stops: float | None,
     points: list[tuple[float, float]],
     budget: float,
     activity: float,
 ) -> str:
-    """The outcome in a sentence."""
+    """The outcome and the activity up to which it holds."""
     if stops is not None:
         return f"{outcome.value}; they stop winning above {stops:.3g} spikes a neuron and step"
     if points and points[0][1] > budget:
-        return f"{outcome.value}; they would even without a single spike"
+        return f"{outcome.value}; they would {NO_SPIKE}"
     if points:
-        return f"{outcome.value}; they would at any activity (now {activity:.3g})"
+        return f"{outcome.value}; they would {ANY_ACTIVITY} (now {activity:.3g})"
     return outcome.value
 
 
-def across(profile: Profile, found: Estimate, reference: Reference, host: Spread) -> Comparison:
-    """Different boundaries: only a chip that loses inside the smaller one has surely lost."""
+def across_boundaries(
+    profile: Profile, found: Estimate, reference: Reference, host: Energy
+) -> Comparison:
+    """At different boundaries, only a chip that loses inside the smaller one can be decided."""
     inside = [b for b in found.within if reference.boundary.holds(b)]
     outcome, spent = Outcome.REFUSED, None
     words = (
@@ -237,3 +250,37 @@ def across(profile: Profile, found: Estimate, reference: Reference, host: Spread
         None,
         words,
     )
+
+
+def summarise(comparisons: Iterable[Comparison]) -> str:
+    """One sentence on a chip: the devices against which spikes win, lose, or neither."""
+    comparisons, parts = list(comparisons), []
+    for outcome, words in SUMMARIES.items():
+        held = [each for each in comparisons if each.outcome is outcome]
+        if held:
+            unknown = any(UNKNOWN_COSTS in each.words for each in held)
+            doubt = ", as long as the unknown costs are small" if unknown else ""
+            parts.append(f"{words} {', '.join(list_devices(held))}{doubt}")
+    return "; ".join(parts)
+
+
+def list_devices(comparisons: Iterable[Comparison]) -> list[str]:
+    """Devices with their batch sizes, those with the same remark together."""
+    grouped: dict[str, dict[str, list[str]]] = {}
+    for each in comparisons:
+        batches = grouped.setdefault(activity_remark(each), {})
+        batches.setdefault(each.device, []).append(str(each.batch))
+    return [
+        ", ".join(f"{name} at {'/'.join(batches)}" for name, batches in devices.items()) + remark
+        for remark, devices in grouped.items()
+    ]
+
+
+def activity_remark(comparison: Comparison) -> str:
+    """Up to which activity spikes would win."""
+    if comparison.stops_at is not None:
+        return f" (they win below {comparison.stops_at:.2g} spikes a neuron and step)"
+    for words in (NO_SPIKE, ANY_ACTIVITY):
+        if words in comparison.words:
+            return f" ({words})"
+    return ""

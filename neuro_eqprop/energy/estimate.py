@@ -1,220 +1,196 @@
-"""Joules of a network on a chip: each term shown, what is not known listed, in a stated range."""
+"""Joules and seconds of one sample on a chip: all cost terms, what is unknown, and a range."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from neuro_eqprop.energy.event_counts import Clock, count, duration
-from neuro_eqprop.energy.monte_carlo import SIZE, Draws, Spread, spread
+from neuro_eqprop.energy.event_counts import events_per_sample
+from neuro_eqprop.energy.monte_carlo import SIZE, Draws, Energy, Interval, energy, interval
 from neuro_eqprop.energy.terms import (
     AllInError,
     Drawn,
     Job,
-    Missing,
+    MissingTerm,
     Term,
-    all_in,
-    charges,
-    powers,
+    all_in_term,
+    event_terms,
+    power_terms,
 )
+from neuro_eqprop.energy.time import Clock, duration
 from neuro_eqprop.hardware.placement import Placement, Verdict, place
 from neuro_eqprop.hardware.profile import Boundary, Evidence, Included, Overhead, Profile
 from neuro_eqprop.hardware.workload import Workload
 
+NO_LEARNING = "unknown: no learning run counted"
+REFUSED = "refused"
+"""How the reason begins where an all-in cost does not apply."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Joules of a sample. With terms missing it is a lower bound, and says so."""
+    """Energy and time of one sample of inference, or of learning, on a chip.
 
-    joules: Spread | None
-    seconds: Spread | None
-    delay_product: Spread | None
-    """Joule seconds."""
-    terms: tuple[Term, ...]
-    missing: tuple[Missing, ...]
-    inside: tuple[str, ...]
-    """Costs that another term already holds."""
-    boundary: Boundary | None
-    """What the joules enclose."""
-    within: Mapping[Boundary, Spread]
-    """The sum of the terms inside of each boundary that some term reaches."""
-    evidence: Evidence | None
-    """The weakest of the terms."""
-    time: str
+    With missing terms, the joules are a lower bound.
+    """
+
+    joules: Energy | None = None
+    """None where nothing is known; `reason` says why."""
+    seconds: Interval | None = None
+    energy_delay_product: float | None = None
+    """Joule seconds, median."""
+    terms: tuple[Term, ...] = ()
+    missing: tuple[MissingTerm, ...] = ()
+    included: tuple[str, ...] = ()
+    """Costs that another term already includes, as text."""
+    boundary: Boundary | None = None
+    """What the joules include."""
+    within: Mapping[Boundary, Energy] = field(default_factory=dict)
+    """The sum of the terms inside each boundary that a term reaches."""
+    evidence: Evidence | None = None
+    """The weakest evidence of the terms."""
+    time: str = ""
+    """How the seconds were obtained."""
+    reason: str = ""
+    """Why there are no joules."""
+    placement: Placement | None = None
+    samples: int | None = None
+    """Samples of the whole training, where this is an estimate of learning."""
 
     @property
     def at_least(self) -> bool:
         """Whether terms are missing, so that the joules are a lower bound."""
         return bool(self.missing)
 
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The missing terms, each with its reason."""
+        return tuple(f"{each.title}: {each.reason}" for each in self.missing)
 
-def estimate(
+    @property
+    def shares(self) -> dict[str, float]:
+        """The fraction of each term in the sum, largest first."""
+        total = sum(term.joules.value for term in self.terms)
+        terms = sorted(self.terms, key=lambda term: -term.joules.value)
+        return {term.name: term.joules.value / total for term in terms}
+
+    @property
+    def training(self) -> Energy | None:
+        """Joules of the whole training, where its number of samples is known."""
+        if self.joules is None or self.samples is None:
+            return None
+        return self.samples * self.joules
+
+    @property
+    def training_seconds(self) -> float | None:
+        """Seconds of the whole training."""
+        if self.seconds is None or self.samples is None:
+            return None
+        return self.samples * self.seconds.value
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How an estimate is made."""
+
+    seed: int = 0
+    """Of the Monte Carlo draws."""
+    clock: Clock | None = None
+    """Source of the time of a step; None for that of the profile."""
+    step_seconds: float | None = None
+    """Measured time of a step, instead of a model."""
+    overhead: Overhead | None = None
+    """Which power stands for an idle chip; loaded idle where known."""
+    tag_bits: int | None = None
+    """Bits of a learning tag; None for those of the profile."""
+    soft_reset: bool | None = None
+    """Whether neurons take the compartments of a soft reset; None where their code needs it."""
+    chips: int | None = None
+    """Available chips; None for the largest machine of the profile."""
+    draws: int = SIZE
+
+
+def estimate_job(
     job: Job, profile: Profile, draws: Draws, *, overhead: Overhead | None = None
 ) -> Estimate:
-    """Price a job on a chip. `overhead` is loaded idle where known, unless asked otherwise."""
+    """Energy of a job on a chip; `overhead` is loaded idle where known, unless given."""
     if profile.known("energy.synop") is None and profile.known("energy.synop_all_in") is not None:
-        return total(job, [all_in(job, profile, draws)], [], [])
-    missing: list[Missing] = []
-    inside: list[str] = []
-    drawn = [
-        *powers(job, profile, draws, overhead, missing),
-        *charges(job, profile, draws, missing),
-    ]
-    for key, entry in profile.entries.items():
-        if isinstance(entry, Included):
-            inside.append(f"{key} is inside {entry.within}: {entry.note}")
-    return total(job, drawn, missing, inside)
+        return total(job, [all_in_term(job, profile, draws)])
+    powers, unknown_powers = power_terms(job, profile, draws, overhead)
+    events, unknown_events = event_terms(job, profile, draws)
+    included = tuple(
+        f"{key} is included in {entry.within}: {entry.note}"
+        for key, entry in profile.entries.items()
+        if isinstance(entry, Included)
+    )
+    found = total(job, [*powers, *events])
+    return replace(found, missing=(*unknown_powers, *unknown_events), included=included)
 
 
-def total(job: Job, drawn: list[Drawn], missing: list[Missing], inside: list[str]) -> Estimate:
-    """Sum up the terms."""
-    seconds = None if job.time.draws is None else spread(job.time.draws, job.time.nominal)
-    terms = tuple(term for term, _ in drawn)
+def total(job: Job, drawn: list[Drawn]) -> Estimate:
+    """The sum of the terms."""
+    time = job.time
+    seconds = None if time.draws is None else interval(time.draws)
     if not drawn:
-        parts: dict[Boundary, Spread] = {}
-        return Estimate(
-            None,
-            seconds,
-            None,
-            (),
-            tuple(missing),
-            tuple(inside),
-            None,
-            parts,
-            None,
-            job.time.words,
-        )
+        return Estimate(seconds=seconds, time=time.description)
+    terms = tuple(term for term, _ in drawn)
     everything = np.sum([array for _, array in drawn], axis=0)
     nominal = sum(term.joules.nominal for term in terms)
-    product = None
-    if job.time.draws is not None:
-        product = spread(everything * job.time.draws, nominal * job.time.nominal)
+    product = None if time.draws is None else interval(everything * time.draws).value
     order = list(Evidence)
     return Estimate(
-        spread(everything, nominal),
-        seconds,
-        product,
-        terms,
-        tuple(missing),
-        tuple(inside),
-        enclosing(terms),
-        subtotals(drawn),
-        max((term.evidence for term in terms), key=order.index),
-        job.time.words,
+        joules=energy(everything, nominal),
+        seconds=seconds,
+        energy_delay_product=product,
+        terms=terms,
+        boundary=enclosing_boundary(terms),
+        within=subtotals(drawn),
+        evidence=max((term.evidence for term in terms), key=order.index),
+        time=time.description,
     )
 
 
-def enclosing(terms: tuple[Term, ...]) -> Boundary:
-    """The smallest boundary that holds every term."""
+def enclosing_boundary(terms: tuple[Term, ...]) -> Boundary:
+    """The smallest boundary that includes every term."""
     for boundary in Boundary:
         if all(boundary.holds(term.boundary) for term in terms):
             return boundary
     return Boundary.SYSTEM_WALL
 
 
-def subtotals(drawn: list[Drawn]) -> dict[Boundary, Spread]:
-    """Sums inside of each boundary that some term reaches."""
+def subtotals(drawn: list[Drawn]) -> dict[Boundary, Energy]:
+    """Sums inside each boundary that a term reaches."""
     found = {}
     reached = {term.boundary for term, _ in drawn}
-    for boundary in Boundary:
-        if boundary not in reached:
-            continue
+    for boundary in (boundary for boundary in Boundary if boundary in reached):
         held = [(term, array) for term, array in drawn if boundary.holds(term.boundary)]
         nominal = sum(term.joules.nominal for term, _ in held)
-        found[boundary] = spread(np.sum([array for _, array in held], axis=0), nominal)
+        found[boundary] = energy(np.sum([array for _, array in held], axis=0), nominal)
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How to price: where the time comes from, what stands for rest, how the chip is filled."""
-
-    seed: int
-    clock: Clock | None = None
-    step_seconds: float | None = None
-    overhead: Overhead | None = None
-    tag_bits: int | None = None
-    soft_reset: bool | None = None
-    chips: int | None = None
-    draws: int = SIZE
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """Inference or learning on a chip: its placement and its joules, or why there are none."""
-
-    placement: Placement
-    estimate: Estimate | None
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChipEstimate:
-    """What a workload costs on a chip, inference and learning apart."""
-
-    profile: Profile
-    inference: Side
-    learning: Side
-
-
-NO_LEARNING = "unknown: no learning run counted"
-
-
-def bill(
-    workload: Workload,
-    profile: Profile,
-    options: Options,
-    *,
-    lessons: Workload | None = None,
-    unlearned: str = NO_LEARNING,
-) -> ChipEstimate:
-    """Place and price a workload on a chip; learning by its lessons, or why there are none."""
-    check_factors(profile)
-    inference = side(workload, profile, options, learning=False)
-    learning = side(lessons or workload, profile, options, learning=True)
-    if learning.reason == NO_LEARNING:
-        learning = replace(learning, reason=unlearned)
-    return ChipEstimate(profile, inference, learning)
-
-
-def check_factors(profile: Profile) -> None:
-    """Refuse a scenario that still waits for factors."""
-    if profile.missing:
-        each = " ".join(
-            f"--override {profile.name}.scale.{name}=FACTOR" for name in profile.missing
-        )
-        raise ValueError(
-            f"profile {profile.name!r} is a scenario and waits for your factor: "
-            f"--override {profile.name}.scale=FACTOR, or one each: {each}"
-        )
-
-
-def side(workload: Workload, profile: Profile, options: Options, *, learning: bool) -> Side:
-    """One of the two sides of a bill."""
-    shapes = workload.shapes
-    if learning and not any(link.plastic for link in shapes.links):
-        shapes = shapes.learning()
+def estimate_use(
+    workload: Workload, profile: Profile, options: Options, *, learning: bool
+) -> Estimate:
+    """Place a workload on a chip and estimate one sample of its inference or of its learning."""
+    shape = workload.shape
+    if learning and not shape.plastic:
+        shape = shape.make_plastic()
     placement = place(
-        shapes,
+        shape,
         profile,
         tag_bits=options.tag_bits,
         soft_reset=options.soft_reset,
         chips=options.chips,
     )
-    if learning and not workload.learned:
-        return Side(placement, None, NO_LEARNING)
-    ability = profile.known("support.learning")
-    if learning and ability is not None and not ability.value:
-        words = f"no learning on the chip: {ability.where} ({ability.source})"
-        return Side(placement, None, words)
-    if placement.verdict is Verdict.DOES_NOT_FIT:
-        reasons = "; ".join(violation.reason for violation in placement.violations)
-        return Side(placement, None, f"does not fit: {reasons}")
+    reason = why_not(workload, profile, placement, learning=learning)
+    if reason:
+        return Estimate(placement=placement, reason=reason)
     draws = Draws(options.seed, options.draws)
     job = Job(
-        count(workload, placement, profile, learning=learning),
+        events_per_sample(workload, placement, profile, learning=learning),
         duration(
             *(workload, placement, profile, draws),
             learning=learning,
@@ -224,9 +200,20 @@ def side(workload: Workload, profile: Profile, options: Options, *, learning: bo
         placement.chips or 1,
     )
     try:
-        found = estimate(job, profile, draws, overhead=options.overhead)
+        found = estimate_job(job, profile, draws, overhead=options.overhead)
     except AllInError as error:
-        return Side(placement, None, f"refused: {error}")
-    if found.joules is None:
-        return Side(placement, found, "unknown: no cost of this chip is published")
-    return Side(placement, found, "")
+        return Estimate(placement=placement, reason=f"{REFUSED}: {error}")
+    reason = "unknown: no cost of this chip is published" if found.joules is None else ""
+    return replace(found, placement=placement, reason=reason)
+
+
+def why_not(workload: Workload, profile: Profile, placement: Placement, *, learning: bool) -> str:
+    """Why a workload cannot run on a chip; empty if it may."""
+    if learning and not workload.learned:
+        return NO_LEARNING
+    ability = profile.known("support.learning")
+    if learning and ability is not None and not ability.value:
+        return f"no learning on the chip: {ability.where} ({ability.source})"
+    if placement.verdict is Verdict.DOES_NOT_FIT:
+        return f"does not fit: {'; '.join(each.reason for each in placement.violations)}"
+    return ""

@@ -1,4 +1,4 @@
-"""Seeded draws from the ranges of a profile, and what is reported of them."""
+"""Seeded Monte Carlo draws from the ranges of a profile, and their quantiles."""
 
 from __future__ import annotations
 
@@ -11,44 +11,61 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.hardware.profile import Quantity
 
 SIZE = 20_000
-"""Draws of an estimate; the middle 95 % of a sum is then stable to below a percent."""
+"""Draws of an estimate; the central 95 % of a sum is then stable to below one percent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """Median, 2.5 % and 97.5 % points of the draws, and the sum of nominal values beside."""
+class Interval:
+    """Median, 2.5 % and 97.5 % quantiles of the draws."""
 
     value: float
     low: float
     high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Energy(Interval):
+    """Joules: quantiles of the draws, and the sum of the nominal costs."""
+
     nominal: float
+
+    def __mul__(self, factor: float) -> Energy:
+        return Energy(*(factor * v for v in (self.value, self.low, self.high, self.nominal)))
+
+    __rmul__ = __mul__
 
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """Draws that depend on seed and key alone, so that a quantity is the same in every term."""
+    """Draws that depend on seed and key only, so a quantity is the same in every term."""
 
     seed: int
     size: int = SIZE
 
     def quantity(self, key: str, quantity: Quantity) -> Array:
-        """Log-uniform between low and high; constant where there is no range."""
+        """Log-uniform draws between low and high; constant where there is no range."""
         if not quantity.has_range:
             return np.full(self.size, quantity.value)
         uniform = self.uniform(key)
         return np.asarray(quantity.low * (quantity.high / quantity.low) ** uniform)
 
     def between(self, key: str, low: float, high: float) -> Array:
-        """Uniform between two counts, of which the lower may be zero."""
+        """Uniform draws between two counts; the lower one may be zero."""
         return np.asarray(low + (high - low) * self.uniform(key))
 
     def uniform(self, key: str) -> Array:
-        """Numbers from zero to one that belong to a key."""
+        """Uniform draws in [0, 1) that belong to a key."""
         generator = np.random.default_rng([self.seed, crc32(key.encode())])
         return generator.random(self.size)
 
 
-def spread(draws: Array, nominal: float) -> Spread:
-    """What is reported of draws."""
+def interval(draws: Array) -> Interval:
+    """Median and central 95 % of draws."""
     low, value, high = (float(q) for q in np.quantile(draws, (0.025, 0.5, 0.975)))
-    return Spread(value, low, high, float(nominal))
+    return Interval(value, low, high)
+
+
+def energy(draws: Array, nominal: float) -> Energy:
+    """Median and central 95 % of draws of joules, with the nominal sum."""
+    found = interval(draws)
+    return Energy(found.value, found.low, found.high, float(nominal))

@@ -1,4 +1,4 @@
-"""Accuracy against joules: which settings nothing beats, and which is the best trade."""
+"""Accuracy against joules: the Pareto front of the settings of a network."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 SLACK = 0.005
-"""How much accuracy, as a fraction of one, the best trade may give up for joules."""
+"""Accuracy, as a fraction of one, that `best` may give up for fewer joules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A way to run a network: what it reaches, and what a sample costs."""
+    """One setting of a network: its accuracy, and the joules of one sample."""
 
     code: str
     steps: int
@@ -20,11 +20,11 @@ class Point:
     low: float
     high: float
     fits: bool = True
-    """Whether it is known to fit the chip."""
+    """Whether it is known to fit on the chip."""
 
 
 def front(points: Iterable[Point]) -> list[Point]:
-    """The points of which no other is both cheaper and at least as accurate, cheapest first."""
+    """The Pareto front: no other point is both cheaper and at least as accurate."""
     kept: list[Point] = []
     for point in sorted(points, key=lambda p: (p.joules, -p.accuracy)):
         if not kept or point.accuracy > kept[-1].accuracy:
@@ -33,10 +33,10 @@ def front(points: Iterable[Point]) -> list[Point]:
 
 
 def best(points: Iterable[Point], *, slack: float = SLACK) -> Point:
-    """The cheapest point that is at most `slack` less accurate than the most accurate."""
+    """The cheapest point that is at most `slack` less accurate than the most accurate one."""
     points = list(points)
     if not points:
-        raise ValueError("there are no points to choose the best trade from")
+        raise ValueError("points is empty; there is nothing to choose from")
     top = max(point.accuracy for point in points)
     close = (point for point in points if point.accuracy >= top - slack)
     return min(close, key=lambda point: (point.joules, -point.accuracy))

@@ -1,4 +1,4 @@
-"""The addends of an estimate: events times costs, power times time, and what is missing."""
+"""The cost terms of an estimate: events times costs, power times time, and what is missing."""
 
 from __future__ import annotations
 
@@ -9,60 +9,75 @@ from typing import TypeAlias
 import numpy as np
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.energy.event_counts import Duration, Event
-from neuro_eqprop.energy.monte_carlo import Draws, Spread, spread
-from neuro_eqprop.hardware.profile import Boundary, Evidence, Included, Overhead, Profile, Quantity
+from neuro_eqprop.energy.event_counts import Event
+from neuro_eqprop.energy.monte_carlo import Draws, Energy, energy
+from neuro_eqprop.energy.time import Duration
+from neuro_eqprop.hardware.profile import (
+    Boundary,
+    Evidence,
+    Included,
+    Overhead,
+    Profile,
+    Quantity,
+)
 from neuro_eqprop.hardware.quantities import KEYS
 
 
 class AllInError(ValueError):
-    """An all-in cost was to be used away from the operating point it was measured at."""
+    """An all-in cost cannot be used away from the event rate it was measured at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be priced: events, the seconds they take, and the machine that runs them."""
+    """The work to estimate: events, the seconds they take, and the number of chips."""
 
     events: Mapping[Event, float | Array | None]
-    """By event: how many, drawn if only a range is known; None if their number is unknown."""
+    """Number of each event, drawn if only a range is known; None if unknown."""
     time: Duration
     chips: int
     clock_hz: float | None = None
-    """The clock, where it is not the profile's."""
+    """Clock frequency, if not that of the profile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One addend: how many events, or watt times seconds, at which cost."""
+    """One cost term: a number of events times a cost, or watts times seconds."""
 
     name: str
     key: str
     amount: float
-    joules: Spread
+    """Number of events, or watts."""
+    joules: Energy
     boundary: Boundary
     evidence: Evidence
     source: str
-    ranged: bool
+    has_range: bool
     """Whether its cost has a range."""
     operating_point: str
-    """Where its cost holds, if that is not the profile's operating point."""
+    """Operating point of its cost, if not that of the profile."""
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """A term that could not be priced; `amount` is None where even the events are unknown."""
+class MissingTerm:
+    """A term without a known cost; `amount` is None where the number of events is unknown too."""
 
     name: str
     amount: float | None
     reason: str
-    boundary: Boundary | None
+    boundary: Boundary | None = None
+    """Not kept in files."""
+
+    @property
+    def title(self) -> str:
+        """The name with its amount."""
+        return self.name + ("" if self.amount is None else f" ({self.amount:.4g} a sample)")
 
 
 Drawn: TypeAlias = tuple[Term, Array]
 """A term and the draws of its joules."""
 
 
-def term(
+def make_term(
     name: str,
     key: str,
     cost: Quantity,
@@ -73,15 +88,14 @@ def term(
     boundary: Boundary | None = None,
 ) -> Drawn:
     """A term with its draws."""
-    where = boundary or cost.boundary or KEYS[key].boundary or Boundary.CHIP_TOTAL
-    found = spread(joules, nominal)
+    boundary = boundary or cost.boundary or KEYS[key].boundary or Boundary.CHIP_TOTAL
     origin = (cost.evidence, cost.source, cost.has_range, cost.operating_point)
-    return Term(name, key, amount, found, where, *origin), joules
+    return Term(name, key, amount, energy(joules, nominal), boundary, *origin), joules
 
 
-def charges(job: Job, profile: Profile, draws: Draws, missing: list[Missing]) -> list[Drawn]:
+def event_terms(job: Job, profile: Profile, draws: Draws) -> tuple[list[Drawn], list[MissingTerm]]:
     """Events times their marginal costs."""
-    drawn = []
+    drawn, missing = [], []
     for event, number in job.events.items():
         key = f"energy.{event.value}"
         name = event.value.replace("_", " ")
@@ -90,56 +104,54 @@ def charges(job: Job, profile: Profile, draws: Draws, missing: list[Missing]) ->
         cost = profile.entry(key)
         if isinstance(cost, Included):
             continue
-        mean = None if number is None else float(np.mean(number))
         if number is None:
-            missing.append(Missing(name, None, "how many is not known", KEYS[key].boundary))
-        elif not isinstance(cost, Quantity):
-            missing.append(Missing(name, mean, cost.note, KEYS[key].boundary))
-        else:
+            missing.append(MissingTerm(name, None, "its number is unknown", KEYS[key].boundary))
+            continue
+        amount = float(np.mean(number))
+        if isinstance(cost, Quantity):
             joules = number * draws.quantity(key, cost)
-            amount = float(np.mean(number))
-            drawn.append(
-                term(name, key, cost, amount=amount, joules=joules, nominal=amount * cost.value)
-            )
-    return drawn
+            nominal = amount * cost.value
+            drawn.append(make_term(name, key, cost, amount=amount, joules=joules, nominal=nominal))
+        else:
+            missing.append(MissingTerm(name, amount, cost.note, KEYS[key].boundary))
+    return drawn, missing
 
 
-def powers(
-    job: Job,
-    profile: Profile,
-    draws: Draws,
-    overhead: Overhead | None,
-    missing: list[Missing],
-) -> list[Drawn]:
-    """Power times time: of rest, of what runs beside, of a clock."""
-    keys = resting(profile, overhead)
-    for key in keys:
+def power_terms(
+    job: Job, profile: Profile, draws: Draws, overhead: Overhead | None
+) -> tuple[list[Drawn], list[MissingTerm]]:
+    """Power times time: idle, host, board and clock."""
+    drawn: list[Drawn] = []
+    missing, known = [], []
+    for key in power_keys(profile, overhead):
         entry = profile.entry(key)
-        if not isinstance(entry, Quantity | Included):
-            missing.append(Missing(say(key), None, entry.note, KEYS[key].boundary))
-    known = [(key, cost) for key in keys if (cost := profile.known(key)) is not None]
+        if isinstance(entry, Quantity):
+            known.append((key, entry))
+        elif not isinstance(entry, Included):
+            missing.append(MissingTerm(power_name(key), None, entry.note, KEYS[key].boundary))
     if job.time.draws is None:
-        for key, _ in known:
-            missing.append(Missing(say(key), None, job.time.words, KEYS[key].boundary))
-        return []
-    drawn = []
+        reason = job.time.description
+        missing += [
+            MissingTerm(power_name(key), None, reason, KEYS[key].boundary) for key, _ in known
+        ]
+        return [], missing
     for key, cost in known:
-        scale = machines(key, job, profile)
+        scale = power_multiplier(key, job, profile)
         watts, nominal = scale * draws.quantity(key, cost), scale * cost.value
         boot = profile.known("power.idle_boot") if key == "power.idle_loaded" else None
         if boot is not None:
-            # What loading and waiting adds to a booted chip is above idle; the rest is not.
+            # Loading adds power above that of a booted chip; only this part is dynamic.
             idle = np.minimum(scale * draws.quantity("power.idle_boot", boot), watts)
-            drawn.append(burn("idle after boot", key, boot, job, idle, scale * boot.value))
+            drawn.append(power_term("idle after boot", key, boot, job, idle, scale * boot.value))
             watts, nominal = watts - idle, nominal - scale * boot.value
-            above = burn("loaded above idle", key, cost, job, watts, nominal, dynamic=True)
-            drawn.append(above)
+            name = "loaded above idle"
+            drawn.append(power_term(name, key, cost, job, watts, nominal, dynamic=True))
         else:
-            drawn.append(burn(say(key), key, cost, job, watts, nominal))
-    return drawn
+            drawn.append(power_term(power_name(key), key, cost, job, watts, nominal))
+    return drawn, missing
 
 
-def burn(
+def power_term(
     name: str,
     key: str,
     cost: Quantity,
@@ -151,15 +163,20 @@ def burn(
 ) -> Drawn:
     """A power over the time of the job."""
     if job.time.draws is None:
-        raise ValueError("power without time")
-    boundary = Boundary.CHIP_DYNAMIC if dynamic else None
-    joules = watts * job.time.draws
-    plain = nominal * job.time.nominal
-    return term(name, key, cost, amount=nominal, joules=joules, nominal=plain, boundary=boundary)
+        raise ValueError("a power term needs a known time")
+    return make_term(
+        name,
+        key,
+        cost,
+        amount=nominal,
+        joules=watts * job.time.draws,
+        nominal=nominal * job.time.nominal,
+        boundary=Boundary.CHIP_DYNAMIC if dynamic else None,
+    )
 
 
-def resting(profile: Profile, overhead: Overhead | None) -> list[str]:
-    """The keys of power that add up; loaded idle, or static and host, never both."""
+def power_keys(profile: Profile, overhead: Overhead | None) -> list[str]:
+    """The power terms that add up; loaded idle where known, else static and host power."""
     if overhead is None:
         loaded = profile.known("power.idle_loaded") is not None
         overhead = Overhead.LOADED_IDLE if loaded else Overhead.STATIC_AND_HOST
@@ -168,13 +185,13 @@ def resting(profile: Profile, overhead: Overhead | None) -> list[str]:
         keys.append("power.host")
     active = profile.known("power.active")
     if active is not None:
-        held = active.boundary in (Boundary.CHIP_TOTAL, Boundary.BOARD_TOTAL, Boundary.SYSTEM_WALL)
-        keys = ["power.active"] if held else ["power.active", "power.static"]
-    return [*keys, *(k for k in ("power.board", "power.clock") if k in profile.entries)]
+        total = (Boundary.CHIP_TOTAL, Boundary.BOARD_TOTAL, Boundary.SYSTEM_WALL)
+        keys = ["power.active"] if active.boundary in total else ["power.active", "power.static"]
+    return [*keys, *(key for key in ("power.board", "power.clock") if key in profile.entries)]
 
 
-def machines(key: str, job: Job, profile: Profile) -> float:
-    """What a power is multiplied with: chips, boards, or chips and their clock."""
+def power_multiplier(key: str, job: Job, profile: Profile) -> float:
+    """The factor of a power: number of chips, of boards, or chips times clock frequency."""
     if key == "power.board":
         per_board = profile.limit("chips_per_board") or 1
         return float(-(-job.chips // per_board))
@@ -184,37 +201,36 @@ def machines(key: str, job: Job, profile: Profile) -> float:
     return float(job.chips)
 
 
-def say(key: str) -> str:
-    """The name of a term of power."""
+def power_name(key: str) -> str:
+    """The name of a power term."""
     return f"{key.split('.')[1].replace('_', ' ')} power"
 
 
-def all_in(job: Job, profile: Profile, draws: Draws) -> Drawn:
-    """The one term of a chip of which only an all-in cost is known, at its operating point."""
+def all_in_term(job: Job, profile: Profile, draws: Draws) -> Drawn:
+    """The only term of a chip with an all-in cost, at the event rate it was measured at."""
     cost = profile.known("energy.synop_all_in")
     number = job.events.get(Event.SYNOP)
     if cost is None or cost.at is None or number is None:
-        raise AllInError(f"{profile.name} has no all-in cost that could be used")
-    way_out = (
-        "give its marginal cost and static power instead "
-        f"(--override {profile.name}.energy.synop=...), or run at that rate"
+        raise AllInError(f"{profile.name} has no usable all-in cost")
+    remedy = (
+        f"override {profile.name}.energy.synop and {profile.name}.power.static instead, or run at "
+        "that rate"
     )
     if job.time.draws is None:
         raise AllInError(
             f"{profile.name}: the all-in cost holds at {cost.at:g} synops a second and chip, and "
-            f"the time of this run is not known; {way_out}"
+            f"the time of this run is unknown; {remedy}"
         )
-    rate = float(np.mean(number)) / (job.time.nominal * job.chips)
+    amount = float(np.mean(number))
+    rate = amount / (job.time.nominal * job.chips)
     if abs(rate / cost.at - 1) > cost.tolerance:
         raise AllInError(
             f"{profile.name}: the all-in cost of {cost.value:g} J holds at {cost.at:g} synops a "
-            f"second and chip, this run makes {rate:.3g}; {way_out}"
+            f"second and chip, this run has {rate:.3g}; {remedy}"
         )
-    amount = float(np.mean(number))
-    joules = number * draws.quantity("energy.synop_all_in", cost)
-    return term(
+    return make_term(
         *("synop, all in", "energy.synop_all_in", cost),
         amount=amount,
-        joules=np.asarray(joules),
+        joules=np.asarray(number * draws.quantity("energy.synop_all_in", cost)),
         nominal=amount * cost.value,
     )

@@ -1,21 +1,23 @@
-"""Does a network fit a chip, on how many cores, and what stands in its way."""
+"""Placement of a network on the cores of a chip: whether it fits, and which limit decides."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from math import ceil
+from math import ceil, inf
 
-from neuro_eqprop.hardware.core_allocation import CoreAllocation, fullest, occupied, settle, share
-from neuro_eqprop.hardware.limits import Unchecked, Violation, walls
+from neuro_eqprop.hardware.limits import Unchecked, Violation, check_limits
 from neuro_eqprop.hardware.profile import Profile
-from neuro_eqprop.hardware.synapse_memory import Store, store
-from neuro_eqprop.hardware.workload import Shapes
+from neuro_eqprop.hardware.synapse_memory import SynapseMemory, synapse_memory
+from neuro_eqprop.hardware.workload import NetworkShape, PopulationShape
+
+MAX_ROUNDS = 60
+"""Core counts and the axons between cores depend on each other; limit of the iterations."""
 
 
 class Verdict(Enum):
-    """The answer of a placement."""
+    """Whether a network fits."""
 
     FITS = "fits"
     DOES_NOT_FIT = "does not fit"
@@ -23,120 +25,303 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """Where a network goes on a chip, or why it does not."""
+class CoreAllocation:
+    """The cores of one population."""
 
-    profile: str
+    name: str
+    cores: int
+    neurons_per_core: int
+    compartments: int
+    """Compartments that one neuron takes."""
+    binding: str
+    """The resource that limits the neurons per core."""
+    first_core: int = 0
+    """Not kept in files."""
+    used: Mapping[str, float] = field(default_factory=dict)
+    """Used fraction of each limited resource on its fullest core; not kept in files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The cores and chips of a network on one kind of chip, or why it does not fit."""
+
     verdict: Verdict
-    seats: tuple[CoreAllocation, ...]
+    allocations: tuple[CoreAllocation, ...]
     cores: int | None
     chips: int | None
     binding: str
-    violations: tuple[Violation, ...]
-    unchecked: tuple[Unchecked, ...]
-    used: Mapping[str, float]
-    """The fullest use of each limited thing, and of the cores of the chips."""
+    """The violated limit, or the resource that decides the number of cores."""
+    violations: tuple[Violation, ...] = ()
+    unchecked: tuple[Unchecked, ...] = ()
+    used: Mapping[str, float] = field(default_factory=dict)
+    """Highest used fraction of each limited resource, and of the cores of the chips."""
 
-    def seat(self, name: str) -> CoreAllocation:
-        """The seat of a population."""
-        for seat in self.seats:
-            if seat.name == name:
-                return seat
+    def __getitem__(self, name: str) -> CoreAllocation:
+        for each in self.allocations:
+            if each.name == name:
+                return each
         raise KeyError(name)
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the network fits; None where that is unknown."""
+        return {Verdict.FITS: True, Verdict.DOES_NOT_FIT: False}.get(self.verdict)
 
 
 def place(
-    shapes: Shapes,
+    shape: NetworkShape,
     profile: Profile,
     *,
     tag_bits: int | None = None,
     soft_reset: bool | None = None,
     chips: int | None = None,
 ) -> Placement:
-    """Give every population its cores.
+    """Place a network on as few cores as possible.
 
-    `tag_bits` of a plastic synapse are the profile's unless given; `soft_reset` says whether a
-    neuron takes the compartments of one, by default where its code needs it; `chips` are at most
-    the machine's unless given.
+    Parameters
+    ----------
+    shape
+        The sizes of the network.
+    profile
+        The chip.
+    tag_bits
+        Bits of the learning tag of a plastic synapse; None for those of the profile.
+    soft_reset
+        Whether neurons take the compartments of a soft reset; None where their code needs it.
+    chips
+        Number of available chips; None for the largest machine of the profile.
     """
     if soft_reset is not None:
-        groups = tuple(replace(group, soft_reset=soft_reset) for group in shapes.groups)
-        shapes = replace(shapes, groups=groups)
-    memory = store(shapes, profile, tag_bits=tag_bits)
-    violations, unchecked = walls(shapes, profile, plastic_bits=memory.tag_bits)
-    told = [Unchecked("as the profile says", words, essential=False) for words in profile.unchecked]
-    unchecked = [*unchecked, *memory.unchecked, *told]
-    seats, stuck = settle(shapes, profile, memory)
-    violations = [*violations, *stuck]
+        populations = tuple(replace(each, soft_reset=soft_reset) for each in shape.populations)
+        shape = replace(shape, populations=populations)
+    memory = synapse_memory(shape, profile, tag_bits=tag_bits)
+    check = check_limits(shape, profile, tag_bits=memory.tag_bits)
+    unchecked = [
+        *check.unchecked,
+        *memory.unchecked,
+        *(Unchecked("stated by the profile", each, essential=False) for each in profile.unchecked),
+    ]
+    allocations, stuck = allocate_cores(shape, profile, memory)
     if profile.allows("shared_cores"):
-        seats = share(seats)
-    cores = None if stuck or not seats else occupied(seats)
-    number, short = count_chips(shapes, profile, cores=cores, memory=memory, allowed=chips)
-    violations = [*violations, *short]
+        allocations = share_cores(allocations)
+    cores = None if stuck or not allocations else cores_used(allocations)
+    number, short = count_chips(shape, profile, cores=cores, memory=memory, available=chips)
+    violations = [*check.violations, *stuck, *short]
     if number is not None and number > 1 and profile.limit("chips_max") is None and chips is None:
-        unchecked.append(
-            Unchecked("chips", f"unknown whether {number} work as one", essential=False)
-        )
+        reason = f"unknown whether {number} chips work as one machine"
+        unchecked.append(Unchecked("chips", reason, essential=False))
     if cores is None and not violations:
-        unchecked.append(Unchecked("cores", "the neurons of a core are unknown", essential=True))
-    used = {} if cores is None else fill(seats, profile, cores=cores, chips=number)
+        unchecked.append(Unchecked("cores", "neurons per core are unknown", essential=True))
+    verdict = Verdict.FITS
+    if violations:
+        verdict = Verdict.DOES_NOT_FIT
+    elif cores is None or any(each.essential for each in unchecked):
+        verdict = Verdict.UNKNOWN
     return Placement(
-        profile.name,
-        judge(violations, unchecked, placed=cores is not None),
-        tuple(seats),
+        verdict,
+        tuple(allocations),
         cores,
         number,
-        bind(seats, violations),
+        binding_limit(allocations, violations),
         tuple(violations),
         tuple(unchecked),
-        used,
+        {} if cores is None else utilisation(allocations, profile, cores=cores, chips=number),
     )
 
 
-def judge(violations: list[Violation], unchecked: list[Unchecked], *, placed: bool) -> Verdict:
-    """The answer: one violation is enough to say no, one essential doubt not to say yes."""
-    if violations:
-        return Verdict.DOES_NOT_FIT
-    if not placed or any(each.essential for each in unchecked):
-        return Verdict.UNKNOWN
-    return Verdict.FITS
+def compartments(population: PopulationShape, profile: Profile) -> int:
+    """Compartments of one neuron."""
+    return (profile.limit("soft_reset_compartments") or 1) if population.soft_reset else 1
 
 
-def bind(seats: list[CoreAllocation], violations: list[Violation]) -> str:
-    """What decides: the first violation, else what fills the population with most cores."""
+def core_usage(
+    population: PopulationShape,
+    profile: Profile,
+    memory: SynapseMemory,
+    *,
+    n: int,
+    destinations: int,
+) -> dict[str, tuple[float, float]]:
+    """Use and limit of each resource on a core with `n` neurons of a population."""
+    name = population.name
+    used = {
+        "neurons": (n * compartments(population, profile), "neurons_per_core"),
+        "synapse memory": (memory.bits(name, n), "synapse_bits_per_core"),
+        "synapses": (memory.synapses(name, n), "synapses_per_core"),
+        "in-axons": (memory.axons(name, n), "in_axons_per_core"),
+        "out-axons": (n * destinations, "out_axons_per_core"),
+    }
+    limits = {resource: profile.limit(key) for resource, (_, key) in used.items()}
+    return {
+        resource: (use, inf if (limit := limits[resource]) is None else limit)
+        for resource, (use, _) in used.items()
+    }
+
+
+def exceeded(usage: Mapping[str, tuple[float, float]]) -> list[str]:
+    """The resources whose use exceeds the limit."""
+    return [name for name, (use, limit) in usage.items() if use > limit]
+
+
+def max_neurons(
+    population: PopulationShape, profile: Profile, memory: SynapseMemory, *, destinations: int
+) -> int:
+    """The most neurons of a population that one core takes; 0 if none."""
+    low, high = 0, population.size
+    while low < high:
+        middle = (low + high + 1) // 2
+        if exceeded(core_usage(population, profile, memory, n=middle, destinations=destinations)):
+            high = middle - 1
+        else:
+            low = middle
+    return low
+
+
+def allocate_cores(
+    shape: NetworkShape, profile: Profile, memory: SynapseMemory
+) -> tuple[list[CoreAllocation], list[Violation]]:
+    """Cores for each population, or why there are none.
+
+    More cores need more axons, which may need more cores; this is iterated to a fixed point.
+    """
+    if profile.limit("neurons_per_core") is None:
+        return [], []
+    cores = {each.name: 1 for each in shape.on_chip}
+    for _ in range(MAX_ROUNDS):
+        before = dict(cores)
+        for each in shape.on_chip:
+            destinations = memory.destinations(each.name, before)
+            n = max_neurons(each, profile, memory, destinations=destinations)
+            if n == 0:
+                return [], [single_neuron_violation(each, profile, memory, destinations)]
+            cores[each.name] = max(before[each.name], ceil(each.size / n))
+        if cores == before:
+            return spread_over_cores(shape, profile, memory, cores=cores), []
+    name = max(cores, key=lambda each: cores[each])
+    reason = f"the more cores {name!r} gets, the more axons each of them needs"
+    return [], [Violation("out-axons", reason, curable=False)]
+
+
+def single_neuron_violation(
+    population: PopulationShape, profile: Profile, memory: SynapseMemory, destinations: int
+) -> Violation:
+    """The limit that even a single neuron of a population exceeds."""
+    usage = core_usage(population, profile, memory, n=1, destinations=destinations)
+    name = exceeded(usage)[0]
+    use, limit = usage[name]
+    reason = f"one neuron of {population.name!r} needs {use:g} {name} of a core's {limit:g}"
+    return Violation(name, reason, curable=False)
+
+
+def spread_over_cores(
+    shape: NetworkShape, profile: Profile, memory: SynapseMemory, *, cores: Mapping[str, int]
+) -> list[CoreAllocation]:
+    """Allocations one after the other, each population spread evenly over its cores."""
+    allocations = []
+    first = 0
+    for each in shape.on_chip:
+        n = ceil(each.size / cores[each.name])
+        destinations = memory.destinations(each.name, cores)
+        usage = core_usage(each, profile, memory, n=n, destinations=destinations)
+        used = {name: use / limit for name, (use, limit) in usage.items() if limit < inf}
+        most = max_neurons(each, profile, memory, destinations=destinations)
+        beyond = core_usage(each, profile, memory, n=most + 1, destinations=destinations)
+        full = exceeded(beyond) if most < each.size else []
+        binding = full[0] if full else max(used, key=lambda name: used[name], default="unknown")
+        allocations.append(
+            CoreAllocation(
+                each.name,
+                cores[each.name],
+                n,
+                compartments(each, profile),
+                binding,
+                first_core=first,
+                used=used,
+            )
+        )
+        first += cores[each.name]
+    return allocations
+
+
+def share_cores(allocations: list[CoreAllocation]) -> list[CoreAllocation]:
+    """The same with small populations together on cores, for chips that support it.
+
+    A population that takes one core joins the first core that has room for it.
+    """
+    room: dict[int, dict[str, float]] = {}
+    shared = []
+    ahead = 0
+    for each in allocations:
+        if each.cores > 1:
+            shared.append(replace(each, first_core=ahead))
+            ahead += each.cores
+            continue
+        core = next((core for core, used in room.items() if has_room(used, each)), ahead)
+        ahead = max(ahead, core + 1)
+        used = room.setdefault(core, {})
+        for name, part in each.used.items():
+            used[name] = used.get(name, 0.0) + part
+        shared.append(replace(each, first_core=core))
+    return shared
+
+
+def has_room(used: Mapping[str, float], allocation: CoreAllocation) -> bool:
+    """Whether a core with these used fractions has room for a population."""
+    return all(used.get(name, 0.0) + part <= 1.0 for name, part in allocation.used.items())
+
+
+def cores_used(allocations: list[CoreAllocation]) -> int:
+    """The number of cores of all populations."""
+    return max((each.first_core + each.cores for each in allocations), default=0)
+
+
+def binding_limit(allocations: list[CoreAllocation], violations: list[Violation]) -> str:
+    """The first violated limit, else the binding resource of the population with most cores."""
     if violations:
         return violations[0].limit
-    return max(seats, key=lambda seat: seat.cores).binding if seats else "unknown"
+    return max(allocations, key=lambda each: each.cores).binding if allocations else "unknown"
 
 
 def count_chips(
-    shapes: Shapes, profile: Profile, *, cores: int | None, memory: Store, allowed: int | None
+    shape: NetworkShape,
+    profile: Profile,
+    *,
+    cores: int | None,
+    memory: SynapseMemory,
+    available: int | None,
 ) -> tuple[int | None, list[Violation]]:
-    """How many chips the cores and the memory that chips share ask for."""
+    """The number of chips that cores and shared memory need."""
     per_chip = profile.limit("cores_per_chip")
     if cores is None or per_chip is None:
         return None, []
-    asked = [ceil(cores / per_chip)]
+    needed = [ceil(cores / per_chip)]
     shared = profile.limit("synapse_bits_per_chip")
     if shared is not None:
-        asked.append(ceil(sum(memory.bits(g.name, g.size) for g in shapes.placed) / shared))
+        bits = sum(memory.bits(each.name, each.size) for each in shape.on_chip)
+        needed.append(ceil(bits / shared))
     total = profile.limit("synapses_per_chip")
     if total is not None:
-        asked.append(ceil(sum(link.synapses for link in shapes.links) / total))
-    number = max(asked)
-    there = allowed if allowed is not None else profile.limit("chips_max")
-    if there is not None and number > there:
-        reason = f"{cores} cores need {number} chips, and there are {there}"
+        needed.append(ceil(sum(each.synapses for each in shape.projections) / total))
+    number = max(needed)
+    limit = available if available is not None else profile.limit("chips_max")
+    if limit is not None and number > limit:
+        reason = f"{cores} cores need {number} chips; {limit} are available"
         return number, [Violation("chips", reason, curable=True)]
     return number, []
 
 
-def fill(
-    seats: list[CoreAllocation], profile: Profile, *, cores: int, chips: int | None
+def utilisation(
+    allocations: list[CoreAllocation], profile: Profile, *, cores: int, chips: int | None
 ) -> dict[str, float]:
-    """The fullest use of each thing, and how much of the chips' cores are taken."""
-    used = fullest(seats)
+    """Highest used fraction of each resource on a core, and the fraction of cores in use."""
+    by_core: dict[int, dict[str, float]] = {}
+    for each in allocations:
+        used = by_core.setdefault(each.first_core, {})
+        for name, part in each.used.items():
+            used[name] = used.get(name, 0.0) + part
+    names = sorted({name for used in by_core.values() for name in used})
+    highest = {name: max(used.get(name, 0.0) for used in by_core.values()) for name in names}
     per_chip = profile.limit("cores_per_chip")
     if chips is not None and per_chip is not None:
-        used["cores"] = cores / (chips * per_chip)
-    return used
+        highest["cores"] = cores / (chips * per_chip)
+    return highest

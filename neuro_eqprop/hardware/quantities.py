@@ -1,4 +1,4 @@
-"""Every quantity a profile may speak of, and the units it may be given in."""
+"""The quantities of hardware profiles, and their units."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ DIMENSIONS: Mapping[str, Mapping[str, float]] = {
     "step": {"step": 1.0},
     "flag": {"flag": 1.0},
 }
-"""The units of each dimension, with what makes them SI."""
+"""Factor to SI by unit, for each dimension."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A quantity a profile may speak of: its dimension, its meaning, where its cost falls."""
+    """A quantity of a profile: its dimension, its meaning, and the boundary of its cost."""
 
     dimension: str
     meaning: str
@@ -45,26 +45,26 @@ KEYS: Mapping[str, Key] = {
     "energy.weight_update": Key("J", "one synaptic weight changed by learning", _CORE),
     "energy.tag_update": Key("J", "one synaptic tag changed by learning", _CORE),
     "energy.trace_update": Key("J", "one activity trace changed by learning", _CORE),
-    "energy.input": Key("J", "one spike or value brought in from outside", _CHIP),
+    "energy.input": Key("J", "one spike or value sent to the chip", _CHIP),
     "energy.output": Key("J", "one spike or value read out", _CHIP),
     "energy.barrier": Key("J", "the synchronisation that ends a step, per chip", _CHIP),
-    "energy.chip_reset": Key("J", "setting a chip's state back between samples", _CHIP),
-    "energy.mac": Key("J", "a multiplication and addition; for a ratio alone", _CORE),
-    "energy.ac": Key("J", "an addition; for a ratio alone", _CORE),
-    "power.static": Key("W", "a chip that does nothing", _TOTAL),
-    "power.host": Key("W", "processors on the chip that run beside the cores", _CHIP),
+    "energy.chip_reset": Key("J", "reset of a chip's state between samples", _CHIP),
+    "energy.mac": Key("J", "one multiply-accumulate; only for ratios", _CORE),
+    "energy.ac": Key("J", "one addition; only for ratios", _CORE),
+    "power.static": Key("W", "an idle chip", _TOTAL),
+    "power.host": Key("W", "processors on the chip beside the cores", _CHIP),
     "power.idle_boot": Key("W", "a chip after boot, nothing loaded", _TOTAL),
     "power.idle_loaded": Key("W", "a chip with a network loaded, not running it", _TOTAL),
-    "power.active": Key("W", "a chip while it runs, whatever it runs", _TOTAL),
+    "power.active": Key("W", "a running chip, whatever its load", _TOTAL),
     "power.clock": Key("W/Hz", "idle power by clock frequency", _TOTAL),
-    "power.board": Key("W", "a board with its chips that does nothing", Boundary.BOARD_TOTAL),
+    "power.board": Key("W", "an idle board with its chips", Boundary.BOARD_TOTAL),
     "time.synop": Key("s", "one spike through one synapse, within a core"),
     "time.neuron_update": Key("s", "one step of a neuron that does not fire"),
     "time.neuron_spiking": Key("s", "one step of a neuron that fires"),
     "time.weight_update": Key("s", "one weight changed by learning, within a core"),
     "time.barrier": Key("s", "the synchronisation that ends a step"),
     "time.tick": Key("s", "a step in real time"),
-    "time.clock": Key("Hz", "the clock the profile speaks of"),
+    "time.clock": Key("Hz", "clock frequency of the profile"),
     "capacity.chips_max": Key("count", "chips that work as one machine"),
     "capacity.chips_per_board": Key("count", "chips on a board"),
     "capacity.cores_per_chip": Key("count", "cores"),
@@ -78,27 +78,27 @@ KEYS: Mapping[str, Key] = {
     "capacity.synapse_bits_per_chip": Key("bit", "memory for synapses that a chip's cores share"),
     "capacity.synapse_block": Key("count", "synapses of an axon stored as one block"),
     "capacity.synapse_block_bits": Key("bit", "overhead of a block"),
-    "capacity.synapse_word_bits": Key("bit", "memory is given out in words of this size"),
+    "capacity.synapse_word_bits": Key("bit", "word size of the memory"),
     "capacity.synapse_bits": Key("bit", "memory of a synapse besides weight, delay and tag"),
     "capacity.in_axons_per_core": Key("count", "sources that can reach a core"),
     "capacity.out_axons_per_core": Key("count", "(neuron, destination core) pairs"),
-    "capacity.inputs_max": Key("count", "sources outside of the chip"),
+    "capacity.inputs_max": Key("count", "input sources outside the chip"),
     "capacity.max_fan_in": Key("count", "synapses onto one neuron"),
     "capacity.max_fan_out": Key("count", "synapses from one neuron"),
     "capacity.weight_bits": Key("bit", "bits of a weight, sign included"),
     "capacity.index_bits": Key("bit", "bits of a target's index where weights are sparse"),
     "capacity.state_bits": Key("bit", "bits of the membrane"),
-    "capacity.tag_bits": Key("bit", "bits a plastic synapse needs besides its weight"),
-    "capacity.delay_steps": Key("step", "the longest delay"),
+    "capacity.tag_bits": Key("bit", "bits of a plastic synapse besides its weight"),
+    "capacity.delay_steps": Key("step", "longest delay"),
     "capacity.soft_reset_compartments": Key("count", "compartments of a soft-reset neuron"),
     "support.steps": Key("flag", "neurons that keep a state from step to step"),
     "support.recurrence": Key("flag", "loops between populations"),
     "support.graded_spikes": Key("flag", "spikes with a payload"),
     "support.subtractive_reset": Key("flag", "reset by subtraction"),
     "support.learning": Key("flag", "learning on the chip"),
-    "support.shared_cores": Key("flag", "several populations on one core; not unless told"),
+    "support.shared_cores": Key("flag", "several populations on one core; false by default"),
 }
-"""Every key a profile may use."""
+"""Quantities by key."""
 
 REQUIRED = (
     "energy.synop",
@@ -109,4 +109,4 @@ REQUIRED = (
     "capacity.neurons_per_core",
     "capacity.weight_bits",
 )
-"""What a spiking chip must speak of, if only to say that it is unknown."""
+"""Keys that the profile of a spiking chip must have, even if they are unknown."""

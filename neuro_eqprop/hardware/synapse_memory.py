@@ -1,4 +1,4 @@
-"""What synapses take of a core: bits by the chip's own formula, axons, destinations."""
+"""Memory and axons that synapses take on a core, by the storage format of the chip."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from math import ceil
 
 from neuro_eqprop.hardware.limits import Unchecked
 from neuro_eqprop.hardware.profile import Profile
-from neuro_eqprop.hardware.workload import Link, Shapes
+from neuro_eqprop.hardware.workload import NetworkShape, ProjectionShape
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
-    """How a chip stores the synapses of an axon; without blocks they lie side by side."""
+class MemoryFormat:
+    """How a chip stores the synapses of an axon; without blocks, bits are packed."""
 
     block: int | None
     block_bits: int
@@ -22,103 +22,103 @@ class Format:
     widths: tuple[int, ...]
     index_widths: tuple[int, ...]
 
-    def axon(self, n: int, bits: int) -> int:
-        """Bits of `n` synapses of `bits` each on one axon.
+    def axon_bits(self, n: int, bits: int) -> int:
+        """Memory of `n` synapses of `bits` each on one axon.
 
-        Each block of at most `block` synapses costs ceil((n bits + block_bits) / word) words.
+        A block of at most `block` synapses takes ceil((n * bits + block_bits) / word_bits) words.
         """
         if self.block is None:
             return n * bits
-        whole, rest = divmod(n, self.block)
-        total = whole * self.words(self.block * bits)
-        return total + (self.words(rest * bits) if rest else 0)
+        blocks, rest = divmod(n, self.block)
+        total = blocks * self.block_size(self.block * bits)
+        return total + (self.block_size(rest * bits) if rest else 0)
 
-    def words(self, bits: int) -> int:
-        """The bits of the words that one block takes."""
+    def block_size(self, bits: int) -> int:
+        """Memory of one block with that many bits of content."""
         return ceil((bits + self.block_bits) / self.word_bits) * self.word_bits
 
 
-def step_up(bits: int, widths: tuple[int, ...]) -> int:
-    """The smallest width that holds `bits`; `bits` itself where any width can be had."""
+def next_width(bits: int, widths: tuple[int, ...]) -> int:
+    """The smallest available width of at least `bits`; `bits` itself where any is available."""
     return min((width for width in widths if width >= bits), default=bits)
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
-    """The synapses of a network as a chip keeps them. Sparse ones are taken as evenly spread."""
+class SynapseMemory:
+    """The synapses of a network as a chip stores them; sparse ones are spread evenly."""
 
-    shapes: Shapes
-    format: Format
+    shape: NetworkShape
+    format: MemoryFormat
     tag_bits: int | None
     unchecked: tuple[Unchecked, ...]
 
-    def part(self, link: Link, n: int) -> tuple[int, int]:
-        """Of a projection onto `n` of its target's neurons: axons, and synapses on each."""
-        source, target = self.shapes[link.source], self.shapes[link.target]
-        if self.shapes.dense(link):
+    def axons_of(self, projection: ProjectionShape, n: int) -> tuple[int, int]:
+        """Axons of a projection onto `n` neurons of its target, and synapses on each."""
+        source, target = self.shape[projection.source], self.shape[projection.target]
+        if self.shape.dense(projection):
             return source.size, n
-        here = ceil(link.synapses * n / target.size)
-        axons = min(source.size, here)
-        return axons, ceil(here / axons) if axons else 0
+        synapses = ceil(projection.synapses * n / target.size)
+        axons = min(source.size, synapses)
+        return axons, ceil(synapses / axons) if axons else 0
 
-    def width(self, link: Link) -> int:
-        """Bits of one synapse: weight, delay beyond a step, tag, and whatever else."""
-        delay = (link.delay - 1).bit_length()
-        tag = (self.tag_bits or 0) if link.plastic else 0
-        weight = step_up(link.bits, self.format.widths)
+    def synapse_bits(self, projection: ProjectionShape) -> int:
+        """Bits of one synapse: weight, delay beyond one step, tag, and extra bits."""
+        delay = (projection.delay - 1).bit_length()
+        tag = (self.tag_bits or 0) if projection.plastic else 0
+        weight = next_width(projection.bits, self.format.widths)
         return weight + delay + tag + self.format.extra_bits
 
     def bits(self, name: str, n: int) -> int:
-        """Synapse memory of a core with `n` neurons of a population."""
+        """Memory of a core with `n` neurons of a population."""
         total = 0
-        for link in self.shapes.into(name):
-            axons, each = self.part(link, n)
-            stored = axons * self.format.axon(each, self.width(link))
-            if not self.shapes.dense(link):
-                index = step_up(max(1, (n - 1).bit_length()), self.format.index_widths)
-                source = self.shapes[link.source].size
-                sparse = axons * self.format.axon(each, self.width(link) + index)
-                stored = min(sparse, source * self.format.axon(n, self.width(link)))
-            total += stored
+        for projection in self.shape.into(name):
+            axons, synapses = self.axons_of(projection, n)
+            bits = self.synapse_bits(projection)
+            if self.shape.dense(projection):
+                total += axons * self.format.axon_bits(synapses, bits)
+            else:
+                index = next_width(max(1, (n - 1).bit_length()), self.format.index_widths)
+                sparse = axons * self.format.axon_bits(synapses, bits + index)
+                dense = self.shape[projection.source].size * self.format.axon_bits(n, bits)
+                total += min(sparse, dense)
         return total
 
     def synapses(self, name: str, n: int) -> int:
         """Synapses of a core with `n` neurons of a population."""
-        parts = (self.part(link, n) for link in self.shapes.into(name))
-        return sum(axons * each for axons, each in parts)
+        parts = (self.axons_of(projection, n) for projection in self.shape.into(name))
+        return sum(axons * synapses for axons, synapses in parts)
 
     def axons(self, name: str, n: int) -> int:
-        """Sources that reach a core with `n` neurons of a population."""
-        return sum(self.part(link, n)[0] for link in self.shapes.into(name))
-
-    def reached(self, link: Link, cores: int) -> int:
-        """Of `cores` that the target takes, how many one source neuron sends to."""
-        return min(cores, link.max_fan_out)
+        """Input axons of a core with `n` neurons of a population."""
+        return sum(self.axons_of(projection, n)[0] for projection in self.shape.into(name))
 
     def destinations(self, name: str, cores: Mapping[str, int]) -> int:
-        """Cores that one neuron of a population sends to."""
-        return sum(self.reached(link, cores[link.target]) for link in self.shapes.out_of(name))
+        """Cores that one neuron of a population sends spikes to."""
+        return sum(
+            min(cores[projection.target], projection.max_fan_out)
+            for projection in self.shape.out_of(name)
+        )
 
 
-def store(shapes: Shapes, profile: Profile, *, tag_bits: int | None) -> Store:
-    """The store of a chip, and what of it is not known."""
+def synapse_memory(shape: NetworkShape, profile: Profile, *, tag_bits: int | None) -> SynapseMemory:
+    """The synapses of a network on a chip; `tag_bits` are the profile's unless given."""
 
     def widths(key: str) -> tuple[int, ...]:
-        found = profile.known(f"capacity.{key}")
-        return () if found is None else tuple(int(width) for width in found.choices)
+        quantity = profile.known(f"capacity.{key}")
+        return () if quantity is None else tuple(int(width) for width in quantity.choices)
 
-    plastic = any(link.plastic for link in shapes.links)
     tag = tag_bits if tag_bits is not None else profile.limit("tag_bits")
     limits = ("synapse_bits_per_core", "synapses_per_core", "synapse_bits_per_chip")
     unchecked = []
     if all(profile.limit(key) is None for key in limits):
-        unchecked.append(Unchecked("synapse memory", "the chip's is unknown", essential=True))
-    layout = Format(
-        profile.limit("synapse_block"),
-        profile.limit("synapse_block_bits") or 0,
-        profile.limit("synapse_word_bits") or 1,
-        profile.limit("synapse_bits") or 0,
-        widths("weight_bits"),
-        widths("index_bits"),
+        reason = "that of the chip is unknown"
+        unchecked.append(Unchecked("synapse memory", reason, essential=True))
+    layout = MemoryFormat(
+        block=profile.limit("synapse_block"),
+        block_bits=profile.limit("synapse_block_bits") or 0,
+        word_bits=profile.limit("synapse_word_bits") or 1,
+        extra_bits=profile.limit("synapse_bits") or 0,
+        widths=widths("weight_bits"),
+        index_widths=widths("index_bits"),
     )
-    return Store(shapes, layout, tag if plastic else 0, tuple(unchecked))
+    return SynapseMemory(shape, layout, tag if shape.plastic else 0, tuple(unchecked))

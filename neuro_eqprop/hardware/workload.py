@@ -1,6 +1,6 @@
-"""A spiking network by its shapes alone, and the events that a run of it counted.
+"""The sizes of a spiking network, and the events that a run of it counted.
 
-Shapes hold no weights, so that a network of a billion synapses can be placed and priced.
+Sizes include no weights, so a network with a billion synapses can be placed and estimated.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neuro_eqprop.spiking.fixed_point import state_bits
-from neuro_eqprop.spiking.ir import Graded, Projection, Reset, SpikingNetwork
+from neuro_eqprop.spiking.ir import Gain, Graded, Population, Projection, Reset, SpikingNetwork
+from neuro_eqprop.spiking.make_plastic import ALWAYS
+from neuro_eqprop.spiking.plasticity import PlasticNetwork
 from neuro_eqprop.traces import Counts
 
 FREE = "free"
-"""The phase that inference consists of."""
+"""The phase of inference."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """A population by its size; one that is `off_chip` only sends spikes in."""
+class PopulationShape:
+    """The size of a population; one that is `off_chip` only sends spikes to the chip."""
 
     name: str
     size: int
@@ -30,12 +32,12 @@ class Group:
 
     def __post_init__(self) -> None:
         if self.size < 1:
-            raise ValueError(f"population {self.name!r} has {self.size} neurons; it needs some")
+            raise ValueError(f"population {self.name!r} has {self.size} neurons; at least 1 needed")
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """A projection by its number of synapses and by the largest fans of one neuron."""
+class ProjectionShape:
+    """The number of synapses of a projection, and the largest fan-in and fan-out of a neuron."""
 
     source: str
     target: str
@@ -48,10 +50,14 @@ class Link:
 
     def __post_init__(self) -> None:
         if self.synapses < 0 or self.bits < 1 or self.delay < 1:
-            raise ValueError(f"projection {self.name!r}: synapses, bits or delay cannot be")
+            raise ValueError(
+                f"projection {self.name!r}: synapses must not be negative, bits and delay must be "
+                f"at least 1, not {self.synapses}, {self.bits}, {self.delay}"
+            )
         if max(self.max_fan_in, self.max_fan_out) > self.synapses:
             raise ValueError(
-                f"projection {self.name!r} has fans above its {self.synapses} synapses"
+                f"projection {self.name!r}: max_fan_in or max_fan_out exceeds its "
+                f"{self.synapses} synapses"
             )
 
     @property
@@ -61,86 +67,106 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Shapes:
-    """Populations and projections; `state_bits` where the network states what its state needs."""
+class NetworkShape:
+    """The sizes of populations and projections."""
 
-    groups: tuple[Group, ...]
-    links: tuple[Link, ...]
+    populations: tuple[PopulationShape, ...]
+    projections: tuple[ProjectionShape, ...]
     output: str
     """The population that is read out."""
     state_bits: int | None = None
+    """Bits of a neuron's state; None where the network does not state them."""
 
     def __post_init__(self) -> None:
-        names = [group.name for group in self.groups]
+        names = [each.name for each in self.populations]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"populations need different names, not {names}")
         if self.output not in names:
             raise ValueError(f"the output {self.output!r} is none of the populations {names}")
-        for link in self.links:
-            for end in (link.source, link.target):
+        for each in self.projections:
+            for end in (each.source, each.target):
                 if end not in names:
-                    raise ValueError(f"projection {link.name!r}: no population {end!r}")
-            if link.synapses > self[link.source].size * self[link.target].size:
-                raise ValueError(f"projection {link.name!r} has more synapses than pairs")
-            if self[link.target].off_chip:
-                raise ValueError(f"projection {link.name!r} ends outside of the chip")
+                    raise ValueError(f"projection {each.name!r}: there is no population {end!r}")
+            if each.synapses > self[each.source].size * self[each.target].size:
+                raise ValueError(f"projection {each.name!r} has more synapses than pairs")
+            if self[each.target].off_chip:
+                raise ValueError(f"projection {each.name!r} has a target off the chip")
 
-    def __getitem__(self, name: str) -> Group:
-        for group in self.groups:
-            if group.name == name:
-                return group
+    def __getitem__(self, name: str) -> PopulationShape:
+        for each in self.populations:
+            if each.name == name:
+                return each
         raise KeyError(name)
 
     @property
-    def placed(self) -> tuple[Group, ...]:
+    def on_chip(self) -> tuple[PopulationShape, ...]:
         """The populations that need cores."""
-        return tuple(group for group in self.groups if not group.off_chip)
+        return tuple(each for each in self.populations if not each.off_chip)
 
-    def into(self, name: str) -> tuple[Link, ...]:
-        """The projections that arrive at a population."""
-        return tuple(link for link in self.links if link.target == name)
+    def into(self, name: str) -> tuple[ProjectionShape, ...]:
+        """The projections with that target."""
+        return tuple(each for each in self.projections if each.target == name)
 
-    def out_of(self, name: str) -> tuple[Link, ...]:
-        """The projections that leave a population."""
-        return tuple(link for link in self.links if link.source == name)
+    def out_of(self, name: str) -> tuple[ProjectionShape, ...]:
+        """The projections with that source."""
+        return tuple(each for each in self.projections if each.source == name)
 
-    def dense(self, link: Link) -> bool:
-        """Whether every pair has its synapse."""
-        return link.synapses == self[link.source].size * self[link.target].size
+    def dense(self, projection: ProjectionShape) -> bool:
+        """Whether a projection has a synapse for every pair."""
+        pairs = self[projection.source].size * self[projection.target].size
+        return projection.synapses == pairs
 
     @property
     def recurrent(self) -> bool:
-        """Whether some population can reach itself."""
-        onward = {
-            group.name: {link.target for link in self.out_of(group.name)} for group in self.groups
+        """Whether a population can reach itself."""
+        targets = {
+            each.name: {projection.target for projection in self.out_of(each.name)}
+            for each in self.populations
         }
-        for start, near_by in onward.items():
+        for start, reached in targets.items():
             seen: set[str] = set()
-            edge = set(near_by)
-            while edge:
-                seen |= edge
-                edge = {far for near in edge for far in onward[near]} - seen
+            frontier = set(reached)
+            while frontier:
+                seen |= frontier
+                frontier = {far for near in frontier for far in targets[near]} - seen
             if start in seen:
                 return True
         return False
 
-    def learning(self) -> Shapes:
-        """The same with every projection plastic."""
-        return replace(self, links=tuple(replace(link, plastic=True) for link in self.links))
+    @property
+    def plastic(self) -> bool:
+        """Whether a projection is plastic."""
+        return any(each.plastic for each in self.projections)
+
+    def make_plastic(self) -> NetworkShape:
+        """The same network with every projection plastic."""
+        return replace(
+            self, projections=tuple(replace(each, plastic=True) for each in self.projections)
+        )
 
 
-def full(source: Group, target: Group, *, bits: int, plastic: bool = False) -> Link:
+def population_shape(population: Population, *, off_chip: bool) -> PopulationShape:
+    """The size of a population and what its neurons need."""
+    neuron = population.neuron
+    graded = isinstance(neuron, Graded)
+    soft = not isinstance(neuron, Graded) and neuron.reset is Reset.SUBTRACT
+    return PopulationShape(population.name, population.size, soft, graded, off_chip=off_chip)
+
+
+def dense_projection(
+    source: PopulationShape, target: PopulationShape, *, bits: int, plastic: bool = False
+) -> ProjectionShape:
     """The projection with a synapse for every pair."""
     synapses = source.size * target.size
     fans = (source.size, target.size)
-    return Link(source.name, target.name, synapses, *fans, bits=bits, plastic=plastic)
+    return ProjectionShape(source.name, target.name, synapses, *fans, bits=bits, plastic=plastic)
 
 
-def measure(projection: Projection, *, bits: int) -> Link:
-    """A projection by its weights other than zero."""
-    there = projection.weight != 0
-    fan_in, fan_out = np.count_nonzero(there, axis=1), np.count_nonzero(there, axis=0)
-    return Link(
+def projection_shape(projection: Projection, *, bits: int) -> ProjectionShape:
+    """The shape of a projection; only weights other than zero are synapses."""
+    nonzero = projection.weight != 0
+    fan_in, fan_out = np.count_nonzero(nonzero, axis=1), np.count_nonzero(nonzero, axis=0)
+    return ProjectionShape(
         projection.source,
         projection.target,
         int(fan_in.sum()),
@@ -151,26 +177,56 @@ def measure(projection: Projection, *, bits: int) -> Link:
     )
 
 
-def describe(
-    network: SpikingNetwork, *, bits: int, outside: frozenset[str] = frozenset()
-) -> Shapes:
-    """The shapes of a network whose weights are kept in `bits` each, its input from `outside`."""
-    groups = []
-    for population in network.populations:
-        neuron = population.neuron
-        graded = isinstance(neuron, Graded)
-        soft = not isinstance(neuron, Graded) and neuron.reset is Reset.SUBTRACT
-        name = population.name
-        groups.append(Group(name, population.size, soft, graded, off_chip=name in outside))
-    links = tuple(measure(projection, bits=bits) for projection in network.projections)
-    return Shapes(tuple(groups), links, network.output, state_bits(network))
+def network_shape(
+    network: SpikingNetwork, *, bits: int, off_chip: frozenset[str] = frozenset()
+) -> NetworkShape:
+    """The shape of a spiking network.
+
+    Parameters
+    ----------
+    network
+        The spiking network.
+    bits
+        Bits of a weight on the chip.
+    off_chip
+        Populations that only send input spikes to the chip.
+    """
+    populations = tuple(
+        population_shape(each, off_chip=each.name in off_chip) for each in network.populations
+    )
+    projections = tuple(projection_shape(each, bits=bits) for each in network.projections)
+    return NetworkShape(populations, projections, network.output, state_bits(network))
+
+
+def learning_shape(plastic: PlasticNetwork, *, input_name: str, bits: int) -> NetworkShape:
+    """The shape of a network that learns.
+
+    The input population and the bias unit are off the chip: axons with a trace each. A plastic
+    projection needs a synapse for every pair, since any weight may change.
+    """
+    network = plastic.network
+    outside = (input_name, ALWAYS)
+    populations = {
+        each.name: population_shape(each, off_chip=each.name in outside)
+        for each in network.populations
+    }
+    projections = []
+    for each in network.projections:
+        if each.gain is Gain.ONE and each.name in plastic.learns:
+            ends = populations[each.source], populations[each.target]
+            projections.append(dense_projection(*ends, bits=bits, plastic=True))
+        else:
+            projections.append(projection_shape(each, bits=bits))
+    return NetworkShape(
+        tuple(populations.values()), tuple(projections), network.output, state_bits(network)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What a run did, over all of its samples, by population and phase."""
+    """The events of a run, summed over its samples, by population and phase."""
 
-    shapes: Shapes
+    shape: NetworkShape
     counts: Mapping[tuple[str, str], Counts]
     samples: int
     steps: int
@@ -182,16 +238,16 @@ class Workload:
     def __post_init__(self) -> None:
         if self.samples < 1 or self.steps < 1:
             raise ValueError(
-                f"{self.samples} samples of {self.steps} steps hold no events to price; "
+                f"{self.samples} samples of {self.steps} steps hold no events; "
                 "count a run of at least one sample and one step"
             )
-        names = {group.name for group in self.shapes.groups}
+        names = {each.name for each in self.shape.populations}
         for name, _ in self.counts:
             if name not in names:
-                raise ValueError(f"counts name a population {name!r} that the network has not")
+                raise ValueError(f"counts of a population {name!r} that the network does not have")
         total = sum(self.counts.values(), Counts())
         if total.updates_active + total.updates_idle + total.spikes == 0:
-            raise ValueError("no events were counted: no neuron was ever updated; run it again")
+            raise ValueError("no events were counted: no neuron was updated; run it again")
 
     def phases(self, *, learning: bool) -> dict[str, Counts]:
         """Counts by population: of the free phase for inference, of all phases for learning."""
@@ -201,21 +257,26 @@ class Workload:
                 sums[name] = sums.get(name, Counts()) + counts
         return sums
 
+    def per_sample(self, event: str) -> float:
+        """Events of one kind, a field of `Counts`, per inference."""
+        counts = self.phases(learning=False).values()
+        return float(sum(getattr(each, event) for each in counts) / self.samples)
+
     @property
     def activity(self) -> float:
-        """Mean spikes per neuron and step of the populations on the chip, in the free phase."""
-        inside = {group.name for group in self.shapes.placed}
+        """Mean spikes per neuron and step on the chip, in the free phase."""
+        inside = {each.name for each in self.shape.on_chip}
         counted = [c for name, c in self.phases(learning=False).items() if name in inside]
         updates = sum(c.updates_active + c.updates_idle for c in counted)
         return sum(c.spikes for c in counted) / updates if updates else 0.0
 
     def with_bits(self, bits: int) -> Workload:
-        """The same with weights of so many bits."""
-        links = tuple(replace(link, bits=bits) for link in self.shapes.links)
-        return replace(self, shapes=replace(self.shapes, links=links))
+        """The same run with another width of the weights."""
+        projections = tuple(replace(each, bits=bits) for each in self.shape.projections)
+        return replace(self, shape=replace(self.shape, projections=projections))
 
     def scaled(self, factor: float) -> Workload:
-        """The same run with `factor` times as many spikes; no neuron fires above once a step."""
+        """The same run with `factor` times the spikes, at most one per neuron and step."""
         counts = {}
         for key, old in self.counts.items():
             updates = old.updates_active + old.updates_idle

@@ -7,7 +7,7 @@ from html import escape
 
 from neuro_eqprop.html_report.contents import RunContents, TraceView
 from neuro_eqprop.html_report.html import command, reproduce
-from neuro_eqprop.io.energy_file import Row
+from neuro_eqprop.html_report.values import Row
 
 
 def learn_command(run: RunContents) -> str:

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.analysis.compare import Comparison, compare
+from neuro_eqprop.energy.file import EnergyFileError
+from neuro_eqprop.energy.file import read_energy as read_energy_file
+from neuro_eqprop.energy.result import EnergyReport
 from neuro_eqprop.html_report.training_snapshots import snapshots
-from neuro_eqprop.io.energy_file import EnergyRecord, Row, read_bills
+from neuro_eqprop.html_report.values import Row
 from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.traces import ActivityKind
 
@@ -34,7 +37,7 @@ class RunContents:
     """Settings, with tables flattened to `table.key`."""
     metrics: tuple[Row, ...]
     evaluations: tuple[Row, ...]
-    energy: EnergyRecord
+    energy: EnergyReport
     rates: tuple[str, Trace] | None
     """Trace of rates, with its file name."""
     spikes: Mapping[str, Trace]
@@ -259,12 +262,12 @@ def parse_json(text: str) -> Any:  # noqa: ANN401
         return None
 
 
-def read_energy(path: Path, notes: list[str]) -> EnergyRecord:
-    """Energy estimates of a run."""
+def read_energy(path: Path, notes: list[str]) -> EnergyReport:
+    """Energy estimates of a run; an empty report where there are none."""
     if not path.is_file():
-        return EnergyRecord()
-    held = parse_json(path.read_text(encoding="utf-8", errors="replace"))
-    if not isinstance(held, dict) or not isinstance(held.get("profiles"), list):
-        notes.append(f"{path.name} holds no list of profiles and was left out.")
-        return EnergyRecord()
-    return read_bills(held)
+        return EnergyReport(())
+    try:
+        return read_energy_file(path)
+    except EnergyFileError as error:
+        notes.append(f"{path.name} was left out: {error}.")
+        return EnergyReport(())

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from html import escape
 
-from neuro_eqprop.html_report import energy
 from neuro_eqprop.html_report.commands import energy_command, evaluate_command, learn_command
 from neuro_eqprop.html_report.contents import SIMULATOR_ORDER, RunContents
 from neuro_eqprop.html_report.html import count, decimal, percent, quantity, reproduce
-from neuro_eqprop.io.energy_file import Row
+from neuro_eqprop.html_report.values import Row
 
 LABELS = {"lava": "Lava", "brian2": "Brian2", "snntorch": "snnTorch"}
 """Simulators as their developers write them."""
@@ -102,13 +101,14 @@ def tiles(run: RunContents) -> str:
 
 def joules(run: RunContents) -> list[tuple[str, str, str]]:
     """Energy of an inference: value, label and note; empty without an estimate."""
-    estimate = energy.headline(run.energy)
-    if estimate is None or estimate.total is None:
+    known = [each for each in run.energy if each.inference.joules is not None]
+    chosen = next((each for each in known if each.fits), known[0] if known else None)
+    if chosen is None or chosen.inference.joules is None:
         return []
-    note = f"estimate, {energy.spread(estimate.total)}"
-    note += f"; {len(estimate.unknown)} terms unknown" if estimate.unknown else ""
-    value = quantity(estimate.total.joules, "J")
-    return [(value, f"an inference on {estimate.profile}", note)]
+    estimate, missing = chosen.inference.joules, chosen.inference.missing
+    note = f"estimate, {quantity(estimate.low, 'J')} to {quantity(estimate.high, 'J')}"
+    note += f"; {len(missing)} terms unknown" if missing else ""
+    return [(quantity(estimate.value, "J"), f"an inference on {chosen.profile}", note)]
 
 
 def commands(run: RunContents) -> list[str]:
@@ -117,5 +117,5 @@ def commands(run: RunContents) -> list[str]:
     if not run.others:
         best = preferred_evaluation(run)
         found += [evaluate_command(run, best)] if best is not None else []
-        found += [energy_command(run)] if run.energy.chips else []
+        found += [energy_command(run)] if len(run.energy) else []
     return found

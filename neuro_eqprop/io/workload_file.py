@@ -20,7 +20,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.hardware.workload import Group, Link, Shapes, Workload
+from neuro_eqprop.hardware.workload import NetworkShape, PopulationShape, ProjectionShape, Workload
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.io.toml import FileFormatError, Table, build, read_json
 from neuro_eqprop.traces import Counts
@@ -38,22 +38,22 @@ class CountsError(FileFormatError):
     """A file of counts has invalid content; the message names file, key and reason."""
 
 
-def read_link(table: Table, groups: Mapping[str, Group]) -> Link:
+def read_projection(table: Table, populations: Mapping[str, PopulationShape]) -> ProjectionShape:
     """A projection of the file; a dense one unless it states its synapses."""
     if "synapses" in table:
-        return build(Link, table, plastic=False)
+        return build(ProjectionShape, table, plastic=False)
     table.check_keys((*ENDS, "synapses"))
     ends = [table.text(name) for name in ("source", "target")]
     for end in ends:
-        if end not in groups:
+        if end not in populations:
             table.fail(f"there is no population {end!r}")
-    sizes = [groups[end].size for end in ends]
+    sizes = [populations[end].size for end in ends]
     numbers: dict[str, Any] = {
         "synapses": sizes[0] * sizes[1],
         "max_fan_in": sizes[0],
         "max_fan_out": sizes[1],
     }
-    return build(Link, table, plastic=False, **numbers)
+    return build(ProjectionShape, table, plastic=False, **numbers)
 
 
 def read_counts(table: Table) -> Counts:
@@ -70,11 +70,11 @@ def read_workload(path: Path) -> Workload:
     for name in ("populations", "projections", "counts"):
         if not isinstance(top.content.get(name), list):
             top.fail(f"{name} is missing; it must be a list")
-    listed = [build(Group, each) for each in top.tables("populations")]
-    groups = {group.name: group for group in listed}
-    if len(groups) != len(listed):
+    listed = [build(PopulationShape, each) for each in top.tables("populations")]
+    populations = {each.name: each for each in listed}
+    if len(populations) != len(listed):
         top.fail("two populations share a name")
-    links = tuple(read_link(each, groups) for each in top.tables("projections"))
+    projections = tuple(read_projection(each, populations) for each in top.tables("projections"))
     state_bits = top.integer("state_bits") if "state_bits" in top else None
     counts = {
         (each.text("population"), each.text("phase")): read_counts(each)
@@ -82,7 +82,7 @@ def read_workload(path: Path) -> Workload:
     }
     try:
         return Workload(
-            Shapes(tuple(groups.values()), links, top.text("output"), state_bits),
+            NetworkShape(tuple(populations.values()), projections, top.text("output"), state_bits),
             counts,
             samples=top.integer("samples"),
             steps=top.integer("steps"),
@@ -102,17 +102,18 @@ def write_workload(path: Path, workload: Workload) -> None:
 
 def to_json(workload: Workload) -> dict[str, Any]:
     """The content of a file of counts."""
-    shapes = workload.shapes
+    shape = workload.shape
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "populations": [
-            {f.name: getattr(each, f.name) for f in fields(Group)} for each in shapes.groups
+            {f.name: getattr(each, f.name) for f in fields(PopulationShape)}
+            for each in shape.populations
         ],
         "projections": [
-            {f.name: getattr(each, f.name) for f in fields(Link) if f.name != "plastic"}
-            for each in shapes.links
+            {f.name: getattr(each, f.name) for f in fields(ProjectionShape) if f.name != "plastic"}
+            for each in shape.projections
         ],
-        "output": shapes.output,
+        "output": shape.output,
         "samples": workload.samples,
         "steps": workload.steps,
         "input_coding": workload.input_coding,
@@ -122,6 +123,6 @@ def to_json(workload: Workload) -> dict[str, Any]:
             for (name, phase), counts in workload.counts.items()
         ],
     }
-    if shapes.state_bits is not None:
-        content["state_bits"] = shapes.state_bits
+    if shape.state_bits is not None:
+        content["state_bits"] = shape.state_bits
     return content

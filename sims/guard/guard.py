@@ -189,13 +189,27 @@ def recording(folder: Path) -> dict[str, Any]:
     return found
 
 
+def without_sentences(value: Any) -> Any:  # noqa: ANN401
+    """JSON with an empty text for every sentence, whose wording may change."""
+    if isinstance(value, dict):
+        return {key: without_sentences(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [without_sentences(each) for each in value]
+    return "" if isinstance(value, str) and " " in value else value
+
+
 def pricing(folder: Path) -> dict[str, Any]:
-    """The JSON of `energy`, by profile."""
+    """The numbers of `energy`: by profile inference and learning, and everything else."""
     told = call("energy", str(folder / "layered"), "--samples", "10")
     if "profiles" not in told:
         return told
-    found = {each["profile"]: of_json(each) for each in told["profiles"]}
-    return found | {"rest": of_json({k: v for k, v in told.items() if k != "profiles"})}
+    told = without_sentences(told)
+    found: dict[str, Any] = {}
+    for each in told.pop("profiles"):
+        uses = {use: of_json(each.pop(use)) for use in ("inference", "learning")}
+        found[each["profile"]] = uses | {"placement": of_json(each)}
+    lessons = told["counted"].pop("lessons")
+    return found | {"learning": of_json(lessons), "rest": of_json(told)}
 
 
 def judging(folder: Path) -> dict[str, Any]:

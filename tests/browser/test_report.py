@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -16,6 +15,9 @@ import pytest
 
 from neuro_eqprop.analysis.synapse_history import synapse_logs_of_trace
 from neuro_eqprop.cli import main
+from neuro_eqprop.energy.pareto import Point
+from neuro_eqprop.energy.result import CurveSettings, EnergyEstimate, EnergyReport
+from neuro_eqprop.hardware.profile import Boundary
 from neuro_eqprop.html_report.write import report
 from neuro_eqprop.io.trace.lazy import read
 from neuro_eqprop.io.trace.trace import Trace
@@ -276,30 +278,17 @@ def test_runs_stand_side_by_side(browser: Browser, make_run: Fill, tmp_path: Pat
         assert both.complaints == []
 
 
-def priced(joules: float, boundary: str) -> dict[str, Any]:
-    terms = [{"name": "rest", "joules": 0.75 * joules}, {"name": "synop", "joules": 0.25 * joules}]
-    ends = {"low": joules / 2, "high": 2 * joules}
-    return {"joules": joules, **ends, "boundary": boundary, "terms": terms, "unknown": ["input"]}
-
-
 def test_every_chip_has_its_bar_or_its_reason_and_the_best_trade_its_star(
-    browser: Browser, tmp_path: Path
+    browser: Browser, chip_estimate: Callable[..., EnergyEstimate], tmp_path: Path
 ) -> None:
-    none: dict[str, Any] = {"joules": None, "reason": "does not fit: too few cores", "terms": []}
-    chips = [
-        {"profile": "small", "fits": False, "inference": none, "learning": none},
-        *(
-            {"profile": name, "fits": True, "inference": side, "learning": side}
-            for name, side in (
-                ("a", priced(1e-6, "chip_total")),
-                ("b", priced(1e-3, "board_total")),
-            )
-        ),
-    ]
-    point = {"code": "rate", "low": 1e-7, "high": 1e-5, "joules": 1e-6, "accuracy": 0.9}
-    points = [point | {"steps": 4, "best": True}, point | {"steps": 8, "joules": 2e-6}]
-    energy = {"profiles": chips, "curve": {"a": {"points": points}}}
-    (tmp_path / "energy.json").write_text(json.dumps(energy))
+    points = (Point("rate", 4, 0.9, 1e-6, 1e-7, 1e-5), Point("rate", 8, 0.9, 2e-6, 1e-7, 1e-5))
+    chips = (
+        chip_estimate("small", None, fits=False, reason="does not fit: too few cores"),
+        chip_estimate("a", 1e-6, curve=points),
+        chip_estimate("b", 1e-3, Boundary.BOARD_TOTAL),
+    )
+    curve = CurveSettings(20, (4, 8), {})
+    EnergyReport(chips, curve=curve).save(tmp_path / "energy.json")
     (tmp_path / "study.toml").write_text('dataset = "digits"\n')
     with visit(browser, report(tmp_path)) as seen:
         notes = "document.getElementById('chips').layout.annotations.map(each => each.text)"
@@ -308,7 +297,7 @@ def test_every_chip_has_its_bar_or_its_reason_and_the_best_trade_its_star(
         assert told[2:] == ["<i>no joules</i>", "does not fit: too few cores"]
         bars = "document.getElementById('chips').data.filter(each => each.type === 'bar')"
         rest, synop = seen.page.evaluate(f"{bars}.map(each => [each.name, ...each.x])")
-        assert (rest[0], synop[0]) == ("rest", "synop")
+        assert (rest[0], synop[0]) == ("idle", "synop")
         # A decade and more of room before the lowest end, 0.5 uJ: the axis begins at 0.01 uJ.
         assert rest[1:] == pytest.approx([0.75 * 2, 0.75 * 5])
         assert synop[1:] == pytest.approx([0.25 * 2, 0.25 * 5])

@@ -15,7 +15,8 @@ from rich.console import Console
 from neuro_eqprop.activations import HARD_SIGMOID, TANH, Activation
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.cli import main
-from neuro_eqprop.cli.energy.tables import show
+from neuro_eqprop.cli.energy import show
+from neuro_eqprop.energy.file import SCHEMA, read_energy
 from neuro_eqprop.energy.pareto import SLACK
 from neuro_eqprop.experiments.config import make_study, write
 from neuro_eqprop.initialise import initialise
@@ -131,6 +132,7 @@ def test_energy_writes_into_the_run_and_repeats_itself(
     assert (run / "energy.json").read_bytes() == first
     written = json.loads(first)
     assert outcome.pop("file") == str(run / "energy.json")
+    assert written.pop("schema") == SCHEMA
     assert written == outcome
     assert [path.name for path in run.iterdir()] == ["energy.json"]
 
@@ -144,7 +146,7 @@ def test_people_see_unknown_and_does_not_fit_within_a_hundred_columns(
     for words in ("does not fit", "unknown", "loaded above idle", "input as current", "├", "●"):
         assert words in text
     assert "davies2018, Table 2" in text
-    assert "no number of chips cures it" in " ".join(text.split())
+    assert "more chips do not help" in " ".join(text.split())
 
 
 def test_nothing_is_cut_off_on_a_narrow_terminal(
@@ -153,9 +155,10 @@ def test_nothing_is_cut_off_on_a_narrow_terminal(
     words = ("energy", str(run), "--samples", "2", "--steps", "4", "--explain")
     outcome = call(capsys, *words, "--curve", "2,4", "--curve-samples", "4")
     joules = {each["profile"]: each["inference"]["joules"] for each in outcome["profiles"]}
+    report = read_energy(run / "energy.json")
     for width in (80, 100, 160):
         page = StringIO()
-        show(outcome, Console(width=width, file=page, highlight=False))
+        show(report, Console(width=width, file=page, highlight=False))
         lines = page.getvalue().splitlines()
         assert max(len(line) for line in lines) <= min(width, 100)
         assert "…" not in page.getvalue()
@@ -261,8 +264,8 @@ def test_two_runs_stand_side_by_side(
     assert (apart["times"], apart["boundaries"]) == (None, ["chip_total", "board_total"])
     assert main([*words, "--beside", str(runs[1])]) == 0
     assert "not compared: chip_total, board_total" in " ".join(capsys.readouterr().out.split())
-    (runs[1] / "energy.json").write_text('{"profiles": [{}]}')
-    assert "no file of this command" in fails(
+    (runs[1] / "energy.json").write_text('{"profiles": [{"profile": "a"}]}')
+    assert "inference is missing" in fails(
         capsys, "energy", str(runs[0]), *base, "--beside", str(runs[1])
     )
 
@@ -290,8 +293,8 @@ def test_accuracy_for_joules_over_codes_and_steps_of_a_run(
     assert counted["synops_per_sample"] > 0
     assert main([*words, "--curve", "2,8", "--curve-samples", "20"]) == 0
     assert "best trade" in capsys.readouterr().out
-    assert "cannot use --counts" in fails(
-        capsys, "energy", "--counts", str(counts), "--curve", code=1
+    assert "leave out --counts" in fails(
+        capsys, "energy", "--counts", str(counts), "--curve", code=2
     )
 
 
@@ -339,8 +342,8 @@ def test_a_network_without_a_placement_has_events_but_no_time(
     assert (chip["fits"], chip["cores"], chip["chips"]) == (None, None, None)
     side = chip["inference"]
     assert side["seconds"] is None
-    assert any("without a placement" in each for each in side["unknown"])
-    assert any(each.startswith("message: how many is not known") for each in side["unknown"])
+    assert any("needs a placement" in each for each in side["unknown"])
+    assert any(each.startswith("message: its number is unknown") for each in side["unknown"])
     assert {"synop", "neuron update"} <= {term["name"] for term in side["terms"]}
     given = call(capsys, *words, "--step-seconds", "1e-5")["profiles"][0]["inference"]
     assert given["seconds"] == pytest.approx(1e-4)
@@ -351,7 +354,7 @@ def test_bits_are_those_of_the_counted_run(capsys: pytest.CaptureFixture[str], r
     words = ("energy", str(run), "--samples", "2", "--steps", "8", "--profile", "odin")
     wide, narrow = call(capsys, *words), call(capsys, *words, "--bits", "4")
     assert wide["profiles"][0]["fits"] is False
-    assert "try --bits 4" in wide["profiles"][0]["violations"][0]["reason"]
+    assert "use bits=4" in wide["profiles"][0]["violations"][0]["reason"]
     assert narrow["profiles"][0]["violations"] == []
     assert narrow["profiles"][0]["cores"] == 1
     assert narrow["counted"]["bits"] == 4
@@ -366,13 +369,13 @@ def test_wrong_calls_of_energy_are_told_in_a_sentence(
 ) -> None:
     base = ("energy", "--counts", str(counts))
     assert "known: loihi1" in fails(capsys, *base, "--profile", "loihi_1", code=2)
-    assert "needs a RUN" in fails(capsys, "energy")
+    assert "needs a RUN" in fails(capsys, "energy", code=2)
     assert "no run folder" in fails(capsys, "energy", str(tmp_path / "none"))
     assert "no such file" in fails(capsys, *base, "--profile", "none.toml")
     assert "is no spiking chip" in fails(capsys, *base, "--profile", "gpu_k4000")
     assert "waits for your factor" in fails(capsys, *base, "--profile", "loihi2_scenario")
     assert "not measured at a batch of 3" in fails(capsys, *base, "--batch", "3")
-    assert "cannot use --counts" in fails(capsys, *base, "--curve")
+    assert "leave out --counts" in fails(capsys, *base, "--curve", code=2)
     assert "names no profile" in fails(capsys, *base, "--override", "x.energy.synop=1")
 
 
@@ -390,7 +393,7 @@ def test_an_all_in_cost_away_from_its_rate_is_refused_with_the_way_out(
     )
     told = fails(capsys, "energy", "--counts", str(counts), "--profile", str(mine))
     assert "holds at 1e+09 synops" in told
-    assert "--override mine.energy.synop=" in told
+    assert "override mine.energy.synop" in told
     both = ("--profile", str(mine), "--profile", "loihi1")
     outcome = call(capsys, "energy", "--counts", str(counts), *both)
     assert outcome["profiles"][0]["inference"]["reason"].startswith("refused")
@@ -403,7 +406,7 @@ BROKEN = [
     (("samples",), "4", "not an integer"),
     (("steps",), -1, "negative"),
     (("dense_mac",), 1, "did you mean 'dense_macs'"),
-    (("populations", 0, "size"), 0, "needs some"),
+    (("populations", 0, "size"), 0, "at least 1 needed"),
     (("populations", 1, "name"), "hidden", "share a name"),
     (("populations", 0, "graded"), 1, "neither true nor false"),
     (("projections", 0, "source"), "x", "no population 'x'"),
@@ -465,7 +468,7 @@ def test_profiles_lists_shows_and_explains(capsys: pytest.CaptureFixture[str]) -
     assert "unknown" in text
     assert main(["profiles", "explain", "loihi2_scenario"]) == 0
     assert "SCENARIO" in capsys.readouterr().out
-    assert "needs the NAME" in fails(capsys, "profiles", "show")
+    assert "needs the NAME" in fails(capsys, "profiles", "show", code=2)
     assert "known: loihi1" in fails(capsys, "profiles", "show", "loihi", code=2)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,15 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID, TANH
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.cli import main
-from neuro_eqprop.cli.energy.learning import teach
-from neuro_eqprop.energy.estimate import ChipEstimate, Options, bill
-from neuro_eqprop.energy.event_counts import Event, count
+from neuro_eqprop.energy.estimate import Options
+from neuro_eqprop.energy.event_counts import Event, events_per_sample
+from neuro_eqprop.energy.result import EnergyEstimate, estimate_chip
 from neuro_eqprop.experiments.config import Study, make_study, write
+from neuro_eqprop.experiments.energy import estimate_energy
 from neuro_eqprop.experiments.learning_cost import LearningCounts, count_learning_events
 from neuro_eqprop.experiments.run_folder import Run, open_run
-from neuro_eqprop.hardware.learning_workload import lessons_load
 from neuro_eqprop.hardware.placement import place
-from neuro_eqprop.hardware.workload import Workload
+from neuro_eqprop.hardware.workload import Workload, learning_shape
 from neuro_eqprop.html_report.page import page
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.checkpoint import save
@@ -64,20 +63,19 @@ def taught(run: Run) -> LearningCounts:
 
 @pytest.fixture(scope="module")
 def lessons(taught: LearningCounts) -> Workload:
-    return lessons_load(
-        taught.plastic,
+    return Workload(
+        learning_shape(taught.plastic, input_name="input", bits=8),
         taught.learned.counts,
-        entry="input",
-        bits=8,
-        lessons=taught.samples,
-        coding="rate",
-        dense_macs=888,
+        taught.samples,
+        taught.plastic.rule.schedule[0].steps,
+        "rate",
+        888,
     )
 
 
-def priced(lessons: Workload, *words: str, chip: str = "loihi1") -> ChipEstimate:
+def priced(lessons: Workload, *words: str, chip: str = "loihi1") -> EnergyEstimate:
     profile = load_profiles([chip], list(words))[0]
-    return bill(lessons, profile, Options(seed=0, step_seconds=1e-5), lessons=lessons)
+    return estimate_chip(lessons, profile, Options(seed=0, step_seconds=1e-5), learning=lessons)
 
 
 def test_a_lesson_has_all_phases_and_a_commit(taught: LearningCounts) -> None:
@@ -92,11 +90,11 @@ def test_a_lesson_has_all_phases_and_a_commit(taught: LearningCounts) -> None:
 
 
 def test_what_learns_has_a_tag_and_what_comes_in_has_no_core(lessons: Workload) -> None:
-    shapes = lessons.shapes
-    assert [g.name for g in shapes.groups if g.off_chip] == ["input", ALWAYS]
-    fixed = [link.name for link in shapes.links if not link.plastic]
+    shapes = lessons.shape
+    assert [g.name for g in shapes.populations if g.off_chip] == ["input", ALWAYS]
+    fixed = [link.name for link in shapes.projections if not link.plastic]
     assert fixed == ["output->output"]
-    hidden = next(link for link in shapes.links if link.name == "input->hidden")
+    hidden = next(link for link in shapes.projections if link.name == "input->hidden")
     assert (hidden.synapses, hidden.max_fan_in) == (64 * 12, 64)
     few = place(shapes, load_profile("loihi1"), tag_bits=1)
     many = place(shapes, load_profile("loihi1"), tag_bits=56)
@@ -107,7 +105,7 @@ def test_events_of_a_lesson_are_those_that_were_counted(lessons: Workload) -> No
     loihi = load_profile("loihi1")
     total = sum(lessons.counts.values(), Counts())
     inputs = sum(c.trace_updates for (name, _), c in lessons.counts.items() if name == "input")
-    found = count(lessons, place(lessons.shapes, loihi), loihi, learning=True)
+    found = events_per_sample(lessons, place(lessons.shape, loihi), loihi, learning=True)
     assert inputs > 0
     assert found[Event.TRACE_UPDATE] == total.trace_updates / LESSONS
     assert found[Event.TAG_UPDATE] == total.tag_updates / LESSONS
@@ -116,14 +114,12 @@ def test_events_of_a_lesson_are_those_that_were_counted(lessons: Workload) -> No
 
 
 def test_unknown_costs_of_learning_stay_unknown_until_they_are_given(lessons: Workload) -> None:
-    found = priced(lessons).learning.estimate
-    assert found is not None
+    found = priced(lessons).learning
     assert found.joules is not None
     missing = {each.name: each.amount for each in found.missing}
     assert (missing["tag update"] or 0) > 0
     assert (missing["trace update"] or 0) > 0
-    more = priced(lessons, "loihi1.energy.tag_update=1nJ").learning.estimate
-    assert more is not None
+    more = priced(lessons, "loihi1.energy.tag_update=1nJ").learning
     assert more.joules is not None
     assert "tag update" not in {each.name for each in more.missing}
     expected = (missing["tag update"] or 0) * 1e-9
@@ -132,9 +128,7 @@ def test_unknown_costs_of_learning_stay_unknown_until_they_are_given(lessons: Wo
 
 def test_a_lesson_costs_more_than_its_free_phase(lessons: Workload) -> None:
     both = priced(lessons)
-    free, whole = both.inference.estimate, both.learning.estimate
-    assert free is not None
-    assert whole is not None
+    free, whole = both.inference, both.learning
     assert free.seconds is not None
     assert whole.seconds is not None
     assert whole.seconds.value == pytest.approx((STEPS // 2 + 2 * STEPS + 1) * 1e-5)
@@ -145,7 +139,7 @@ def test_a_lesson_costs_more_than_its_free_phase(lessons: Workload) -> None:
 
 def test_a_chip_without_learning_says_so(lessons: Workload) -> None:
     side = priced(lessons, chip="truenorth").learning
-    assert side.estimate is None
+    assert side.joules is None
     assert side.reason.startswith("no learning on the chip: no plasticity")
 
 
@@ -193,26 +187,29 @@ def test_the_command_counts_prices_and_shows_learning(
     assert north["learning"]["joules"] is None
     assert main(words) == 0
     shown = capsys.readouterr().out
-    assert "all 2874 lessons" in shown
+    assert "all 2874 samples" in shown
     assert "no learning on the chip" in shown
     html = page(run.path, {})
-    assert "the whole training of 2\u202f874 lessons takes at least" in html
+    assert "the whole training of 2\u202f874 samples takes at least" in html
     assert "no plasticity" in html
 
 
 def test_a_code_that_cannot_learn_is_a_reason_and_no_error(run: Run, lessons: Workload) -> None:
-    args = Namespace(run=run.path, counts=None, samples=1, bits=None, presentations=None)
-    taught = teach(args, lessons, steps=8, code="predictive")
-    assert taught.load is None
+    report = estimate_energy(run, ["loihi1"], samples=1, steps=8, code="predictive")
+    taught = report.counted.learning
+    assert taught.samples == 0
+    assert report["loihi1"].learning.reason == taught.reason
     assert taught.reason.startswith("unknown: code 'predictive' cannot learn")
-    found = bill(lessons, load_profile("loihi1"), Options(seed=0), unlearned=taught.reason)
+    found = estimate_chip(
+        lessons, load_profile("loihi1"), Options(seed=0), no_learning=taught.reason
+    )
     assert found.learning.reason == ""
     free = {key: c for key, c in lessons.counts.items() if key[1] == "free"}
-    found = bill(
+    found = estimate_chip(
         replace(lessons, counts=free),
         load_profile("loihi1"),
         Options(seed=0),
-        unlearned=taught.reason,
+        no_learning=taught.reason,
     )
     assert found.learning.reason == taught.reason
 
@@ -224,7 +221,7 @@ def test_profiles_name_what_learning_is_charged_for(capsys: pytest.CaptureFixtur
     assert rows["energy.tag_update"]["unknown"]
     assert main(["profiles", "explain", "truenorth"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "what learning is charged for" in shown
+    assert "quantities of learning" in shown
     assert "energy.trace_update unknown one activity trace changed by learning" in shown
 
 

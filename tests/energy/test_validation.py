@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from neuro_eqprop.energy.validation import Check, check, on_line
+from neuro_eqprop.energy.validation import Check, check, interpolate
 from neuro_eqprop.hardware.profile import Overhead
 from neuro_eqprop.hardware.published import Case, Line, Role
 from neuro_eqprop.io.profile.load import load_profile
@@ -112,7 +112,7 @@ def test_a_measurement_is_as_certain_as_it_is() -> None:
 
 
 def test_a_point_on_a_line() -> None:
-    found = on_line(Line((1.0, 3.0), (10.0, 20.0), 2.0, 0.5))
+    found = interpolate(Line((1.0, 3.0), (10.0, 20.0), 2.0, 0.5))
     assert (found.value, found.low, found.high) == (15.0, 14.5, 15.5)
 
 

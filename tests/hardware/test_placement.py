@@ -13,12 +13,17 @@ from hypothesis import strategies as st
 
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import convolutional
-from neuro_eqprop.hardware.core_allocation import CoreAllocation
-from neuro_eqprop.hardware.noc_traffic import Mesh, routes, travel
-from neuro_eqprop.hardware.placement import Verdict, place
+from neuro_eqprop.hardware.noc_traffic import Mesh, mean_hops, noc_traffic
+from neuro_eqprop.hardware.placement import CoreAllocation, Verdict, place
 from neuro_eqprop.hardware.profile import Profile
-from neuro_eqprop.hardware.synapse_memory import Format
-from neuro_eqprop.hardware.workload import Group, Link, Shapes, describe, full
+from neuro_eqprop.hardware.synapse_memory import MemoryFormat
+from neuro_eqprop.hardware.workload import (
+    NetworkShape,
+    PopulationShape,
+    ProjectionShape,
+    dense_projection,
+    network_shape,
+)
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.profile.load import load_profile, load_profiles
 from neuro_eqprop.spiking.codes import Code, Coding
@@ -34,17 +39,21 @@ from neuro_eqprop.spiking.ir import (
 from neuro_eqprop.spiking.lower import lower
 
 
-def layered(inputs: int, hidden: int, outputs: int, *, looped: bool = False) -> Shapes:
+def layered(inputs: int, hidden: int, outputs: int, *, looped: bool = False) -> NetworkShape:
     """Input from outside, a hidden layer and an output that feeds back."""
     i, h, o = (
-        Group("input", inputs, off_chip=True),
-        Group("hidden", hidden),
-        Group("output", outputs),
+        PopulationShape("input", inputs, off_chip=True),
+        PopulationShape("hidden", hidden),
+        PopulationShape("output", outputs),
     )
-    links = [full(i, h, bits=8), full(h, o, bits=8), full(o, h, bits=8)]
+    links = [
+        dense_projection(i, h, bits=8),
+        dense_projection(h, o, bits=8),
+        dense_projection(o, h, bits=8),
+    ]
     if looped:
-        links.append(full(h, h, bits=8))
-    return Shapes((i, h, o), tuple(links), "output")
+        links.append(dense_projection(h, h, bits=8))
+    return NetworkShape((i, h, o), tuple(links), "output")
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +71,11 @@ def loihi() -> Profile:
     ],
 )
 def test_cores_on_loihi_are_those_of_its_memory_formula(
-    loihi: Profile, shapes: Shapes, plain: int, tag8: int, tag9: int
+    loihi: Profile, shapes: NetworkShape, plain: int, tag8: int, tag9: int
 ) -> None:
     assert place(shapes, loihi).cores == plain
-    assert place(shapes.learning(), loihi, tag_bits=8).cores == tag8
-    assert place(shapes.learning(), loihi).cores == tag9
+    assert place(shapes.make_plastic(), loihi, tag_bits=8).cores == tag8
+    assert place(shapes.make_plastic(), loihi).cores == tag9
     assert place(shapes, loihi).verdict is Verdict.FITS
     assert place(shapes, loihi).binding == "synapse memory"
 
@@ -84,15 +93,15 @@ def axon_bits(n: int, bits: int) -> int:
 
 @given(n=st.integers(0, 1000), bits=st.integers(1, 30))
 def test_the_memory_of_an_axon_is_the_sum_of_its_blocks(n: int, bits: int) -> None:
-    layout = Format(64, 10, 64, 0, (), ())
-    assert layout.axon(n, bits) == axon_bits(n, bits)
+    layout = MemoryFormat(64, 10, 64, 0, (), ())
+    assert layout.axon_bits(n, bits) == axon_bits(n, bits)
 
 
 def test_no_core_is_overfull_and_one_neuron_more_would_be(loihi: Profile) -> None:
     placement = place(layered(784, 500, 10), loihi)
-    for seat in placement.seats:
-        assert all(0 <= part <= 1 for part in seat.used.values())
-    hidden = placement.seat("hidden")
+    for allocation in placement.allocations:
+        assert all(0 <= part <= 1 for part in allocation.used.values())
+    hidden = placement["hidden"]
     used = 794 * axon_bits(hidden.neurons_per_core, 8) / 2**20
     assert hidden.used["synapse memory"] == pytest.approx(used)
     assert 794 * axon_bits(142, 8) <= 2**20 < 794 * axon_bits(143, 8)
@@ -100,23 +109,23 @@ def test_no_core_is_overfull_and_one_neuron_more_would_be(loihi: Profile) -> Non
 
 
 def test_a_soft_reset_takes_a_second_compartment(loihi: Profile) -> None:
-    groups = (Group("a", 1000, soft_reset=True), Group("b", 1))
-    shapes = Shapes(groups, (full(*groups, bits=8),), "b")
-    assert place(shapes, loihi).seat("a").cores == 2
-    assert place(shapes, loihi).seat("a").binding == "neurons"
-    assert place(shapes, loihi, soft_reset=False).seat("a").cores == 1
-    assert place(shapes, loihi, soft_reset=True).seat("b").compartments == 2
-    assert place(shapes, load_profile("spinnaker1"), soft_reset=True).seat("a").compartments == 1
+    groups = (PopulationShape("a", 1000, soft_reset=True), PopulationShape("b", 1))
+    shapes = NetworkShape(groups, (dense_projection(*groups, bits=8),), "b")
+    assert place(shapes, loihi)["a"].cores == 2
+    assert place(shapes, loihi)["a"].binding == "neurons"
+    assert place(shapes, loihi, soft_reset=False)["a"].cores == 1
+    assert place(shapes, loihi, soft_reset=True)["b"].compartments == 2
+    assert place(shapes, load_profile("spinnaker1"), soft_reset=True)["a"].compartments == 1
 
 
 def test_delays_and_sparse_indices_cost_memory(loihi: Profile) -> None:
-    a, b = Group("a", 4000), Group("b", 128)
-    dense = full(a, b, bits=8)
-    base = place(Shapes((a, b), (dense,), "b"), loihi).seat("b").cores
+    a, b = PopulationShape("a", 4000), PopulationShape("b", 128)
+    dense = dense_projection(a, b, bits=8)
+    base = place(NetworkShape((a, b), (dense,), "b"), loihi)["b"].cores
     late = replace(dense, delay=9)
-    assert place(Shapes((a, b), (late,), "b"), loihi).seat("b").cores > base
+    assert place(NetworkShape((a, b), (late,), "b"), loihi)["b"].cores > base
     half = replace(dense, synapses=dense.synapses // 4, max_fan_in=1000, max_fan_out=32)
-    assert place(Shapes((a, b), (half,), "b"), loihi).seat("b").cores < base
+    assert place(NetworkShape((a, b), (half,), "b"), loihi)["b"].cores < base
 
 
 def test_a_fan_in_wall_is_not_cured_by_chips() -> None:
@@ -129,7 +138,7 @@ def test_a_fan_in_wall_is_not_cured_by_chips() -> None:
 
 
 def test_too_few_chips_are_cured_by_more(loihi: Profile) -> None:
-    shapes = layered(784, 3000, 10, looped=True).learning()
+    shapes = layered(784, 3000, 10, looped=True).make_plastic()
     needed = place(shapes, loihi)
     assert (needed.cores, needed.chips, needed.verdict) == (216, 2, Verdict.FITS)
     assert needed.used["cores"] == 216 / 256
@@ -142,29 +151,37 @@ def test_too_few_chips_are_cured_by_more(loihi: Profile) -> None:
 
 def test_memory_that_a_chip_shares_asks_for_chips() -> None:
     spinnaker = load_profile("spinnaker1_spinn5")
-    a, b = Group("a", 30000), Group("b", 2000)
-    shapes = Shapes((a, b), (full(a, b, bits=16),), "b")
+    a, b = PopulationShape("a", 30000), PopulationShape("b", 2000)
+    shapes = NetworkShape((a, b), (dense_projection(a, b, bits=16),), "b")
     placement = place(shapes, spinnaker)
     bits = 30000 * 2000 * 32
     assert placement.chips == max(-(-bits // (128 * 2**20 * 8)), -(-(118 + 8) // 16))
 
 
 def test_populations_share_a_core_where_the_chip_lets_them() -> None:
-    small = (Group("hidden", 100), Group("output", 10), Group("more", 40))
-    links = tuple(full(a, b, bits=4) for a, b in itertools.pairwise(small))
+    small = (
+        PopulationShape("hidden", 100),
+        PopulationShape("output", 10),
+        PopulationShape("more", 40),
+    )
+    links = tuple(dense_projection(a, b, bits=4) for a, b in itertools.pairwise(small))
     odin = load_profile("odin")
-    together = place(Shapes(small, links, "output"), odin)
+    together = place(NetworkShape(small, links, "output"), odin)
     assert (together.cores, together.chips) == (1, 1)
-    assert [seat.first_core for seat in together.seats] == [0, 0, 0]
+    assert [allocation.first_core for allocation in together.allocations] == [0, 0, 0]
     assert together.used["neurons"] == 150 / 256
     assert together.used["synapses"] == (1000 + 400) / 65536
-    large = (Group("hidden", 200), Group("output", 100), Group("more", 50))
-    spread = place(Shapes(large, (full(*large[:2], bits=4),), "output"), odin)
-    assert [seat.first_core for seat in spread.seats] == [0, 1, 0]
+    large = (
+        PopulationShape("hidden", 200),
+        PopulationShape("output", 100),
+        PopulationShape("more", 50),
+    )
+    spread = place(NetworkShape(large, (dense_projection(*large[:2], bits=4),), "output"), odin)
+    assert [allocation.first_core for allocation in spread.allocations] == [0, 1, 0]
     assert (spread.cores, spread.chips) == (2, 2)
     assert spread.used["neurons"] == 250 / 256
     alone = place(layered(64, 128, 10), load_profile("loihi1"))
-    assert [seat.first_core for seat in alone.seats] == [0, 1]
+    assert [allocation.first_core for allocation in alone.allocations] == [0, 1]
 
 
 def test_one_neuron_that_no_core_takes_has_no_placement(loihi: Profile) -> None:
@@ -200,28 +217,30 @@ def test_chips_that_cannot_do_it_at_all_say_so(name: str, limit: str) -> None:
 
 
 def test_graded_messages_and_long_delays_are_asked_for(loihi: Profile) -> None:
-    a = Group("a", 10, graded=True)
-    link = replace(full(a, a, bits=8), delay=20)
-    shapes = Shapes((a,), (link,), "a")
+    a = PopulationShape("a", 10, graded=True)
+    link = replace(dense_projection(a, a, bits=8), delay=20)
+    shapes = NetworkShape((a,), (link,), "a")
     assert "graded spikes" in [e.limit for e in place(shapes, loihi).unchecked if e.essential]
     truenorth = [e.limit for e in place(shapes, load_profile("truenorth")).violations]
     assert {"graded spikes", "delays"} <= set(truenorth)
 
 
 def test_learning_needs_a_chip_that_learns() -> None:
-    shapes = layered(64, 128, 10).learning()
+    shapes = layered(64, 128, 10).make_plastic()
     assert "learning" in [e.limit for e in place(shapes, load_profile("truenorth")).violations]
     doubt = place(shapes, load_profile("spinnaker1"))
     assert "learning tag" in [e.limit for e in doubt.unchecked if e.essential]
 
 
 def test_a_billion_synapses_are_placed_in_seconds(loihi: Profile) -> None:
-    groups = tuple(Group(f"g{k}", 100_000) for k in range(10))
-    links = tuple(Link(f"g{k}", f"g{(k + 1) % 10}", 10**8, 1000, 1000) for k in range(10))
+    groups = tuple(PopulationShape(f"g{k}", 100_000) for k in range(10))
+    links = tuple(
+        ProjectionShape(f"g{k}", f"g{(k + 1) % 10}", 10**8, 1000, 1000) for k in range(10)
+    )
     began = time.perf_counter()
-    shapes = Shapes(groups, links, "g0")
+    shapes = NetworkShape(groups, links, "g0")
     placement = place(shapes, loihi)
-    found = routes(shapes, placement, loihi)
+    found = noc_traffic(shapes, placement, loihi)
     assert time.perf_counter() - began < 10
     assert sum(link.synapses for link in links) == 10**9
     assert placement.cores is not None
@@ -231,12 +250,12 @@ def test_a_billion_synapses_are_placed_in_seconds(loihi: Profile) -> None:
 
 def test_more_cores_need_more_axons_until_both_agree() -> None:
     (tight,) = load_profiles(["loihi1"], ["loihi1.capacity.out_axons_per_core=64"])
-    groups = (Group("a", 64), Group("b", 2048))
-    shapes = Shapes(groups, (full(*groups, bits=1),), "b")
+    groups = (PopulationShape("a", 64), PopulationShape("b", 2048))
+    shapes = NetworkShape(groups, (dense_projection(*groups, bits=1),), "b")
     placement = place(shapes, tight)
-    assert placement.seat("b").cores == 2
-    assert placement.seat("a").cores == 2
-    assert placement.seat("a").used["out-axons"] == 1.0
+    assert placement["b"].cores == 2
+    assert placement["a"].cores == 2
+    assert placement["a"].used["out-axons"] == 1.0
     (none,) = load_profiles(["loihi1"], ["loihi1.capacity.out_axons_per_core=1"])
     assert place(shapes, none).binding == "out-axons"
 
@@ -257,12 +276,12 @@ def test_a_network_is_described_by_its_weights() -> None:
         (Projection("a", "b", weight, delay=2), Projection("b", "c", np.ones((2, 2)))),
         "c",
     )
-    shapes = describe(network, bits=6)
-    assert [g.soft_reset for g in shapes.groups] == [True, False, False]
-    assert [g.graded for g in shapes.groups] == [False, False, True]
-    assert shapes.links[0] == Link("a", "b", 3, 2, 2, bits=6, delay=2)
-    assert shapes.dense(shapes.links[1])
-    assert not shapes.dense(shapes.links[0])
+    shapes = network_shape(network, bits=6)
+    assert [g.soft_reset for g in shapes.populations] == [True, False, False]
+    assert [g.graded for g in shapes.populations] == [False, False, True]
+    assert shapes.projections[0] == ProjectionShape("a", "b", 3, 2, 2, bits=6, delay=2)
+    assert shapes.dense(shapes.projections[1])
+    assert not shapes.dense(shapes.projections[0])
     assert not shapes.recurrent
     assert layered(2, 2, 2).recurrent
 
@@ -273,20 +292,22 @@ def test_a_convolution_is_described_and_placed_by_its_synapses(loihi: Profile) -
     params = initialise(rate, np.random.default_rng(0))
     network = lower(rate, params, dt=1e-3, coding=Coding(Code.GRADED), nudged=False)
     made = with_input(rate, params, network, coding=Coding(Code.GRADED), entry=InputCoding.GRADED)
-    shapes = describe(made, bits=8, outside=outer(rate))
+    shapes = network_shape(made, bits=8, off_chip=outer(rate))
     weights = {p.name: p.weight for p in made.projections}
-    for link in shapes.links:
+    for link in shapes.projections:
         there = weights[link.name] != 0
         assert link.synapses == there.sum()
         assert link.max_fan_in == there.sum(axis=1).max()
         assert link.max_fan_out == there.sum(axis=0).max()
-    first = next(link for link in shapes.links if link.source == "input")
+    first = next(link for link in shapes.projections if link.source == "input")
     assert 9 <= first.max_fan_in <= 25
     assert not shapes.dense(first)
     placement = place(shapes, loihi)
-    assert {seat.name for seat in placement.seats} == {g.name for g in shapes.placed}
-    assert "input" not in {seat.name for seat in placement.seats}
-    assert placement.cores == len(placement.seats)
+    assert {allocation.name for allocation in placement.allocations} == {
+        g.name for g in shapes.on_chip
+    }
+    assert "input" not in {allocation.name for allocation in placement.allocations}
+    assert placement.cores == len(placement.allocations)
 
 
 @pytest.mark.parametrize(("first", "cores"), [((0, 9), (9, 40)), ((100, 60), (20, 200))])
@@ -294,8 +315,8 @@ def test_hops_are_the_mean_over_all_pairs_of_cores(
     first: tuple[int, int], cores: tuple[int, int]
 ) -> None:
     grid = Mesh(128, 4, 8, 4)
-    source = CoreAllocation("a", first[0], first[1], 1, 1, {}, "")
-    target = CoreAllocation("b", cores[0], cores[1], 1, 1, {}, "")
+    source = CoreAllocation("a", first[1], 1, 1, "", first_core=first[0])
+    target = CoreAllocation("b", cores[1], 1, 1, "", first_core=cores[0])
     sums, away = [0, 0], 0
     for p, q in itertools.product(range(*span(source)), range(*span(target))):
         if p // 128 != q // 128:
@@ -305,19 +326,19 @@ def test_hops_are_the_mean_over_all_pairs_of_cores(
         sums[0] += abs(one % 8 - other % 8)
         sums[1] += abs(one // 8 - other // 8)
     pairs = source.cores * target.cores
-    assert travel(grid, source, target) == pytest.approx(
+    assert mean_hops(grid, source, target) == pytest.approx(
         (sums[0] / pairs, sums[1] / pairs, away / pairs)
     )
 
 
-def span(seat: CoreAllocation) -> tuple[int, int]:
-    return seat.first_core, seat.first_core + seat.cores
+def span(allocation: CoreAllocation) -> tuple[int, int]:
+    return allocation.first_core, allocation.first_core + allocation.cores
 
 
 def test_messages_go_to_every_core_that_holds_targets(loihi: Profile) -> None:
     shapes = layered(784, 500, 10)
     placement = place(shapes, loihi)
-    found = routes(shapes, placement, loihi)
+    found = noc_traffic(shapes, placement, loihi)
     assert found["hidden"].messages == 1
     assert found["output"].messages == 4
     assert found["input"].messages == 4
@@ -327,14 +348,20 @@ def test_messages_go_to_every_core_that_holds_targets(loihi: Profile) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: Group("a", 0),
-        lambda: Link("a", "b", 4, 5, 1),
-        lambda: Link("a", "b", 4, 1, 1, delay=0),
-        lambda: Shapes((Group("a", 1), Group("a", 1)), (), "a"),
-        lambda: Shapes((Group("a", 1),), (), "b"),
-        lambda: Shapes((Group("a", 1),), (Link("a", "b", 1, 1, 1),), "a"),
-        lambda: Shapes((Group("a", 1),), (Link("a", "a", 2, 1, 1),), "a"),
-        lambda: Shapes((Group("a", 1, off_chip=True),), (Link("a", "a", 1, 1, 1),), "a"),
+        lambda: PopulationShape("a", 0),
+        lambda: ProjectionShape("a", "b", 4, 5, 1),
+        lambda: ProjectionShape("a", "b", 4, 1, 1, delay=0),
+        lambda: NetworkShape((PopulationShape("a", 1), PopulationShape("a", 1)), (), "a"),
+        lambda: NetworkShape((PopulationShape("a", 1),), (), "b"),
+        lambda: NetworkShape(
+            (PopulationShape("a", 1),), (ProjectionShape("a", "b", 1, 1, 1),), "a"
+        ),
+        lambda: NetworkShape(
+            (PopulationShape("a", 1),), (ProjectionShape("a", "a", 2, 1, 1),), "a"
+        ),
+        lambda: NetworkShape(
+            (PopulationShape("a", 1, off_chip=True),), (ProjectionShape("a", "a", 1, 1, 1),), "a"
+        ),
     ],
 )
 def test_shapes_that_cannot_be_are_refused(wrong: object) -> None:

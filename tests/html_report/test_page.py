@@ -23,6 +23,13 @@ import neuro_eqprop
 from neuro_eqprop.analysis.compare import hebbian_update
 from neuro_eqprop.analysis.synapse_history import synapse_logs_of_trace
 from neuro_eqprop.cli import main
+from neuro_eqprop.energy.dense_reference import Comparison, Outcome, Reference
+from neuro_eqprop.energy.estimate import Estimate
+from neuro_eqprop.energy.monte_carlo import Energy
+from neuro_eqprop.energy.pareto import Point
+from neuro_eqprop.energy.result import CountedEvents, CurveSettings, EnergyEstimate, EnergyReport
+from neuro_eqprop.energy.terms import MissingTerm
+from neuro_eqprop.hardware.profile import Boundary
 from neuro_eqprop.html_report import html as text
 from neuro_eqprop.html_report import write as write_module
 from neuro_eqprop.html_report.contents import read_contents
@@ -38,6 +45,7 @@ from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
 
 Fill = Callable[[Path], Path]
+ChipEstimate = Callable[..., EnergyEstimate]
 
 
 class Elements(HTMLParser):
@@ -285,14 +293,17 @@ EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">&$title'
 
 
 def test_nothing_from_a_file_becomes_markup(
-    episode: dict[str, Trace], make_run: Fill, tmp_path: Path
+    episode: dict[str, Trace], make_run: Fill, chip_estimate: ChipEstimate, tmp_path: Path
 ) -> None:
     run = make_run(tmp_path / "run")
     (run / "study.toml").write_text(f"dataset = {json.dumps(EVIL)}\nmodel = {json.dumps(EVIL)}\n")
     (run / "evaluations.jsonl").write_text(json.dumps({"on": EVIL, "code": EVIL, "samples": EVIL}))
-    bill = {"terms": {EVIL: 1.0}, "joules": 1.0, "unknown": [EVIL]}
-    profile = {"profile": EVIL, "binding": EVIL, "inference": bill}
-    (run / "energy.json").write_text(json.dumps({"profiles": [profile]}))
+    chip = chip_estimate(EVIL, 1.0, scenario=EVIL, overridden=(EVIL,))
+    term = replace(chip.terms[0], name=EVIL, source=EVIL)
+    missing = (MissingTerm(EVIL, None, EVIL),)
+    evil = replace(chip.inference, terms=(term,), missing=missing)
+    none = chip_estimate(EVIL, None, reason=EVIL)
+    EnergyReport((replace(chip, inference=evil), none)).save(run / "energy.json")
     row = {"epoch": 1, "spectral": {EVIL: 1.0}, "settle_steps": {EVIL: 2}}
     (run / "metrics.jsonl").write_text(json.dumps(row))
     made = {}
@@ -340,7 +351,8 @@ def test_damaged_files_are_left_out_and_told(
     body = body_of(report(run, capsys))
     assert "other.h5 is no HDF5 file" in body
     assert "Line 3 of metrics.jsonl is no JSON object" in body
-    assert "energy.json holds no list of profiles" in body
+    assert "energy.json was left out: " in body
+    assert "the file holds no JSON object" in body
     assert "study.toml could not be read" in body
 
 
@@ -386,90 +398,74 @@ def test_quantities_have_prefixes(value: float, told: str) -> None:
     assert text.quantity(value, "J").replace("\u00a0", " ") == told
 
 
-def test_terms_may_be_a_list_or_plain_numbers(tmp_path: Path) -> None:
-    terms = [{"name": "a", "joules": 1.0, "low": 0.5, "high": 2.0}, {"name": "b", "joules": 3.0}]
-    profile = {"profile": "p", "inference": {"terms": terms}, "learning": {"terms": {"c": 2.0}}}
-    (tmp_path / "energy.json").write_text(json.dumps({"profiles": [profile]}))
-    first, second = read_contents(tmp_path, {}).energy.chips
-    assert [(t.name, t.low, t.high) for t in first.terms] == [("b", 3.0, 3.0), ("a", 0.5, 2.0)]
-    assert second.terms[0].joules == 2.0
-    assert first.total is None
-
-
-def test_a_chip_without_joules_says_why(tmp_path: Path) -> None:
-    none: dict[str, Any] = {"joules": None, "low": None, "high": None, "terms": [], "unknown": []}
-    chips = [
-        {
-            "profile": "full",
-            "fits": True,
-            "inference": none | {"joules": 2e-6, "terms": {"a": 2e-6}},
-        },
-        {"profile": "small", "fits": False, "inference": none | {"reason": "too few neurons"}},
-        {"profile": "secret", "fits": None, "inference": none, "learning": none},
-    ]
-    dense = {"device": "gpu", "batch": 8, "joules": 1e-4, "boundary": "board_total"}
-    energy = {"profiles": chips, "reference": [dense, {"device": "none"}]}
-    (tmp_path / "energy.json").write_text(json.dumps(energy))
+def test_a_chip_without_joules_says_why(chip_estimate: ChipEstimate, tmp_path: Path) -> None:
+    none = Estimate(reason="unknown: no learning run counted")
+    chips = (
+        chip_estimate("full", 2e-6, learning=none),
+        chip_estimate("small", None, fits=False, reason="too few neurons", learning=none),
+        chip_estimate("secret", None, fits=None, learning=none),
+    )
+    joules = Energy(1e-4, 1e-4, 1e-4, 1e-4)
+    dense = Reference("gpu", 8, joules, Boundary.BOARD_TOTAL, "")
+    EnergyReport(chips, references=(dense,)).save(tmp_path / "energy.json")
     html = page(tmp_path, {})
     body = body_of(html)
     assert "too few neurons" in body
-    assert "not known whether it fits" in body
-    assert "No joules of learning" in body
+    assert "unknown whether it fits" in body
+    assert "No joules of learning: unknown: no learning run counted" in body
     assert "an inference on full" in body
     drawn = data_of(html)["energy"]
     rows = drawn["bars"]["inference"]
-    assert [row["name"] for row in rows] == ["gpu, batch 8", "full", "small", "secret"]
-    assert [row["told"] for row in rows[2:]] == ["too few neurons", "not known whether it fits"]
-    assert [row["group"] for row in rows[:2]] == ["board total", ""]
-    assert rows[1]["parts"] == {"a": 1.0}
-    assert [row["name"] for row in drawn["bars"]["learning"]] == ["secret"]
-    assert [bill["name"] for bill in drawn["bills"]] == ["full: inference"]
+    assert [row["name"] for row in rows] == ["full", "gpu, batch 8", "small", "secret"]
+    assert rows[2]["told"] == "too few neurons"
+    assert rows[3]["told"] == "takes 1 core of 1 chip; unknown whether it fits"
+    assert [row["group"] for row in rows[:2]] == ["chip total", "board total"]
+    assert rows[0]["parts"] == {"idle": 0.75, "synop": 0.25}
+    assert [each["name"] for each in drawn["estimates"]] == ["full: inference"]
 
 
-def test_own_values_winners_and_the_best_trade_are_told(tmp_path: Path) -> None:
-    side = {"joules": 2e-6, "low": 1e-6, "high": 3e-6, "boundary": "chip_total", "terms": []}
-    changed = ["energy.synop: 2.36e-11 J -> 3e-11 J (--override)"]
-    chip = {"profile": "p", "title": "Chip", "overridden": changed, "inference": side}
-    guess = {"profile": "s", "title": "Guess", "scenario": "a what-if", "inference": side}
-    won = {"profile": "p", "device": "cpu", "batch": 8, "outcome": "spikes win", "stops_at": 0.25}
-    won["words"] = "spikes win; without input, output, which are unknown"
-    lost = won | {"batch": 64, "outcome": "spikes lose", "stops_at": None, "words": "spikes lose"}
-    point = {"code": "rate", "steps": 8, "accuracy": 0.9, "joules": 1e-6, "best": True}
-    energy = {
-        "profiles": [chip, guess],
-        "comparison": [won, lost],
-        "curve": {"p": {"points": [point, {"code": "rate", "steps": 4}]}},
-        "counted": {"samples": 32, "steps": 64, "code": "rate"},
-        "input_coding": "current",
-        "options": ["--override", "p.energy.synop=30pJ"],
-    }
-    (tmp_path / "energy.json").write_text(json.dumps(energy))
+def test_overrides_comparisons_and_the_best_point_are_shown(
+    chip_estimate: ChipEstimate, tmp_path: Path
+) -> None:
+    won = Comparison(
+        *("p", "cpu", 8, Outcome.WINS, Boundary.CHIP_TOTAL, 1e-6, 2e-6, 0.25),
+        words="spikes win; without input, output, which are unknown",
+    )
+    lost = replace(won, batch=64, outcome=Outcome.LOSES, stops_at=None, words="spikes lose")
+    points = (Point("rate", 8, 0.9, 1e-6, 1e-7, 1e-5), Point("rate", 4, 0.5, 2e-6, 1e-7, 1e-5))
+    changed = ("energy.synop: 2.36e-11 J -> 3e-11 J (override)",)
+    chip = chip_estimate(
+        "p", 2e-6, title="Chip", overridden=changed, comparisons=(won, lost), curve=points
+    )
+    guess = chip_estimate("s", 2e-6, title="Guess", scenario="a what-if")
+    counted = CountedEvents("counts", 32, 64, "rate", input_coding="current")
+    options = ("--override", "p.energy.synop=30pJ")
+    curve = CurveSettings(20, (4, 8), {})
+    report = EnergyReport((chip, guess), counted, options=options, curve=curve)
+    report.save(tmp_path / "energy.json")
     html = page(tmp_path, {})
     body = body_of(html)
-    assert "Chip: energy.synop: 2.36e-11 J -&gt; 3e-11 J (--override)" in body
+    assert "Chip: energy.synop: 2.36e-11 J -&gt; 3e-11 J (override)" in body
     assert "Guess: scenario: a what-if" in body
     assert "Counted on 32 samples of 64 steps in code rate, the input as current." in body
-    told = "Chip: spikes win (!) against cpu at 8 (they win below 0.25 spikes a neuron and step)"
-    assert f"{told}, as long as the costs that are unknown are small; spikes lose" in body
+    words = "Chip: spikes win (!) against cpu at 8 (they win below 0.25 spikes a neuron and step)"
+    assert f"{words}, as long as the unknown costs are small; spikes lose" in body
     assert 'id="trade"' in body
     assert f"neuro-eqprop energy {tmp_path} --override p.energy.synop=30pJ</code>" in body
     drawn = data_of(html)["energy"]
-    assert [(each["steps"], each["best"]) for each in drawn["curves"]["p"]] == [(8, True)]
+    best = [(each["steps"], each["best"]) for each in drawn["curves"]["p"]]
+    assert best == [(8, True), (4, False)]
     assert [row["name"] for row in drawn["bars"]["inference"]] == ["Chip *", "Guess *"]
 
 
-def test_joules_of_several_runs_stand_side_by_side(tmp_path: Path) -> None:
-    def side(joules: float, boundary: str) -> dict[str, Any]:
-        return {"joules": joules, "boundary": boundary, "terms": [], "unknown": []}
-
+def test_joules_of_several_runs_stand_side_by_side(
+    chip_estimate: ChipEstimate, tmp_path: Path
+) -> None:
     runs = []
-    for name, joules, boundary in (("one", 2e-6, "chip_total"), ("two", 8e-6, "board_total")):
-        (tmp_path / name).mkdir()
-        chips = [
-            {"profile": "a", "inference": side(joules, "chip_total")},
-            {"profile": "b", "inference": side(joules, boundary)},
-        ]
-        (tmp_path / name / "energy.json").write_text(json.dumps({"profiles": chips}))
+    other = Boundary.BOARD_TOTAL
+    for name, joules, boundary in (("one", 2e-6, Boundary.CHIP_TOTAL), ("two", 8e-6, other)):
+        chips = (chip_estimate("a", joules), chip_estimate("b", joules, boundary))
+        EnergyReport(chips).save(tmp_path / name / "energy.json")
         runs.append(read_contents(tmp_path / name, {}))
     body = body_of(render(replace(runs[0], others=(runs[1],))))
     table = body[body.index('id="joules-runs-table"') :]

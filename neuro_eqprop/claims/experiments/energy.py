@@ -14,11 +14,10 @@ from typing import Any
 
 from neuro_eqprop.claims.claim import Json, UndecidedError
 from neuro_eqprop.claims.experiments.common import data_of, study_of, trained
-from neuro_eqprop.energy.dense_reference import host_macs
-from neuro_eqprop.energy.estimate import Estimate, Options, bill
+from neuro_eqprop.energy.estimate import Estimate, Options, estimate_use
 from neuro_eqprop.experiments.evaluate import count_events
 from neuro_eqprop.hardware.profile import Profile
-from neuro_eqprop.hardware.workload import Workload, describe
+from neuro_eqprop.hardware.workload import Workload, network_shape
 from neuro_eqprop.io.profile.load import load_profile
 from neuro_eqprop.model import Model
 from neuro_eqprop.spiking.codes import find_code
@@ -57,7 +56,7 @@ def ratios(arguments: Mapping[str, Any], seed: int) -> Json:
         code=find_code(arguments["code"]),
     )
     workload = Workload(
-        describe(counted.network, bits=8),
+        network_shape(counted.network, bits=8),
         counted.counts,
         counted.samples,
         counted.steps,
@@ -66,13 +65,13 @@ def ratios(arguments: Mapping[str, Any], seed: int) -> Json:
     )
     gpu, rows = load_profile(arguments["gpu"]), []
     for name in arguments["chips"]:
-        estimate = bill(workload, load_profile(name), Options(seed=seed)).inference.estimate
-        if estimate is None or estimate.joules is None:
+        estimate = estimate_use(workload, load_profile(name), Options(seed=seed), learning=False)
+        if estimate.joules is None:
             continue
         whole = (estimate.joules.value, estimate.joules.low, estimate.joules.high)
         for batch in arguments["batches"]:
             theirs = machine(gpu, batch, workload.dense_macs)
-            host = host_macs(workload) / workload.dense_macs
+            host = workload.per_sample("host_macs") / workload.dense_macs
             hosted = tuple(a + host * b for a, b in zip(whole, theirs["total"], strict=True))
             sides = {"dynamic": events_alone(estimate), "total": whole, "hosted": hosted}
             row: Json = {"chip": name, "batch": batch, "unknown": len(estimate.missing)}

@@ -1,40 +1,320 @@
-"""Energy estimates on every chip."""
+"""Energy estimates on every chip, the terms of each, and several runs side by side."""
 
 from __future__ import annotations
 
-from neuro_eqprop.html_report import energy, multi_run
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Any
+
+from neuro_eqprop.energy.dense_reference import summarise
+from neuro_eqprop.energy.estimate import Estimate
+from neuro_eqprop.energy.monte_carlo import Interval
+from neuro_eqprop.energy.pareto import best
+from neuro_eqprop.energy.result import EnergyEstimate, EnergyReport
+from neuro_eqprop.hardware.profile import Boundary
+from neuro_eqprop.html_report import html as text
 from neuro_eqprop.html_report.commands import energy_command
 from neuro_eqprop.html_report.contents import RunContents
-from neuro_eqprop.html_report.html import chart, missing, reproduce
 from neuro_eqprop.html_report.section import Json, Limits, Section, asset
+
+USES = ("inference", "learning")
+COLUMNS = ("chip", "use", "joules", "low", "high", "boundary", "seconds", "remark")
+
+
+def uses(report: EnergyReport) -> Iterator[tuple[EnergyEstimate, str, Estimate]]:
+    """Each chip with each of its uses."""
+    for chip in report:
+        for use in USES:
+            yield chip, use, getattr(chip, use)
+
+
+def drawn(report: EnergyReport) -> list[tuple[EnergyEstimate, str, Estimate]]:
+    """The chips and uses that have terms to draw, those that fit first."""
+    found = [each for each in uses(report) if any(t.joules.value > 0 for t in each[2].terms)]
+    return sorted(found, key=lambda each: (fits(each[2]) is not True, each[1]))
+
+
+def fits(found: Estimate) -> bool | None:
+    """Whether the network fits; None where that is unknown."""
+    return None if found.placement is None else found.placement.fits
+
+
+def chart_data(report: EnergyReport) -> dict[str, Any]:
+    """Bars of all chips, the terms of each, and accuracy against joules."""
+    terms = [
+        {
+            "name": f"{chip.title}: {use}",
+            "terms": [
+                {"name": each.name, **joules_data(each.joules)}
+                for each in sorted(found.terms, key=lambda term: -term.joules.value)
+                if each.joules.value > 0
+            ],
+            "total": joules_data(found.joules) | {"name": "total"} if found.joules else None,
+        }
+        for chip, use, found in drawn(report)
+    ]
+    curves = {chip.profile: curve_data(chip) for chip in report if chip.curve}
+    return {"bars": {use: bars(report, use) for use in USES}, "estimates": terms, "curves": curves}
+
+
+def joules_data(joules: Interval) -> dict[str, Any]:
+    """Joules with their range."""
+    return {"joules": joules.value, "low": joules.low, "high": joules.high}
+
+
+def curve_data(chip: EnergyEstimate) -> list[dict[str, Any]]:
+    """The points of accuracy against joules, with the best one marked."""
+    chosen = best(chip.curve)
+    return [
+        {
+            "code": each.code,
+            "steps": each.steps,
+            "accuracy": each.accuracy,
+            **{"joules": each.joules, "low": each.low, "high": each.high},
+            "fits": each.fits,
+            "best": each == chosen,
+        }
+        for each in chip.curve
+        if each.joules > 0
+    ]
+
+
+def bars(report: EnergyReport, use: str) -> list[dict[str, Any]]:
+    """One row for each chip and dense device, grouped by boundary; those without joules last."""
+    rows: list[dict[str, Any]] = []
+    none = {"joules": None, "low": None, "high": None}
+    for chip, name, found in uses(report):
+        if name != use:
+            continue
+        known = found.joules is not None and found.joules.value > 0
+        rows.append(
+            {
+                "name": chip.title + (" *" if changes(chip) else ""),
+                **(joules_data(found.joules) if found.joules and known else none),
+                "group": boundary_text(found.boundary) if known else "",
+                "parts": found.shares if known else {},
+                "told": "" if known else found.reason or placement_text(found),
+                "least": found.at_least,
+                "dense": False,
+            }
+        )
+    for each in report.references if use == "inference" else ():
+        row = {"name": f"{each.device}, batch {each.batch}", **joules_data(each.joules)}
+        rest = {"parts": {}, "told": "", "least": False, "dense": True}
+        rows.append(row | {"group": boundary_text(each.boundary)} | rest)
+    order = {boundary_text(boundary): place for place, boundary in enumerate(Boundary)}
+    return sorted(rows, key=lambda row: (order.get(row["group"], 99), -(row["joules"] or 0.0)))
+
+
+def boundary_text(boundary: Boundary | None) -> str:
+    """The name of a boundary as text."""
+    return "" if boundary is None else boundary.value.replace("_", " ")
+
+
+def range_text(joules: Interval) -> str:
+    """The range of joules."""
+    return f"{text.quantity(joules.low, 'J')} to {text.quantity(joules.high, 'J')}"
 
 
 def hint(run: RunContents) -> str:
     """The command that estimates."""
-    return missing("No energy estimate yet; this makes one:", "energy", run.path)
+    return text.missing("No energy estimate yet; this makes one:", "energy", run.path)
 
 
 def body(run: RunContents) -> str:
-    """Charts and tables of the estimate, and of several runs."""
-    places = (
-        chart("chips", "Joules on each chip"),
-        chart("terms", "Joules by term"),
-        chart("trade", "Accuracy against joules", tall=True),
-    )
-    several = multi_run.beside([(each.name, each.energy) for each in run.runs])
-    return energy.body(run.energy, places) + several + reproduce(energy_command(run))
+    """The HTML of the section."""
+    several = runs_side_by_side([(each.name, each.energy) for each in run.runs])
+    return estimates_html(run.energy) + several + text.reproduce(energy_command(run))
 
 
 def data(run: RunContents, _: Limits) -> Json:
-    """Bars, terms and curves."""
-    return {"energy": energy.chart(run.energy)}
+    """The data that the script draws."""
+    return {"energy": chart_data(run.energy)}
+
+
+def estimates_html(report: EnergyReport) -> str:
+    """Charts and tables of the estimates of one run."""
+    bars_, terms_, curve_ = (
+        text.chart("chips", "Joules on each chip"),
+        text.chart("terms", "Joules by term"),
+        text.chart("trade", "Accuracy against joules", tall=True),
+    )
+    details = "".join(
+        f'<div class="estimate" data-estimate="{k}">{details_text(found)}</div>'
+        for k, (_, _, found) in enumerate(drawn(report))
+    )
+    choice = '<div class="controls"><label>chip <select id="chip"></select></label></div>'
+    terms = f'{choice}<div class="grid two">{terms_}<div>{details}</div></div>' if details else ""
+    select = '<div class="controls"><label>joules of <select id="use"></select></label></div>'
+    return (
+        "<p>An estimate: counted events times published costs, not a measurement. Costs that are "
+        f"not published are listed and left out.{escape(counted_text(report))}</p>"
+        f"{select}{bars_}<p class='small'>A bar ends at its joules, on a logarithmic scale; "
+        "its colours are shares of the sum, its whisker is the central 95 % of the draws over the "
+        "ranges of the costs. Only bars under one heading compare; (≥) marks a lower bound, where "
+        f"costs are unknown.</p>{changes_list(report)}{comparison_list(report)}"
+        f"{curve_text(report, curve_)}{terms}{chips_table(report)}{no_learning(report)}"
+    )
+
+
+def counted_text(report: EnergyReport) -> str:
+    """What was counted, as a sentence."""
+    counted = report.counted
+    if not counted.samples or not counted.steps:
+        return ""
+    code = f" in code {counted.code}" if counted.code else ""
+    samples, steps = text.count(counted.samples), text.count(counted.steps)
+    return (
+        f" Counted on {samples} samples of {steps} steps{code}, the input as "
+        f"{counted.input_coding}."
+    )
+
+
+def changes(chip: EnergyEstimate) -> list[str]:
+    """What distinguishes a chip from its profile: a scenario, and overridden values."""
+    scenario = [f"scenario: {chip.scenario}"] if chip.scenario else []
+    return [*scenario, *chip.overridden]
+
+
+def changes_list(report: EnergyReport) -> str:
+    """Values that are not those of the profiles, chip by chip."""
+    lines = [f"{chip.title}: {change}" for chip in report for change in changes(chip)]
+    return text.listing("* Not as in the profiles", lines)
+
+
+def comparison_list(report: EnergyReport) -> str:
+    """Whether spikes win against dense devices, a line for each chip."""
+    lines = [f"{chip.title}: {summarise(chip.comparisons)}" for chip in report if chip.comparisons]
+    return text.listing("Do spikes win? Against a dense pass at a stated batch size:", lines)
+
+
+def curve_text(report: EnergyReport, figure: str) -> str:
+    """Accuracy against joules, with the best point marked."""
+    if not any(chip.curve for chip in report):
+        return ""
+    choice = '<div class="controls"><label>chip <select id="trade-chip"></select></label></div>'
+    return (
+        f"{choice}{figure}<p class='small'>Each point is a code and a number of steps; the best "
+        "trade (star) is the cheapest within half a percent of the most accurate.</p>"
+    )
+
+
+def details_text(found: Estimate) -> str:
+    """What an estimate states besides its terms."""
+    parts: list[str] = []
+    least = "at least " if found.at_least else ""
+    if found.joules is not None:
+        joules = text.quantity(found.joules.value, "J")
+        parts.append(f"{least}{joules} ({range_text(found.joules)})")
+    if found.seconds is not None:
+        parts.append(f"{text.quantity(found.seconds.value, 's')} long")
+    if found.energy_delay_product is not None:
+        parts.append(f"energy times delay {found.energy_delay_product:.2g} J\u00a0s")
+    parts.append(placement_text(found))
+    if found.training is not None:
+        joules = f"{text.quantity(found.training.value, 'J')} ({range_text(found.training)})"
+        samples = text.count(found.samples)
+        parts.append(f"the whole training of {samples} samples takes {least}{joules}")
+    sentence = f"<p>{escape('; '.join(parts))}.</p>"
+    return sentence + text.listing("Unknown, so not in the sum", found.unknown)
+
+
+def placement_text(found: Estimate) -> str:
+    """Whether the network fits, and on how many cores and chips."""
+    placement = found.placement
+    if placement is None:
+        return "unknown whether it fits"
+    if placement.fits is False:
+        return "does not fit"
+    if placement.cores is None or placement.chips is None:
+        return "fits" if placement.fits else "unknown whether it fits"
+    where = f"{plural(placement.cores, 'core')} of {plural(placement.chips, 'chip')}"
+    return f"fits on {where}" if placement.fits else f"takes {where}; unknown whether it fits"
+
+
+def plural(value: int, noun: str) -> str:
+    """A number of things."""
+    return f"{text.count(value)} {noun}{'' if value == 1 else 's'}"
+
+
+def no_learning(report: EnergyReport) -> str:
+    """Why there are no joules of learning, if no chip has any."""
+    learning = [chip.learning for chip in report]
+    if not learning or any(found.joules for found in learning):
+        return ""
+    return f"<p>No joules of learning: {escape(learning[0].reason or 'not estimated')}.</p>"
+
+
+def chips_table(report: EnergyReport) -> str:
+    """Every chip, also those without joules; learning if a chip has it."""
+    learned = any(chip.learning.joules for chip in report)
+    rows = []
+    for chip, use, found in uses(report):
+        if use == "learning" and not learned:
+            continue
+        joules, seconds = found.joules, found.seconds and found.seconds.value
+        numbers = [joules.value, joules.low, joules.high] if joules else [None] * 3
+        remark = found.reason or ("" if fits(found) else placement_text(found))
+        rows.append(
+            [
+                text.text_cell(chip.title),
+                text.text_cell(use),
+                *((n, text.DASH if n is None else text.quantity(n, "J")) for n in numbers),
+                text.text_cell(boundary_text(found.boundary)),
+                (seconds, text.DASH if not seconds else text.quantity(float(seconds), "s")),
+                (remark, text.Html(f'<span class="told">{escape(remark)}</span>')),
+            ]
+        )
+    return text.table("chips", list(COLUMNS), rows)
+
+
+def runs_side_by_side(runs: Sequence[tuple[str, EnergyReport]]) -> str:
+    """The joules of several runs, chip by chip; no ratio between different boundaries."""
+    known = [(name, report) for name, report in runs if len(report)]
+    if len(known) < 2:
+        return ""
+    (first, report), *others = known
+    matches = [{row.profile: row for row in other} for _, other in others]
+    rows = []
+    for chip, use, found in uses(report):
+        chips = [match.get(chip.profile) for match in matches]
+        theirs = [getattr(each, use) if each else None for each in chips]
+        if not any(each and each.joules for each in (found, *theirs)):
+            continue
+        cells = [joules_cell(each) for each in (found, *theirs)]
+        ratios = [ratio_cell(found, each) for each in theirs]
+        rows.append([text.text_cell(chip.title), text.text_cell(use), *cells, *ratios])
+    names = [name for name, _ in others]
+    header = ["chip", "use", first, *names, *(f"{first} : {name}" for name in names)]
+    table = text.table("joules-runs", header, rows)
+    return f'<p class="listed">The runs side by side</p>{table}'
+
+
+def joules_cell(found: Estimate | None) -> tuple[object, str]:
+    """The joules of an estimate, or why there are none."""
+    if found is None or found.joules is None:
+        reason = found.reason.partition(":")[0] if found else ""
+        return text.text_cell(reason or "not estimated")
+    least = "≥ " if found.at_least else ""
+    return found.joules.value, f"{least}{text.quantity(found.joules.value, 'J')}"
+
+
+def ratio_cell(one: Estimate, other: Estimate | None) -> tuple[object, str]:
+    """The joules of one run over those of another at the same boundary."""
+    if other is None or one.joules is None or other.joules is None or not other.joules.value:
+        return text.text_cell(None)
+    if one.boundary is not other.boundary:
+        names = f"{boundary_text(one.boundary)}, {boundary_text(other.boundary)}"
+        return text.text_cell(f"not compared: {names}")
+    ratio = one.joules.value / other.joules.value
+    return ratio, f"{ratio:.3g}"
 
 
 SECTION = Section(
     "joules",
     "Joules",
     body,
-    needs=lambda run: bool(run.energy.chips),
+    needs=lambda run: len(run.energy) > 0,
     hint=hint,
     data=data,
     script=asset("script/joules.js"),

@@ -9,7 +9,7 @@ from neuro_eqprop.html_report.commands import learn_command
 from neuro_eqprop.html_report.contents import RunContents
 from neuro_eqprop.html_report.html import chart, missing, reproduce
 from neuro_eqprop.html_report.section import Json, Limits, Section, asset
-from neuro_eqprop.io.energy_file import number
+from neuro_eqprop.html_report.values import number
 
 CHARTS = {
     "settle_steps": ("settle", "Steps to settle"),

@@ -15,7 +15,7 @@ from neuro_eqprop.html_report.html import (
     text_cell,
 )
 from neuro_eqprop.html_report.section import Section
-from neuro_eqprop.io.energy_file import Row
+from neuro_eqprop.html_report.values import Row
 
 
 def needs(run: RunContents) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from neuro_eqprop.arrays import UnknownNameError, closest_first
 from neuro_eqprop.hardware.profile import (
     Basis,
+    Device,
     Entry,
     Evidence,
     Kind,
@@ -51,6 +52,12 @@ def profile_names() -> list[str]:
 
     """
     return sorted(path.stem for path in profile_folder().glob("*.toml"))
+
+
+def spiking_chips() -> list[str]:
+    """The names of the spiking chips that ship with the package, without scenarios."""
+    profiles = (load_profile(name) for name in profile_names())
+    return [each.name for each in profiles if each.device is Device.SPIKING and not each.scenario]
 
 
 def load_profile(profile: str | Path | Profile, overrides: Overrides | None = None) -> Profile:

@@ -104,7 +104,7 @@ const drawTrade = () => {
       type: "scatter", mode: "lines+markers+text", name: plain(code), line: { color: colours[k % colours.length], width: 1.6 }, marker: { size: 7 },
       x: mine.map((point) => point.joules), y: mine.map((point) => 100 * point.accuracy), text: mine.map((point) => point.steps),
       textposition: "bottom right", textfont: { size: 11, color: colour("soft") },
-      customdata: mine.map((point) => `${plain(code)}, ${point.steps} steps: ${(100 * point.accuracy).toFixed(2)} % for ${joules(point.joules)}<br>${range(point)}${point.fits ? "" : "<br>not known whether it fits"}`),
+      customdata: mine.map((point) => `${plain(code)}, ${point.steps} steps: ${(100 * point.accuracy).toFixed(2)} % for ${joules(point.joules)}<br>${range(point)}${point.fits ? "" : "<br>unknown whether it fits"}`),
       hovertemplate: "%{customdata}<extra></extra>",
       error_x: {
         type: "data", symmetric: false, color: colours[k % colours.length], thickness: 0.8, width: 2,
@@ -130,17 +130,17 @@ const drawEnergy = () => {
   const use = byId("use");
   if (use) drawStack("chips", data.energy.bars[use.value] || []);
   drawTrade();
-  const place = byId("chip"), bill = place && data.energy.bills[Number(place.value)];
-  if (!bill) return;
-  const rows = bill.terms.slice().reverse().concat(bill.total ? [bill.total] : []);
-  drawTerms("terms", rows, (row) => colour(row === bill.total ? "rate" : "spike"));
-  document.querySelectorAll(".bill").forEach((part) => { part.hidden = part.dataset.bill !== place.value; });
+  const place = byId("chip"), estimate = place && data.energy.estimates[Number(place.value)];
+  if (!estimate) return;
+  const rows = estimate.terms.slice().reverse().concat(estimate.total ? [estimate.total] : []);
+  drawTerms("terms", rows, (row) => colour(row === estimate.total ? "rate" : "spike"));
+  document.querySelectorAll(".estimate").forEach((part) => { part.hidden = part.dataset.estimate !== place.value; });
 };
 const fillEnergy = () => {
   const labels = { inference: "an inference", learning: "a training sample" };
   if (byId("use")) Object.keys(data.energy.bars).forEach((use) => option(byId("use"), use, labels[use]));
   if (byId("trade-chip")) Object.keys(data.energy.curves).forEach((name) => option(byId("trade-chip"), name, name));
-  if (byId("chip")) data.energy.bills.forEach((bill, k) => option(byId("chip"), k, bill.name));
+  if (byId("chip")) data.energy.estimates.forEach((estimate, k) => option(byId("chip"), k, estimate.name));
   ["use", "chip", "trade-chip"].forEach((id) => listen(id, drawEnergy));
 };
 register(drawEnergy, fillEnergy);

@@ -1,0 +1,127 @@
+"""`neuro-eqprop energy RUN`: joules per inference and per training sample on each chip."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from neuro_eqprop.cli.command import Command, UsageError, positive_float, positive_int
+from neuro_eqprop.cli.evaluate import code_options, input_option, several
+
+if TYPE_CHECKING:
+    from neuro_eqprop.energy.result import EnergyReport
+
+SOFT_RESET = {"auto": None, "on": True, "off": False}
+STEPS = "1,2,4,8,16,32,64"
+"""Steps of the curve, unless given."""
+
+
+def options(parser: ArgumentParser) -> None:
+    """Add the options of `energy`."""
+    add = parser.add_argument
+    add("run", type=Path, nargs="?", metavar="RUN", help="a run folder")
+    add("--counts", type=Path, metavar="FILE", help="use the counted events of this JSON file")
+    name = "a chip (see `profiles list`) or a TOML file; repeatable; default: all chips"
+    add("--profile", action="append", metavar="NAME", help=name)
+    value = "replace a value, as in loihi1.energy.synop=30pJ; repeatable"
+    add("--override", action="append", default=[], metavar="CHIP.SECTION.KEY=VALUE", help=value)
+    add("--samples", type=positive_int, default=32, help="samples to count events on (32)")
+    code_options(parser)
+    parser.set_defaults(code=None)
+    input_option(parser)
+    bits = "bits of a weight, counted in fixed point (default: 8 on the chip, counted exactly)"
+    add("--bits", type=positive_int, help=bits)
+    add("--batch", type=positive_int, help="batch size of the dense devices (default: all)")
+    add("--time", choices=("model", "tick"), help="time of a step: timing model or real-time tick")
+    add("--step-seconds", type=positive_float, help="measured time of a step")
+    overhead = "power of an idle chip (default: loaded_idle where known)"
+    add("--overhead", choices=("loaded_idle", "static_and_host"), help=overhead)
+    add("--tag-bits", type=positive_int, help="bits of a learning tag per synapse")
+    reset = "whether neurons take the compartments of a soft reset (auto)"
+    add("--soft-reset", choices=tuple(SOFT_RESET), default="auto", help=reset)
+    add("--chips", type=positive_int, help="number of available chips")
+    add("--presentations", type=positive_int, help="samples times epochs of the whole training")
+    curve = f"accuracy against joules over codes and steps ({STEPS})"
+    add("--curve", type=several, nargs="?", const=several(STEPS), metavar="T,T,...", help=curve)
+    add("--curve-samples", type=positive_int, default=500, metavar="N", help="per point (500)")
+    add("--beside", type=Path, metavar="RUN", help="compare with a second run")
+    add("--explain", action="store_true", help="print the source of every quantity")
+    add("--seed", type=int, default=0, help="of the Monte Carlo draws (0)")
+
+
+def run(args: Namespace) -> EnergyReport:
+    """Estimate the energy, and write it into the run folder."""
+    from neuro_eqprop.cli.progress import stages
+    from neuro_eqprop.experiments.energy import estimate_energy
+    from neuro_eqprop.experiments.run_folder import ENERGY
+    from neuro_eqprop.io.profile.load import load_profiles, spiking_chips
+
+    if args.run is None and args.counts is None:
+        raise UsageError("energy needs a RUN to count events of, or --counts FILE")
+    if args.curve and args.counts is not None:
+        raise UsageError("--curve counts the events of a RUN for each point; leave out --counts")
+    profiles = None
+    if args.profile or args.override:
+        profiles = load_profiles(args.profile or spiking_chips(), args.override)
+    with stages() as progress:
+        report = estimate_energy(
+            args.counts or args.run,
+            profiles,
+            samples=args.samples,
+            steps=args.steps,
+            code=args.code,
+            bits=args.bits,
+            input=args.input,
+            presentations=args.presentations,
+            batch=args.batch,
+            clock=args.time,
+            step_seconds=args.step_seconds,
+            overhead=args.overhead,
+            tag_bits=args.tag_bits,
+            soft_reset=SOFT_RESET[args.soft_reset],
+            chips=args.chips,
+            curve=args.curve,
+            curve_samples=args.curve_samples,
+            beside=args.beside,
+            explain=args.explain,
+            seed=args.seed,
+            progress=progress,
+        )
+    report = replace(report, run=args.run and str(args.run), options=tuple(given_options(args)))
+    if args.run is not None:
+        report = replace(report, file=str(report.save(args.run / ENERGY)))
+    return report
+
+
+def given_options(args: Namespace) -> list[str]:
+    """The options of the call that are not the defaults, as on the command line."""
+    parser = ArgumentParser()
+    options(parser)
+    words: list[str] = []
+    for name, default in vars(parser.parse_args([])).items():
+        value = getattr(args, name)
+        if name == "run" or value == default:
+            continue
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif name in ("profile", "override"):
+            words += [word for each in value for word in (flag, str(each))]
+        else:
+            shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            words += [flag, shown]
+    return words
+
+
+def show(report: EnergyReport, console: Console) -> None:
+    """Print the report."""
+    report.show(console)
+
+
+COMMAND = Command(
+    "energy", "joules per inference and per training sample on each chip", options, run, show
+)

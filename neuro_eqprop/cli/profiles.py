@@ -1,0 +1,190 @@
+"""`neuro-eqprop profiles`: the chips, their quantities and sources, and how well they predict."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from neuro_eqprop.cli.command import (
+    FAILURE,
+    Command,
+    Json,
+    UsageError,
+    plain_table,
+    print_facts,
+)
+from neuro_eqprop.units import si, si_range
+
+VERBS = ("list", "show", "explain", "validate")
+ROLES = {
+    "prediction": "predictions: the constants come from elsewhere, so agreement validates them",
+    "consistency": "consistency: constants of the same source, so the formula is checked",
+}
+
+
+def options(parser: ArgumentParser) -> None:
+    """Add a verb, and the name of a profile where it needs one."""
+    add = parser.add_argument
+    add("verb", choices=VERBS, help="list all, show one, explain its sources, validate all")
+    add("name", nargs="?", metavar="NAME", help="a profile, or a TOML file")
+    value = "replace a value, as in loihi1.energy.synop=30pJ; repeatable"
+    add("--override", action="append", default=[], metavar="CHIP.SECTION.KEY=VALUE", help=value)
+    cases = "further published measurements, as TOML; repeatable"
+    add("--cases", type=Path, action="append", default=[], metavar="FILE", help=cases)
+    add("--seed", type=int, default=0, help="of the Monte Carlo draws (0)")
+
+
+def run(args: Namespace) -> Json:
+    """List, show, explain or validate."""
+    if args.verb == "validate":
+        return {"verb": "validate", **validate(args)}
+    from neuro_eqprop.io.profile.describe import profile_json, profile_summary
+    from neuro_eqprop.io.profile.load import (
+        load_profile,
+        load_profiles,
+        profile_folder,
+        profile_names,
+    )
+
+    if args.verb == "list":
+        profiles = [profile_summary(load_profile(name)) for name in profile_names()]
+        return {"verb": "list", "folder": str(profile_folder()), "profiles": profiles}
+    if args.name is None:
+        raise UsageError(f"profiles {args.verb} needs the NAME of a profile; see `profiles list`")
+    return {"verb": args.verb, **profile_json(load_profiles([args.name], args.override)[0])}
+
+
+def validate(args: Namespace) -> Json:
+    """Predict the published measurements; a case whose conditions do not hold is a failure."""
+    from neuro_eqprop.energy.validation import validate_profiles
+
+    found = validate_profiles(args.name, cases=args.cases, overrides=args.override, seed=args.seed)
+    outcome = found.to_json()
+    if found.failed:
+        listed = "; ".join(
+            f"{each.case.name}: predicted {each.predicted.value:.4g}, measured "
+            f"{each.case.measured:.4g} {each.case.measure.value}"
+            for each in found.failed
+        )
+        outcome[FAILURE] = (
+            f"{len(found.failed)} of {len(found.checks)} cases do not hold ({listed}); check the "
+            "constants of the profile, or the overrides"
+        )
+    return outcome
+
+
+def show(outcome: Json, console: Console) -> None:
+    """Print the outcome of a verb."""
+    printers = {
+        "list": show_list,
+        "show": show_profile,
+        "explain": show_sources,
+        "validate": show_validation,
+    }
+    printers[outcome["verb"]](outcome, console)
+
+
+def show_list(outcome: Json, console: Console) -> None:
+    """Print a row for each profile."""
+    table = plain_table(console)
+    for name in ("profile", "what", "device", "known", "unknown"):
+        table.add_column(name)
+    for each in outcome["profiles"]:
+        counts = str(each["known"]), str(each["unknown"])
+        table.add_row(escape(each["profile"]), escape(each["title"]), each["device"], *counts)
+    console.print(table)
+    console.print(f"files in {escape(outcome['folder'])}; its README.md explains how to add a chip")
+
+
+def show_head(outcome: Json, console: Console) -> None:
+    """Print the name, operating point and notes of a profile."""
+    console.print(f"[bold]{escape(outcome['title'])}[/bold] ({escape(outcome['file'])})")
+    print_facts({k: escape(v) for k, v in outcome["operating_point"].items()}, console)
+    if outcome["scenario"]:
+        console.print(f"[bold]SCENARIO[/bold]: {escape(outcome['scenario'])}")
+    for factor in outcome["waits_for"]:
+        console.print(f"waits for your factor: --override {outcome['profile']}.{factor}=FACTOR")
+    for note in outcome["notes"]:
+        console.print(f"- {escape(note)}")
+    for change in outcome["overridden"]:
+        console.print(f"* changed: {escape(change)}")
+
+
+def show_profile(outcome: Json, console: Console) -> None:
+    """Print the quantities of a profile, without their sources."""
+    from neuro_eqprop.io.profile.describe import describe_row
+
+    show_head(outcome, console)
+    table = plain_table(console)
+    for name in ("quantity", "value [range]", "basis", "evidence"):
+        table.add_column(escape(name), no_wrap=True)
+    for row in outcome["entries"]:
+        value = escape(describe_row(row)[0])
+        table.add_row(row["key"], value, row.get("basis"), row.get("evidence"))
+    console.print(table)
+    for point in outcome["curve"]:
+        cost = si(point["joules_per_mac"], "J")
+        console.print(f"batch {point['batch']}: {cost} a MAC, {point['boundary']}")
+
+
+def show_sources(outcome: Json, console: Console) -> None:
+    """Print every quantity of a profile with its source."""
+    from neuro_eqprop.energy.display.tables import print_sources
+
+    show_head(outcome, console)
+    console.print("")
+    print_sources(outcome["entries"], console)
+    for point in outcome["curve"]:
+        cost = si(point["joules_per_mac"], "J")
+        console.print(escape(f"  batch {point['batch']}: {cost} a MAC; {point['where']}"))
+    if outcome["learning"]:
+        console.print("\n[bold]quantities of learning[/bold]")
+        print_sources(outcome["learning"], console)
+    console.print("\n[bold]sources[/bold]")
+    for name, source in outcome["sources"].items():
+        doi = f", doi {source['doi']}" if source["doi"] else ""
+        caveat = f" ({source['caveat']})" if source["caveat"] else ""
+        console.print(escape(f"  {name}: {source['ref']}{doi}{caveat}"))
+
+
+def show_validation(outcome: Json, console: Console) -> None:
+    """Print predictions beside measurements."""
+    for role, heading in ROLES.items():
+        cases = [each for each in outcome["cases"] if each["role"] == role]
+        if cases:
+            console.print(f"[bold]{heading}[/bold]")
+            show_cases(cases, console)
+            console.print("")
+    worst = outcome["worst_prediction"]
+    error = "" if worst is None else f", the largest error is {100 * worst:.0f} %"
+    console.print(
+        f"{outcome['predictions']} predictions count as validation: "
+        f"{outcome['predictions_within']} lie in the predicted range{error}. The other "
+        f"{outcome['consistency']} cases do not count. `ok`: the conditions of the case hold."
+    )
+
+
+def show_cases(cases: Iterable[Json], console: Console) -> None:
+    """Print a row for each case."""
+    table = plain_table(console)
+    for name in ("case", "measured", "predicted", "95 % of draws", "error", "", "within"):
+        table.add_column(name, no_wrap=True, justify="right" if name == "error" else "left")
+    holds = {None: "", True: "[green]ok[/green]", False: "[bold red]NO[/bold red]"}
+    for each in cases:
+        table.add_row(
+            escape(each["id"]),
+            si(each["measured"], each["unit"]),
+            si(each["predicted"], each["unit"]),
+            si_range(each["low"], each["high"], each["unit"]),
+            f"{100 * each['error']:+.1f} %",
+            holds[each["holds"]],
+            "yes" if each["within"] else "no",
+        )
+    console.print(table)
+
+
+COMMAND = Command("profiles", "the chips: limits, costs and their sources", options, run, show)

@@ -1,0 +1,120 @@
+"""Comparisons as text: dense devices, a second run, accuracy against joules."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+
+from neuro_eqprop.energy.dense_reference import Comparison, Outcome, summarise
+from neuro_eqprop.energy.display.console import plain_table
+from neuro_eqprop.energy.pareto import SLACK, Point, best, front
+from neuro_eqprop.energy.result import CountedEvents, CurveSettings, EnergyReport, RunComparison
+from neuro_eqprop.units import si
+
+STYLES = {
+    Outcome.WINS: ("green", "!"),
+    Outcome.LOSES: ("red", ""),
+    Outcome.OPEN: ("yellow", "?"),
+    Outcome.REFUSED: ("dim", ""),
+}
+"""Colour and mark of each outcome."""
+
+
+def print_dense(report: EnergyReport, console: Console) -> None:
+    """Print a dense pass on measured devices beside each chip, and which side uses less."""
+    if not report.references:
+        return
+    counted = report.counted
+    host = (
+        f", the host's {counted.host_macs:.4g} MACs at the device's own cost"
+        if counted.host_macs
+        else ""
+    )
+    console.print(
+        f"\n[bold]against dense devices[/bold]: one pass of {counted.dense_macs} MACs at a stated "
+        f"batch size, above idle; below each chip, its joules over those of the device{host}"
+    )
+    chips = [each for each in report if each.comparisons]
+    columns = ("device", "batch", "joules")
+    table = plain_table(console, columns, right=columns[1:])
+    for each in chips:
+        table.add_column(escape(each.profile), justify="right", overflow="fold")
+    previous = ""
+    for place, reference in enumerate(report.references):
+        name = reference.device if reference.device != previous else ""
+        previous = reference.device
+        cells = (ratio_cell(each.comparisons[place]) for each in chips)
+        joules = si(reference.joules.value, "J")
+        table.add_row(escape(name), str(reference.batch), joules, *cells)
+    console.print(table)
+    for each in chips:
+        console.print(f"[bold]{escape(each.profile)}[/bold]: {escape(summarise(each.comparisons))}")
+    for name, ratio in report.arithmetic_ratio.items():
+        console.print(
+            f"{escape(name)}: dense arithmetic over spiking arithmetic {ratio:.3g} "
+            "(a ratio of additions and multiplications, not joules of a device)",
+            style="dim",
+        )
+
+
+def ratio_cell(comparison: Comparison) -> str:
+    """The joules of a chip over those of a device, in the colour of the outcome."""
+    style, mark = STYLES[comparison.outcome]
+    if comparison.outcome is Outcome.REFUSED or comparison.spiking is None:
+        return f"[{style}]-[/{style}]"
+    return f"[{style}]{comparison.spiking / comparison.dense:.3g}{mark}[/{style}]"
+
+
+def print_run_comparison(counted: CountedEvents, beside: RunComparison, console: Console) -> None:
+    """Print two runs, chip by chip."""
+    console.print(f"\n[bold]beside {escape(beside.run)}[/bold]")
+    for name, each in (("this run", counted), ("the other", beside.counted)):
+        console.print(
+            f"{name}: {each.steps} steps, input as {escape(each.input_coding)}, "
+            f"{each.spikes:.4g} spikes and {each.synops:.4g} synops a sample"
+        )
+    table = plain_table(console, ("chip", "use", "this run", "the other", "ratio"), wrap=True)
+    for row in beside.rows:
+        values = zip((row.joules, row.other), row.reasons, strict=True)
+        shown = (si(j, "J") if j else reason.partition(":")[0] or "unknown" for j, reason in values)
+        one, two = row.boundaries
+        ratio = "-" if row.ratio is None else f"{row.ratio:.3g}"
+        if one and two and one != two:
+            ratio = f"not compared: {one}, {two}"
+        table.add_row(escape(row.profile), row.use, *map(escape, shown), ratio)
+    console.print(table)
+
+
+def print_curves(report: EnergyReport, settings: CurveSettings, console: Console) -> None:
+    """Print the Pareto front of each chip, with the best point marked."""
+    console.print(
+        f"\n[bold]accuracy against joules[/bold], {settings.samples} samples per setting; the "
+        f"Pareto front of each chip. Best trade: the cheapest within {SLACK:.1%} of the most "
+        "accurate"
+    )
+    columns = ("chip", "code", "steps", "accuracy", "joules", "")
+    table = plain_table(console, columns, wrap=True)
+    beaten = 0
+    for each in (each for each in report if each.curve):
+        kept, chosen = front(each.curve), best(each.curve)
+        beaten += len(each.curve) - len(kept)
+        for place, point in enumerate(kept):
+            table.add_row(
+                "" if place else escape(each.profile),
+                point.code,
+                str(point.steps),
+                f"{100 * point.accuracy:.2f} %",
+                si(point.joules, "J"),
+                point_remark(point, chosen),
+            )
+    console.print(table)
+    if beaten:
+        console.print(f"{beaten} more settings are not on the front", style="dim")
+    for code, reason in settings.left_out.items():
+        console.print(f"code {code} is left out: {escape(reason)}", style="dim")
+
+
+def point_remark(point: Point, chosen: Point) -> str:
+    """Whether a point is the best trade, and whether it is known to fit."""
+    remark = "[bold green]<- best trade[/bold green] " if point == chosen else ""
+    return remark if point.fits else f"{remark}[dim]unknown whether it fits[/dim]"

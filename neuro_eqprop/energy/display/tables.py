@@ -1,0 +1,176 @@
+"""The main tables of energy results as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+
+from neuro_eqprop.energy.display.bars import MIN_SHARE, print_bars, short_reason
+from neuro_eqprop.energy.display.comparisons import (
+    print_curves,
+    print_dense,
+    print_run_comparison,
+)
+from neuro_eqprop.energy.display.console import console_or_default, plain_table, remark_table
+from neuro_eqprop.energy.display.learning import print_learning
+from neuro_eqprop.energy.estimate import REFUSED, Estimate
+from neuro_eqprop.energy.result import CountedEvents, EnergyEstimate, EnergyReport
+from neuro_eqprop.io.profile.describe import describe_row
+from neuro_eqprop.units import si, si_range
+
+FITS = {True: "fits", False: "no", None: "unknown"}
+ORDER = {True: 0, None: 1, False: 2}
+
+
+def print_report(report: EnergyReport, console: Console) -> None:
+    """Print everything in a report."""
+    console = console_or_default(console)
+    chips = sorted_chips(report)
+    print_counted(report.counted, console)
+    print_chips(report, console)
+    print_bars(chips, console)
+    console.print("")
+    console.print(remark_table(row for each in chips for row in chip_rows(each)))
+    print_learning(chips, report.counted.learning, console)
+    print_dense(report, console)
+    if report.curve is not None:
+        print_curves(report, report.curve, console)
+    if report.beside is not None:
+        print_run_comparison(report.counted, report.beside, console)
+    for each in report:
+        if each.sources:
+            console.print(f"\n[bold]{escape(each.profile)}[/bold]")
+            print_sources(each.sources, console)
+    if report.file:
+        console.print(f"\nwritten to {escape(report.file)}")
+
+
+def sorted_chips(report: EnergyReport) -> list[EnergyEstimate]:
+    """The chips that the network fits on first."""
+    return sorted(report, key=lambda each: ORDER[each.fits])
+
+
+def print_counted(counted: CountedEvents, console: Console) -> None:
+    """Print what was counted."""
+    bits = "" if counted.bits is None else f", {counted.bits}-bit weights"
+    code = f" in code {counted.code}" if counted.code else ""
+    host = f" ({counted.host_macs:.4g} host MACs a sample)" if counted.host_macs else ""
+    console.print(
+        f"counted on {counted.samples} samples of {counted.steps} steps{code} "
+        f"({escape(counted.source)}){bits}, input as {escape(counted.input_coding)}{host}: "
+        f"{counted.spikes:.4g} spikes and {counted.synops:.4g} synops "
+        f"a sample, {counted.activity:.3g} spikes a neuron and step\n"
+    )
+
+
+def print_chips(report: EnergyReport, console: Console) -> None:
+    """Print one row for each chip."""
+    columns = ("chip", "fits", "cores", "an inference", "95 % of draws", "time", "J x s")
+    table = plain_table(console, columns)
+    chips = sorted_chips(report)
+    for each in chips:
+        found, product = each.inference, each.inference.energy_delay_product
+        joules = found.joules
+        table.add_row(
+            escape(each.profile) + ("*" if each.overridden else ""),
+            FITS[each.fits],
+            cores_cell(each),
+            escape(joules_cell(found)),
+            "" if joules is None else si_range(joules.low, joules.high, "J"),
+            si(each.seconds, "s"),
+            "-" if product is None else f"{product:.1e}".replace("e-0", "e-"),
+            style="dim" if joules is None else "",
+        )
+    console.print(table)
+    for each in chips:
+        for change in each.overridden:
+            console.print(f"* {escape(each.profile)}: {escape(change)}")
+        if each.scenario:
+            console.print(f"[bold]{escape(each.profile)}: {escape(each.scenario)}[/bold]")
+
+
+def cores_cell(each: EnergyEstimate) -> str:
+    """The number of cores, and of chips if there are several."""
+    if each.cores is None:
+        return "-"
+    return f"{each.cores} on {each.chips}" if each.chips and each.chips > 1 else str(each.cores)
+
+
+def joules_cell(found: Estimate) -> str:
+    """Joules, with `>=` where terms are missing, or a short reason."""
+    if found.joules is None:
+        return short_reason(found)
+    return f"{'>= ' if found.at_least else ''}{si(found.joules.value, 'J')}"
+
+
+def chip_rows(each: EnergyEstimate) -> list[tuple[str, str]]:
+    """The remarks on a chip; its name beside the first."""
+    names = [each.profile]
+    return [(names.pop() if names else "", remark) for remark in chip_remarks(each)]
+
+
+def chip_remarks(each: EnergyEstimate) -> list[str]:
+    """The largest terms of a chip, what is unknown, or why the network does not fit."""
+    found, remarks = each.inference, []
+    for violation in () if each.placement is None else each.placement.violations:
+        cure = "more chips would do" if violation.curable else "more chips do not help"
+        remarks.append(f"does not fit: {violation.reason} ({cure})")
+    if found.reason.startswith(REFUSED):
+        remarks.append(found.reason)
+    if found.joules:
+        large = [f"{name} {part:.0%}" for name, part in found.shares.items() if part >= MIN_SHARE]
+        remarks.append(", ".join(large))
+    points = sorted({term.operating_point for term in found.terms if term.operating_point})
+    if points:
+        remarks.append(f"with costs at other operating points: {'; '.join(points)}")
+    missing = ", ".join(term.name for term in found.missing)
+    if missing and each.fits is not False:
+        remarks.append(f"not included, because unknown: {missing}")
+    undecided = () if each.placement is None else each.placement.unchecked
+    essential = [limit.limit for limit in undecided if limit.essential]
+    if each.fits is None and essential:
+        remarks.append(f"unknown whether it fits: {', '.join(essential)}")
+    return remarks
+
+
+def print_terms(each: EnergyEstimate, console: Console) -> None:
+    """Print the cost terms of one chip: inference, then learning where it was counted."""
+    console.print(f"[bold]{escape(each.title)}[/bold], {FITS[each.fits]}, {cores_cell(each)} cores")
+    for use, found in (("an inference", each.inference), ("a learning sample", each.learning)):
+        if found.joules is None:
+            console.print(f"{use}: {escape(found.reason or 'unknown')}")
+            continue
+        columns = (use, "amount", "joules", "95 % of draws", "share", "source")
+        table = plain_table(console, columns, right=("amount", "joules", "share"))
+        shares = found.shares
+        for term in sorted(found.terms, key=lambda term: -term.joules.value):
+            joules = term.joules
+            watts = term.key.startswith("power.")
+            table.add_row(
+                escape(term.name),
+                si(term.amount, "W") if watts else f"{term.amount:,.4g}",
+                si(joules.value, "J"),
+                si_range(joules.low, joules.high, "J"),
+                f"{shares[term.name]:.1%}",
+                escape(term.source),
+            )
+        total = found.joules
+        time = "" if found.seconds is None else si(found.seconds.value, "s")
+        table.add_row("total", time, joules_cell(found), si_range(total.low, total.high, "J"))
+        console.print(table)
+        if found.missing:
+            missing = ", ".join(term.name for term in found.missing)
+            console.print(f"not included, because unknown: {escape(missing)}")
+
+
+def print_sources(rows: Iterable[Mapping[str, Any]], console: Console) -> None:
+    """Print quantities of a profile, each with its source below."""
+    for row in rows:
+        value, origin = describe_row(row)
+        meaning = f"{row['meaning']}: " if "meaning" in row else ""
+        console.print(f"{row['key']}  [bold]{escape(value)}[/bold]")
+        console.print(Padding(escape(meaning + origin), (0, 0, 0, 4)))

@@ -1,0 +1,473 @@
+"""`EnergyEstimate` of one chip and `EnergyReport` of several, and how a workload becomes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.energy.dense_reference import (
+    Comparison,
+    Reference,
+    arithmetic_ratio,
+    compare_with_references,
+    dense_references,
+)
+from neuro_eqprop.energy.estimate import NO_LEARNING, REFUSED, Estimate, Options, estimate_use
+from neuro_eqprop.energy.pareto import Point
+from neuro_eqprop.energy.terms import Term
+from neuro_eqprop.hardware.placement import Placement
+from neuro_eqprop.hardware.profile import Boundary, Device, Profile
+from neuro_eqprop.hardware.workload import Workload
+from neuro_eqprop.html import html_table
+from neuro_eqprop.io.profile.describe import entries_json
+from neuro_eqprop.units import si, si_range
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@dataclass(frozen=True, repr=False)
+class EnergyEstimate:
+    """Energy and time of a network on one chip, per sample.
+
+    The attributes `joules`, `low`, `high`, `seconds`, `terms`, `unknown`, `boundary` and `fits`
+    are those of inference; `learning` has the same for one learning sample. The estimate is
+    counted events times published costs, not a measurement. With unknown terms, the joules are a
+    lower bound.
+    """
+
+    profile: str
+    """Name of the hardware profile."""
+    title: str
+    inference: Estimate
+    learning: Estimate
+    scenario: str = ""
+    """The assumption of a what-if profile; else empty."""
+    operating_point: Mapping[str, str] = field(default_factory=dict)
+    overridden: tuple[str, ...] = ()
+    """Values that differ from those of the profile, as text."""
+    comparisons: tuple[Comparison, ...] = ()
+    """Comparisons with a dense pass on measured devices."""
+    curve: tuple[Point, ...] = ()
+    """Accuracy and joules over codes and steps."""
+    sources: tuple[Mapping[str, Any], ...] = ()
+    """The quantities that were used, with value, range and source."""
+
+    def __repr__(self) -> str:
+        return f"EnergyEstimate({self.profile}: {self.summary})"
+
+    def _repr_html_(self) -> str:
+        shares = ", ".join(f"{name} {part:.0%}" for name, part in self.inference.shares.items())
+        rows = {
+            "inference": self.summary,
+            "learning, one sample": summary(self.learning),
+            "boundary": self.boundary.value.replace("_", " ") if self.boundary else "-",
+            "cores": "-" if self.cores is None else self.cores,
+            "terms": shares or "-",
+            "unknown": ", ".join(each.name for each in self.inference.missing) or "-",
+        }
+        return html_table(f"Energy on {self.title}", rows)
+
+    @property
+    def summary(self) -> str:
+        """Joules with their range and seconds of an inference, or why there are none."""
+        return summary(self.inference)
+
+    @property
+    def joules(self) -> float | None:
+        """Median joules of an inference; None where they are unknown."""
+        return None if self.inference.joules is None else self.inference.joules.value
+
+    @property
+    def low(self) -> float | None:
+        """The 2.5 % quantile of the joules."""
+        return None if self.inference.joules is None else self.inference.joules.low
+
+    @property
+    def high(self) -> float | None:
+        """The 97.5 % quantile of the joules."""
+        return None if self.inference.joules is None else self.inference.joules.high
+
+    @property
+    def seconds(self) -> float | None:
+        """Median seconds of an inference; None where they are unknown."""
+        return None if self.inference.seconds is None else self.inference.seconds.value
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The cost terms of an inference."""
+        return self.inference.terms
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The terms that are missing because they are unknown."""
+        return self.inference.unknown
+
+    @property
+    def boundary(self) -> Boundary | None:
+        """What the joules include."""
+        return self.inference.boundary
+
+    @property
+    def placement(self) -> Placement | None:
+        """The cores and chips of the network."""
+        return self.inference.placement
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the network fits on the chip; None where that is unknown."""
+        return None if self.placement is None else self.placement.fits
+
+    @property
+    def cores(self) -> int | None:
+        """The number of cores."""
+        return None if self.placement is None else self.placement.cores
+
+    @property
+    def chips(self) -> int | None:
+        """The number of chips."""
+        return None if self.placement is None else self.placement.chips
+
+    @property
+    def binding(self) -> str:
+        """The limit or the resource that decides the number of cores."""
+        return "unknown" if self.placement is None else self.placement.binding
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """Limits that could not be checked."""
+        found = () if self.placement is None else self.placement.unchecked
+        return tuple(f"{each.limit}: {each.reason}" for each in found)
+
+    def table(self, console: Console | None = None) -> None:
+        """Print the cost terms as a table of at most 100 columns."""
+        from neuro_eqprop.energy.display import console_or_default, print_terms
+
+        print_terms(self, console_or_default(console))
+
+    def to_json(self) -> dict[str, Any]:
+        """The estimate as a JSON object, as in the list `profiles` of `energy --json`."""
+        from neuro_eqprop.energy.file import estimate_json
+
+        return estimate_json(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the estimate as an energy file with one chip; return its path."""
+        return EnergyReport((self,)).save(path)
+
+
+def summary(found: Estimate) -> str:
+    """Joules with their range and seconds, or why there are none."""
+    if found.joules is None:
+        return found.reason or "unknown"
+    least = "at least " if found.at_least else ""
+    time = "" if found.seconds is None else f", {si(found.seconds.value, 's')}"
+    joules = found.joules
+    return f"{least}{si(joules.value, 'J')} ({si_range(joules.low, joules.high, 'J')}){time}"
+
+
+@dataclass(frozen=True, slots=True)
+class LearningEvents:
+    """Counted events of learning, per sample, or why there are none."""
+
+    samples: int = 0
+    reason: str = ""
+    input_coding: str = ""
+    presentations: int | None = None
+    """Samples of the whole training: samples times epochs."""
+    note: str = ""
+    """Work that is not counted."""
+    phases: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By phase and event."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedEvents:
+    """The counted events behind an estimate, per sample."""
+
+    source: str = ""
+    samples: int = 0
+    steps: int = 0
+    code: str | None = None
+    bits: int | None = None
+    input_coding: str = ""
+    activity: float = 0.0
+    """Spikes per neuron and step."""
+    spikes: float = 0.0
+    synops: float = 0.0
+    host_macs: float = 0.0
+    dense_macs: int = 0
+    learned: bool = False
+    """Whether the run changed weights itself."""
+    learning: LearningEvents = field(default_factory=LearningEvents)
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparisonRow:
+    """One use of one chip in two runs."""
+
+    profile: str
+    use: str
+    """Inference or learning."""
+    joules: float | None
+    other: float | None
+    ratio: float | None
+    """None where the boundaries differ or joules are unknown."""
+    boundaries: tuple[str | None, str | None]
+    reasons: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """A report compared with that of another run, chip by chip."""
+
+    run: str
+    counted: CountedEvents
+    rows: tuple[RunComparisonRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CurveSettings:
+    """How the points of accuracy against joules were made."""
+
+    samples: int
+    steps: tuple[int, ...]
+    left_out: Mapping[str, str]
+    """Codes without a point, with the reason."""
+
+
+@dataclass(frozen=True, repr=False)
+class EnergyReport:
+    """Energy estimates of a network on several chips, with dense references.
+
+    Iterate over it, or index it with the name of a profile, to get an `EnergyEstimate`.
+    """
+
+    estimates: tuple[EnergyEstimate, ...]
+    counted: CountedEvents = field(default_factory=CountedEvents)
+    references: tuple[Reference, ...] = ()
+    arithmetic_ratio: Mapping[str, float] = field(default_factory=dict)
+    run: str | None = None
+    seed: int = 0
+    options: tuple[str, ...] = ()
+    """Options of the command `energy` that make this report again."""
+    curve: CurveSettings | None = None
+    beside: RunComparison | None = None
+    file: str = ""
+    """Where it was written to or read from."""
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    def __iter__(self) -> Iterator[EnergyEstimate]:
+        return iter(self.estimates)
+
+    def __getitem__(self, profile: str) -> EnergyEstimate:
+        for each in self.estimates:
+            if each.profile == profile:
+                return each
+        raise UnknownNameError("profile", profile, [each.profile for each in self.estimates])
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{each.profile} {si(each.joules, 'J')}" for each in self.estimates[:4])
+        more = ", ..." if len(self) > 4 else ""
+        return f"EnergyReport({len(self)} chips: {shown}{more})"
+
+    def _repr_html_(self) -> str:
+        rows = {each.title: each.summary for each in self.estimates}
+        return html_table("Energy of an inference", rows)
+
+    def table(self, console: Console | None = None) -> None:
+        """Print one row for each chip, in at most 100 columns."""
+        from neuro_eqprop.energy.display import console_or_default, print_chips
+
+        print_chips(self, console_or_default(console))
+
+    def show(self, console: Console | None = None) -> None:
+        """Print everything: tables, bars, learning, dense references, curves and sources."""
+        from neuro_eqprop.energy.display import console_or_default, print_report
+
+        print_report(self, console_or_default(console))
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as a JSON object, as `energy --json` prints it."""
+        from neuro_eqprop.energy.file import report_json
+
+        return report_json(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the report as JSON (the file `energy.json` of a run); return its path."""
+        from neuro_eqprop.energy.file import write_energy
+
+        return write_energy(self, Path(path))
+
+    def compare_run(self, other: EnergyReport) -> RunComparison:
+        """Compare with the report of another run, on the chips of both."""
+        theirs = {each.profile: each for each in other}
+        rows = [
+            compare_use(each.profile, use, getattr(each, use), getattr(theirs[each.profile], use))
+            for use in ("inference", "learning")
+            for each in self
+            if each.profile in theirs
+        ]
+        return RunComparison(other.run or "", other.counted, tuple(rows))
+
+
+def compare_use(profile: str, use: str, mine: Estimate, other: Estimate) -> RunComparisonRow:
+    """One use of one chip in two runs; no ratio between different boundaries."""
+    values = [None if each.joules is None else each.joules.value for each in (mine, other)]
+    ratio = None
+    if mine.boundary is other.boundary and values[0] and values[1]:
+        ratio = values[0] / values[1]
+    return RunComparisonRow(
+        profile,
+        use,
+        values[0],
+        values[1],
+        ratio,
+        (mine.boundary and mine.boundary.value, other.boundary and other.boundary.value),
+        (mine.reason, other.reason),
+    )
+
+
+def check_chips(profiles: Iterable[Profile]) -> None:
+    """Reject profiles that are no spiking chips, and scenarios without their factors."""
+    for profile in profiles:
+        if profile.missing:
+            each = ", ".join(f"{profile.name}.scale.{name}" for name in profile.missing)
+            raise ValueError(
+                f"profile {profile.name!r} is a scenario and waits for your factor: override "
+                f"{profile.name}.scale, or {each}"
+            )
+        if profile.device is not Device.SPIKING:
+            raise ValueError(
+                f"profile {profile.name!r} is no spiking chip; dense devices are always compared"
+            )
+
+
+def estimate_chip(
+    workload: Workload,
+    profile: Profile,
+    options: Options,
+    *,
+    learning: Workload | None = None,
+    no_learning: str = NO_LEARNING,
+    presentations: int | None = None,
+    explain: bool = False,
+) -> EnergyEstimate:
+    """The estimate of a workload on one chip.
+
+    Parameters
+    ----------
+    workload
+        Counted events of inference.
+    profile
+        The chip.
+    options
+        How the estimate is made.
+    learning
+        Counted events of learning; None where they are in `workload` or were not counted.
+    no_learning
+        Why no learning events were counted.
+    presentations
+        Samples of the whole training.
+    explain
+        Whether to add the sources of all quantities that were used.
+    """
+    check_chips([profile])
+    inference = estimate_use(workload, profile, options, learning=False)
+    taught = estimate_use(learning or workload, profile, options, learning=True)
+    if taught.reason == NO_LEARNING:
+        taught = replace(taught, reason=no_learning)
+    taught = replace(taught, samples=presentations)
+    return EnergyEstimate(
+        profile.name,
+        profile.title,
+        inference,
+        taught,
+        scenario=profile.scenario,
+        operating_point=profile.operating_point,
+        overridden=profile.overridden,
+        sources=used_sources(profile, inference, taught) if explain else (),
+    )
+
+
+def used_sources(profile: Profile, *estimates: Estimate) -> tuple[Mapping[str, Any], ...]:
+    """The quantities of a profile that estimates used, with their sources."""
+    used = {term.key for found in estimates for term in found.terms}
+    if "power.idle_loaded" in used:
+        used.add("power.idle_boot")
+    rows = entries_json(profile)
+    return tuple(row for row in rows if row["key"] in used or row["key"].startswith("time."))
+
+
+def estimate_workload(
+    workload: Workload,
+    chips: Iterable[Profile],
+    devices: Iterable[Profile],
+    options: Options,
+    *,
+    counted: CountedEvents,
+    learning: Workload | None = None,
+    batch: int | None = None,
+    explain: bool = False,
+) -> EnergyReport:
+    """Estimates of a workload on spiking chips, and comparisons with dense devices.
+
+    Parameters
+    ----------
+    workload
+        Counted events of inference.
+    chips
+        Profiles of spiking chips.
+    devices
+        Profiles of dense devices and arithmetic ratios.
+    options
+        How the estimates are made.
+    counted
+        Summary of the counted events.
+    learning
+        Counted events of learning.
+    batch
+        Batch size of the dense devices; None for all that were measured.
+    explain
+        Whether to add the sources of all quantities that were used.
+    """
+    chips, devices, macs = list(chips), list(devices), workload.dense_macs
+    estimates = [
+        estimate_chip(
+            *(workload, each, options),
+            learning=learning,
+            no_learning=counted.learning.reason or NO_LEARNING,
+            presentations=counted.learning.presentations,
+            explain=explain,
+        )
+        for each in chips
+    ]
+    references = (
+        dense_references(devices, macs=macs, batch=batch, seed=options.seed) if macs else []
+    )
+    compared = []
+    for profile, each in zip(chips, estimates, strict=True):
+        comparisons: list[Comparison] = []
+        if each.inference.joules is not None:
+            comparisons = compare_with_references(
+                workload, profile, each.inference, references, options
+            )
+        compared.append(replace(each, comparisons=tuple(comparisons)))
+    ratios = {
+        each.name: arithmetic_ratio(each, workload)
+        for each in devices
+        if each.device is Device.RATIO and macs and workload.activity
+    }
+    return EnergyReport(tuple(compared), counted, tuple(references), ratios, seed=options.seed)
+
+
+def check_refused(report: EnergyReport) -> None:
+    """Raise the reason why the only chip of a report was refused."""
+    (only,) = report.estimates
+    if only.inference.reason.startswith(REFUSED):
+        raise ValueError(only.inference.reason.partition(": ")[2])

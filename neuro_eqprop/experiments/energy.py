@@ -1,0 +1,502 @@
+"""Energy estimates of runs and simulations: count events, place the network, estimate each chip."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias, overload
+
+from neuro_eqprop.energy.estimate import NO_LEARNING, Options, estimate_use
+from neuro_eqprop.energy.file import read_energy
+from neuro_eqprop.energy.pareto import Point
+from neuro_eqprop.energy.result import (
+    CountedEvents,
+    CurveSettings,
+    EnergyEstimate,
+    EnergyReport,
+    LearningEvents,
+    check_chips,
+    check_refused,
+    estimate_workload,
+)
+from neuro_eqprop.energy.time import Clock
+from neuro_eqprop.experiments.evaluate import CountedRun, count_events
+from neuro_eqprop.experiments.learning_cost import count_learning_events
+from neuro_eqprop.experiments.run_folder import ENERGY, Run, open_run
+from neuro_eqprop.hardware.placement import Verdict
+from neuro_eqprop.hardware.profile import Device, Overhead, Profile
+from neuro_eqprop.hardware.workload import Workload, learning_shape, network_shape
+from neuro_eqprop.io.profile.load import load_profile, profile_names
+from neuro_eqprop.io.workload_file import read_workload
+from neuro_eqprop.spiking.codes import Code, LoweringError, find_code
+from neuro_eqprop.spiking.input_coding import InputCoding, find_input_coding
+from neuro_eqprop.spiking.model import Simulation
+from neuro_eqprop.spiking.rounding import QuantisationError
+
+BITS = 8
+"""Bits of a weight on a chip, unless given."""
+CURVE_STEPS = (1, 2, 4, 8, 16, 32, 64)
+CURVE_CODES = ("rate", "graded")
+"""Codes of the curve, besides the one that is given; and `paired` where `rate` is impossible."""
+CURVE_DRAWS = 2001
+LEARNING_EVENTS = (
+    *("steps", "spikes", "synops", "trace_updates", "tag_updates"),
+    "weight_updates",
+)
+
+StageCallback = Callable[[str, int, int], None]
+"""Called with the name of a stage, the steps done in it, and their total."""
+
+
+def no_progress(stage: str, done: int, total: int) -> None:
+    """No-op progress callback."""
+
+
+Source: TypeAlias = str | Path | Run | Simulation | Workload
+
+
+@dataclass(frozen=True, slots=True)
+class CountSettings:
+    """How the events of a run are counted."""
+
+    samples: int = 32
+    steps: int | None = None
+    code: str | None = None
+    bits: int | None = None
+    input: str = "current"
+    presentations: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CountedSource:
+    """The events of a source, counted or given."""
+
+    workload: Workload
+    learning: Workload | None
+    counted: CountedEvents
+    run: Run | None
+
+
+@overload
+def estimate_energy(  # type: ignore[overload-overlap]  # a str is an Iterable, too
+    source: Source, profiles: str | Path | Profile, **settings: object
+) -> EnergyEstimate: ...
+@overload
+def estimate_energy(
+    source: Source, profiles: Iterable[str | Path | Profile] | None = None, **settings: object
+) -> EnergyReport: ...
+def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
+    source: Source,
+    profiles: str | Path | Profile | Iterable[str | Path | Profile] | None = None,
+    *,
+    samples: int = 32,
+    steps: int | None = None,
+    code: str | Code | None = None,
+    bits: int | None = None,
+    input: str | InputCoding = "current",  # noqa: A002
+    presentations: int | None = None,
+    batch: int | None = None,
+    clock: str | Clock | None = None,
+    step_seconds: float | None = None,
+    overhead: str | Overhead | None = None,
+    tag_bits: int | None = None,
+    soft_reset: bool | None = None,
+    chips: int | None = None,
+    curve: Sequence[int] | None = None,
+    curve_samples: int = 500,
+    beside: str | Path | EnergyReport | None = None,
+    explain: bool = False,
+    seed: int = 0,
+    progress: StageCallback = no_progress,
+) -> EnergyEstimate | EnergyReport:
+    """Joules and seconds of an inference, and of a learning sample, on spiking chips.
+
+    Events are counted on the emulator unless `source` already has counts. The estimate is events
+    times published costs plus idle power times time, each with its range; costs that are not
+    published stay unknown and make the joules a lower bound.
+
+    Parameters
+    ----------
+    source : str, Path, Run, Simulation or Workload
+        A run folder or an opened run, whose events are counted now; a simulation with its counts;
+        a file of counts (``.json``), or a workload.
+    profiles : str, Path, Profile, or a list of these, optional
+        The chips, by name, by file or as objects (see `load_profile`). A single one gives an
+        `EnergyEstimate`, a list an `EnergyReport`. Default: all chips that ship with the package.
+    samples : int
+        Test samples to count inference on, and training samples to count learning on.
+    steps : int, optional
+        Steps of a phase; default: those of the code.
+    code : str, optional
+        The spike code; default: ``"rate"``, or ``"graded"`` where the network needs it.
+    bits : int, optional
+        Bits of a weight; events are then counted in fixed point. Default: 8 bits on the chip,
+        events counted in floating point.
+    input : str
+        How data enter the network: ``"current"``, ``"rate"`` or ``"graded"``.
+    presentations : int, optional
+        Samples of the whole training; default: those of the run.
+    batch : int, optional
+        Batch size of the dense devices; default: all that were measured.
+    clock : {"model", "tick"}, optional
+        Source of the time of a step; default: that of the profile.
+    step_seconds : float, optional
+        Measured seconds of a step, instead of a model.
+    overhead : {"loaded_idle", "static_and_host"}, optional
+        Which power stands for an idle chip; default: loaded idle where it is known.
+    tag_bits : int, optional
+        Bits of the learning tag of a synapse; default: those of the profile.
+    soft_reset : bool, optional
+        Whether neurons take the compartments of a soft reset; default: where their code needs it.
+    chips : int, optional
+        Number of available chips; default: the largest machine of the profile.
+    curve : sequence of int, optional
+        Numbers of steps for which accuracy and joules are estimated, in several codes.
+    curve_samples : int
+        Test samples of each point of the curve.
+    beside : str, Path or EnergyReport, optional
+        A second run with its own estimate, to compare with.
+    explain : bool
+        Whether to add the sources of all quantities that were used.
+    seed : int
+        Of the Monte Carlo draws over the ranges of the costs.
+    progress : callable, optional
+        Called with the name of a stage, the steps done and their total.
+
+    Returns
+    -------
+    EnergyEstimate or EnergyReport
+        One estimate for a single profile; else a report with an estimate for each.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>>     >>> from neuro_eqprop.hardware.workload import NetworkShape, PopulationShape, Workload
+    >>> shape = NetworkShape((PopulationShape("output", 10),), (), "output")
+    >>> counts = Counts(steps=8, spikes=12, updates_active=12, updates_idle=68)
+    >>> workload = Workload(shape, {("output", "free"): counts}, 1, 8, "current", 640)
+    >>> estimate = ne.estimate_energy(workload, "loihi1")
+    >>> estimate.fits, estimate.cores
+    (True, 1)
+    >>> estimate.low < estimate.joules < estimate.high
+    True
+    """
+    single = isinstance(profiles, str | Path | Profile)
+    chosen, devices = choose_profiles([profiles] if single else profiles)  # type: ignore[list-item,arg-type]
+    options = Options(
+        seed=seed,
+        clock=None if clock is None else Clock(clock),
+        step_seconds=step_seconds,
+        overhead=None if overhead is None else Overhead(overhead),
+        tag_bits=tag_bits,
+        soft_reset=soft_reset,
+        chips=chips,
+    )
+    counting = CountSettings(
+        samples,
+        steps,
+        code.name if isinstance(code, Code) else code,
+        bits,
+        input.name if isinstance(input, InputCoding) else input,
+        presentations,
+    )
+    found = count_source(source, counting, progress)
+    report = estimate_workload(
+        *(found.workload, chosen, devices, options),
+        counted=found.counted,
+        learning=found.learning,
+        batch=batch,
+        explain=explain,
+    )
+    if profiles is not None and len(chosen) == 1:
+        check_refused(report)
+    if curve is not None:
+        if found.run is None:
+            raise ValueError("curve needs a run, whose events are counted for each setting")
+        settings = replace(counting, code=found.counted.code, samples=curve_samples)
+        report = add_curves(report, found.run, chosen, options, curve, settings, progress)
+    if beside is not None:
+        report = replace(report, beside=report.compare_run(open_report(beside)))
+    report = replace(report, run=None if found.run is None else str(found.run.path))
+    return report.estimates[0] if single else report
+
+
+def choose_profiles(
+    profiles: Iterable[str | Path | Profile] | None,
+) -> tuple[list[Profile], list[Profile]]:
+    """The chips to estimate, and the dense devices to compare them with."""
+    shipped = [load_profile(name) for name in profile_names()]
+    devices = [each for each in shipped if each.device is not Device.SPIKING]
+    if profiles is None:
+        chips = [e for e in shipped if e.device is Device.SPIKING and not e.scenario]
+    else:
+        chips = [load_profile(each) for each in profiles]
+    if not chips:
+        raise ValueError("profiles is empty; name a chip, or leave it out for all")
+    check_chips(chips)
+    return chips, devices
+
+
+def open_report(source: str | Path | EnergyReport) -> EnergyReport:
+    """A report, given as such, as its file, or as the run folder that holds the file."""
+    if isinstance(source, EnergyReport):
+        return source
+    path = Path(source)
+    file = path / ENERGY if path.is_dir() or not path.suffix else path
+    if not file.is_file():
+        raise ValueError(f"{file} is missing; `neuro-eqprop energy {path}` makes it")
+    return replace(read_energy(file), run=str(path))
+
+
+def count_source(source: Source, settings: CountSettings, progress: StageCallback) -> CountedSource:
+    """The events of a source: counted now on the emulator, or those that it has."""
+    if isinstance(source, str | Path) and Path(source).suffix == ".json":
+        workload = read_workload(Path(source))
+        workload = workload if settings.bits is None else workload.with_bits(settings.bits)
+        return given_counts(workload, str(source), settings)
+    if isinstance(source, Workload):
+        return given_counts(source, "given counts", settings)
+    if isinstance(source, str | Path):
+        source = open_run(Path(source))
+    if isinstance(source, Run):
+        return count_run(source, settings, progress)
+    if isinstance(source, Simulation):
+        return simulation_counts(source, settings)
+    raise TypeError(
+        f"source is a {type(source).__name__}; it must be a run folder, a Run, a Simulation, a "
+        "file of counts or a Workload"
+    )
+
+
+def given_counts(
+    workload: Workload, source: str, settings: CountSettings, code: str | None = None
+) -> CountedSource:
+    """Events that were counted before."""
+    learning = LearningEvents(reason=NO_LEARNING, presentations=settings.presentations)
+    counted = summarise_counts(workload, source, settings.bits, code, learning)
+    return CountedSource(workload, None, counted, None)
+
+
+def simulation_counts(simulation: Simulation, settings: CountSettings) -> CountedSource:
+    """The events of a simulation."""
+    for name in ("steps", "code"):
+        if getattr(settings, name) is not None:
+            raise ValueError(
+                f"{name} is that of the simulation; leave it out, or give a run as source"
+            )
+    spiking = simulation.spiking
+    bits = settings.bits or spiking.bits
+    workload = Workload(
+        network_shape(simulation.network, bits=bits or BITS, off_chip=spiking.input_populations),
+        simulation.counts,
+        simulation.samples,
+        simulation.steps,
+        spiking.input.name,
+        simulation.dense_macs,
+    )
+    where = f"a simulation on {simulation.backend}"
+    return given_counts(workload, where, replace(settings, bits=bits), spiking.code)
+
+
+def count_run(run: Run, settings: CountSettings, progress: StageCallback) -> CountedSource:
+    """Count the events of inference and of learning of a run on the emulator."""
+    try:
+        code = settings.code or "rate"
+        workload = inference_workload(run, code, settings, progress)
+    except LoweringError:
+        if settings.code is not None:
+            raise
+        code = "graded"
+        workload = inference_workload(run, code, settings, progress)
+    learning, summary = learning_workload(run, code, workload, settings, progress)
+    counted = summarise_counts(workload, "a run on the emulator", settings.bits, code, summary)
+    return CountedSource(workload, learning, counted, run)
+
+
+def inference_workload(
+    run: Run, code: str, settings: CountSettings, progress: StageCallback
+) -> Workload:
+    """The events of inference on test samples."""
+    total, done = settings.samples, 0
+
+    def advance(more: int) -> None:
+        nonlocal done
+        done += more
+        progress("counting events", done, total)
+
+    counted = count_inference(run, code, settings.steps, settings, advance)
+    return to_workload(counted, bits=settings.bits)
+
+
+def count_inference(
+    run: Run,
+    code: str,
+    steps: int | None,
+    settings: CountSettings,
+    advance: Callable[[int], None] = lambda _: None,
+) -> CountedRun:
+    """Run inference on the emulator and count its events."""
+    return count_events(
+        run.model,
+        run.test_samples(min(settings.samples, len(run.data.test))),
+        steps=steps,
+        code=code,
+        bits=settings.bits,
+        input=settings.input,
+        progress=advance,
+    )
+
+
+def to_workload(counted: CountedRun, *, bits: int | None) -> Workload:
+    """Counted events with the sizes of their network."""
+    return Workload(
+        network_shape(counted.network, bits=bits or BITS, off_chip=counted.outside),
+        counted.counts,
+        counted.samples,
+        counted.steps,
+        counted.input_coding,
+        counted.dense_macs,
+    )
+
+
+def learning_workload(
+    run: Run, code: str, inference: Workload, settings: CountSettings, progress: StageCallback
+) -> tuple[Workload | None, LearningEvents]:
+    """The events of learning; a network or a code that cannot learn on a chip gives a reason."""
+    done = 0
+
+    def advance(more: int) -> None:
+        nonlocal done
+        done += more
+        progress("counting learning", done, settings.samples)
+
+    try:
+        found = count_learning_events(
+            run,
+            samples=settings.samples,
+            steps=settings.steps,
+            code=find_code(code),
+            watch=advance,
+        )
+    except ValueError as error:
+        reason = f"unknown: {error}"
+        return None, LearningEvents(reason=reason, presentations=settings.presentations)
+    input_name = run.model.network.input.name
+    workload = Workload(
+        learning_shape(found.plastic, input_name=input_name, bits=settings.bits or BITS),
+        found.learned.counts,
+        found.samples,
+        found.plastic.rule.schedule[0].steps,
+        found.code.name,
+        inference.dense_macs,
+    )
+    return workload, LearningEvents(
+        samples=found.samples,
+        input_coding=workload.input_coding,
+        presentations=settings.presentations or found.presentations,
+        note=found.note,
+        phases=events_by_phase(workload),
+    )
+
+
+def events_by_phase(workload: Workload) -> dict[str, dict[str, float]]:
+    """Events of one learning sample, by phase; steps are those of the longest population."""
+    phases: dict[str, dict[str, float]] = {}
+    for (_, phase), counts in workload.counts.items():
+        events = phases.setdefault(phase, dict.fromkeys(LEARNING_EVENTS, 0.0))
+        for name in LEARNING_EVENTS:
+            each = getattr(counts, name) / workload.samples
+            events[name] = max(events[name], each) if name == "steps" else events[name] + each
+    return phases
+
+
+def summarise_counts(
+    workload: Workload, source: str, bits: int | None, code: str | None, learning: LearningEvents
+) -> CountedEvents:
+    """The counted events of inference per sample, with those of learning."""
+    return CountedEvents(
+        source=source,
+        samples=workload.samples,
+        steps=workload.steps,
+        code=code,
+        bits=bits,
+        input_coding=workload.input_coding,
+        activity=workload.activity,
+        spikes=workload.per_sample("spikes"),
+        synops=workload.per_sample("synops"),
+        host_macs=workload.per_sample("host_macs"),
+        dense_macs=workload.dense_macs,
+        learned=workload.learned,
+        learning=learning,
+    )
+
+
+def add_curves(
+    report: EnergyReport,
+    run: Run,
+    chips: Sequence[Profile],
+    options: Options,
+    steps: Sequence[int],
+    settings: CountSettings,
+    progress: StageCallback,
+) -> EnergyReport:
+    """Accuracy against joules of each chip over codes and steps.
+
+    Codes that the network cannot be translated to are left out, with the reason.
+    """
+    codes = list(dict.fromkeys([*CURVE_CODES, settings.code or "rate"]))
+    points: dict[str, list[Point]] = {each.name: [] for each in chips}
+    left_out: dict[str, str] = {}
+    samples = done = 0
+    for code in codes:
+        try:
+            counted = []
+            for each in count_curve(run, code, steps, settings):
+                counted.append(each)
+                done += 1
+                progress("accuracy against joules", done, len(codes) * len(steps))
+        except (LoweringError, QuantisationError) as error:
+            left_out[code] = str(error)
+            if code == "rate" and "paired" not in codes:
+                codes.append("paired")
+            continue
+        for each in counted:
+            samples = each.samples
+            for name, point in curve_points(each, chips, options, code=code, bits=settings.bits):
+                points[name].append(point)
+    estimates = tuple(replace(each, curve=tuple(points[each.profile])) for each in report)
+    curve = CurveSettings(samples, tuple(steps), left_out)
+    return replace(report, estimates=estimates, curve=curve)
+
+
+def count_curve(
+    run: Run, code: str, steps: Sequence[int], settings: CountSettings
+) -> Iterator[CountedRun]:
+    """The counted events for each number of steps, in one code."""
+    if find_input_coding(settings.input) is not InputCoding.CURRENT:
+        graded = find_code(code).accumulates
+        settings = replace(
+            settings, input=(InputCoding.GRADED if graded else InputCoding.RATE).name
+        )
+    for each in steps:
+        yield count_inference(run, code, each, settings)
+
+
+def curve_points(
+    counted: CountedRun,
+    chips: Iterable[Profile],
+    options: Options,
+    *,
+    code: str,
+    bits: int | None,
+) -> Iterator[tuple[str, Point]]:
+    """One point of the curve for each chip whose joules are known."""
+    workload = to_workload(counted, bits=bits)
+    for chip in chips:
+        found = estimate_use(workload, chip, replace(options, draws=CURVE_DRAWS), learning=False)
+        if found.joules is not None and found.placement is not None:
+            joules = found.joules
+            fits = found.placement.verdict is Verdict.FITS
+            numbers = (counted.accuracy, joules.value, joules.low, joules.high)
+            yield chip.name, Point(code, counted.steps, *numbers, fits=fits)
