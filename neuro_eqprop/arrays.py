@@ -16,7 +16,7 @@ Shape: TypeAlias = tuple[int, ...]
 
 
 def closest_first(name: str, known: Iterable[str]) -> list[str]:
-    """The known names, the one that looks most like `name` first."""
+    """The known names, the one most similar to `name` first."""
 
     def likeness(other: str) -> float:
         return SequenceMatcher(None, name.lower(), other.lower()).ratio()
@@ -25,7 +25,7 @@ def closest_first(name: str, known: Iterable[str]) -> list[str]:
 
 
 class UnknownNameError(ValueError):
-    """A name that stands for nothing here; the message lists the known ones, closest first."""
+    """An unknown name; the message lists the known ones, closest first."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         super().__init__(f"unknown {kind} {name!r}; known: {', '.join(closest_first(name, known))}")

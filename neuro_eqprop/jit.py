@@ -1,4 +1,4 @@
-"""How loops are compiled: as parts of what calls them, or by themselves and kept on disk."""
+"""Compile loops with numba: inlined into the caller, or separately with a cache on disk."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# Sums may be taken in another order, as in any product of matrices; what is not finite stays so.
+# Sums may be reordered, as in any matrix product; NaN and inf are kept.
 REORDERED = {"reassoc", "contract", "nsz", "arcp"}
 
 
 def inner(function: Function) -> Function:
-    """Compile as a part of what calls it, every operation as it stands."""
+    """Compile as a part of the caller; operations are neither reordered nor fused."""
     return cast(Function, numba.njit(error_model="numpy")(function))
 
 
 def inner_reordered(function: Function) -> Function:
-    """The same, and sums may be taken in another order."""
+    """The same, but sums may be reordered."""
     return cast(Function, numba.njit(error_model="numpy", fastmath=REORDERED)(function))
 
 
 def outer(function: Function) -> Function:
-    """Compile when first called, and keep the machine code on disk where there is a place."""
+    """Compile on the first call, and cache the machine code on disk if a folder is writable."""
     try:
         return cast(Function, numba.njit(error_model="numpy", cache=True)(function))
     except RuntimeError:

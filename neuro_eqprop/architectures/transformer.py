@@ -82,8 +82,8 @@ def transformer(
 ) -> Network:
     """Tokens h_i that attend to each other, each with a memory, read by a softmax.
 
-    An image (channels, height, width) is cut into patches, a sequence (tokens, width) is taken as
-    it is. Each place has its own bias, which tells tokens where they are. All tokens are read, or
+    An image (channels, height, width) is cut into patches; a sequence (tokens, width) is used
+    directly. Each position has its own bias, a positional embedding. All tokens are read, or
     only the `query`.
     """
     tokens, embedding = cut(given, patch)

@@ -1,4 +1,4 @@
-"""What each data set states about itself, known without loading it."""
+"""Facts of each data set, known without loading it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class DatasetInfo:
     Parameters
     ----------
     name, what
-        The name, and a few words on the samples.
+        The name, and a short description of the samples.
     load
         Loads or generates the data set.
     shape, classes, train, test

@@ -35,7 +35,7 @@ DATASETS = Registry(
     "neuro_eqprop.datasets",
 )
 ABSENT = "not here"
-"""Stands for the place of a data set that is not present."""
+"""The place of a data set that is not present."""
 
 
 def load(name: str | Path | Dataset) -> Dataset:

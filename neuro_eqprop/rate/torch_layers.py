@@ -1,4 +1,4 @@
-"""Single layers of torch in our words; what has none is refused with the layer's name."""
+"""Single torch layers as connections; a layer without an equivalent is refused by its name."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ def convolution(
     Kernels with gaps (dilation) or for some channels only (groups) are kernels with zeros.
     """
     if len(shape) != 3:
-        told = f"it is given {shape}, not (channels, height, width)"
-        raise refused(name, "Conv2d", told)
+        reason = f"it is given {shape}, not (channels, height, width)"
+        raise refused(name, "Conv2d", reason)
     weight = whole_kernels(part, numbers(name, part, "weight"), one(name, part, "dilation"))
     one(name, part, "kernel_size")
     if weight.shape[1] != shape[0]:
-        told = f"it takes {weight.shape[1]} channels and is given {shape[0]}"
-        raise refused(name, "Conv2d", told)
+        reason = f"it takes {weight.shape[1]} channels and is given {shape[0]}"
+        raise refused(name, "Conv2d", reason)
     kernel, step, margin = weight.shape[2], one(name, part, "stride"), margin_of(name, part)
     sides = tuple((n + 2 * margin - kernel) // step + 1 for n in shape[1:])
     if min(sides) < 1:
-        told = f"its kernels of {kernel} leave nothing of images {shape[1:]}"
-        raise refused(name, "Conv2d", told)
+        reason = f"its kernels of {kernel} leave nothing of images {shape[1:]}"
+        raise refused(name, "Conv2d", reason)
     return Conv2d(kernel, margin, step), weight, (len(weight), *sides)
 
 
@@ -113,8 +113,8 @@ def folded(
 ) -> tuple[Array, Array]:
     """Weight and bias with a normalisation by kept means and variances drawn into them."""
     if part.running_mean is None or len(part.running_mean) != len(weight):
-        told = f"it keeps no means and variances of {len(weight)} units or channels"
-        raise refused(name, type(part).__name__, told)
+        reason = f"it keeps no means and variances of {len(weight)} units or channels"
+        raise refused(name, type(part).__name__, reason)
     mean, variance = numbers(name, part, "running_mean"), numbers(name, part, "running_var")
     scale, shift = 1 / np.sqrt(variance + part.eps), np.zeros(len(weight))
     if part.affine:
@@ -125,7 +125,7 @@ def folded(
 
 
 def flattened(name: str, part: Any, shape: Shape) -> Shape:  # noqa: ANN401
-    """What a Flatten makes of a sample."""
+    """The shape of a sample after a Flatten."""
     if part.start_dim != 1 or part.end_dim not in (-1, len(shape)):
         raise refused(
             name, "Flatten", f"it flattens axes {part.start_dim}..{part.end_dim}, not a sample"

@@ -47,7 +47,7 @@ UNEQUAL = (Phase("strong", 0.75, 7, 3), Phase("off", 0.0, 9, 9), Phase("weak", -
 
 
 def resets() -> list[Case]:
-    """What a spike does to the voltage, and when there is one."""
+    """Threshold and reset: when a neuron spikes, and its voltage after a spike."""
     bias, current = (0.3125, 0.75, 1.0, 1.375, 1.5), {"a": rows([0.0] * 5, [0.25] * 5)}
     tie = (0.5, 0.25, 0.125, 0.4375)
     leaky_tie = group("a", replace(PLAIN, voltage_decay=0.25), 0.625, 0.4375)
@@ -98,7 +98,7 @@ def sizes() -> list[Case]:
 
 
 def paths() -> list[Case]:
-    """What happens to a spike on its way."""
+    """Delays, gains and weights of projections."""
     beta = Gain.BETA
     two = [link("a", "b", ACROSS, delay=2), link("a", "b", -ACROSS / 2, delay=5)]
     gated = link("a", "b", 2 * ACROSS, gain=beta)
@@ -178,9 +178,9 @@ def graded() -> list[Case]:
 
 
 def following() -> list[Case]:
-    """Spikes that tell a rate."""
+    """Spikes of neurons that keep a rate."""
     slow, fast = DecreasingGain(0.5, 0.0), DecreasingGain(1.0, 0.5)
-    told = replace(PLAIN, follow=RateTracking(HARD_SIGMOID, gain=fast, step=slow))
+    predicting = replace(PLAIN, follow=RateTracking(HARD_SIGMOID, gain=fast, step=slow))
     drawn = replace(
         PLAIN,
         follow=RateTracking(HARD_SIGMOID, DecreasingGain(1.0, 0.0), DecreasingGain(1.0, 0.75), 7),
@@ -193,7 +193,7 @@ def following() -> list[Case]:
             [*loop, link("b", "b", -np.eye(3), gain=Gain.BETA)],
             pull=PULL,
         )
-        for name, neuron in {"spikes that predict": told, "spikes by chance": drawn}.items()
+        for name, neuron in {"spikes that predict": predicting, "spikes by chance": drawn}.items()
     ]
 
 

@@ -70,7 +70,7 @@ def draw_population(name: str, neuron: Neuron, rng: np.random.Generator) -> Popu
 
 
 def spared(population: Population, values: Array) -> Array:
-    """`values` (units last) without those of the two units that must stay as they are."""
+    """`values` (units last) without those of the two units that must not change."""
     if isinstance(population.neuron, Spiking):
         values[..., :2] = 0.0
     return values
@@ -176,7 +176,7 @@ def draw_whole_case(seed: int, number: int) -> Case:
 
 
 def draw_cases(seed: int, networks: int) -> Iterator[Case]:
-    """So many random networks, and every fifth of them in fixed point too."""
+    """`networks` random networks, and every fifth of them in fixed point too."""
     for number in range(networks):
         yield draw_case(seed, number)
         if number % 5 == 0:

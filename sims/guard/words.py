@@ -71,6 +71,7 @@ ALLOWED = {
     r"lookup|look ?up|look-up": "a lookup",
     r"word_bits|word bits|words of this size|words=|synapse_word": "words of memory",
     r"\bwords\b.*(?:sentence|frequent|vocabulary|vector)": "words of a sentence",
+    r"vocabulary|tokens.*words|words: int|lower-case words|\"looked\"": "words; a layer's name",
     r"labels.*words|integers or words": "labels that are words",
     r"counted\.lessons|words\.py": "a JSON field; this script",
     r"using lessons from deep learning": "the title of a paper",

@@ -20,7 +20,7 @@ MAX_BYTES = 2**31
 
 @dataclass(frozen=True, slots=True)
 class DatasetFile:
-    """A file as it is served, and the files packed in it; an empty hash is unknown."""
+    """A file on the server, and the files packed in it; an empty hash means unknown."""
 
     name: str
     bytes: int
