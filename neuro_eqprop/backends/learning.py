@@ -14,7 +14,7 @@ from neuro_eqprop.spiking.plasticity import COMMIT, PlasticNetwork, TrainingSamp
 from neuro_eqprop.traces import Counts
 
 Watch = Callable[[int], None]
-"""Told how many more lessons are done."""
+"""Called with the number of further samples are done."""
 
 
 def nobody(_: int) -> None:
@@ -23,26 +23,26 @@ def nobody(_: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Synapses:
-    """Of which synapses to tell the story: projection names with a target and a source unit."""
+    """Of which synapses to tell the history: projection names with a target and a source unit."""
 
     chosen: tuple[tuple[str, int, int], ...] = ()
 
 
 NO_SYNAPSES = Synapses()
-STORY = ("pre", "post", "tag", "weight")
+SYNAPSE_VARIABLES = ("pre", "post", "tag", "weight")
 """What is told of a synapse at the end of every step: both traces, tag and weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What lessons left behind, and what they cost."""
+    """What samples left behind, and what they cost."""
 
     weights: Mapping[str, Array]
-    """By projection that learns, in real numbers."""
+    """By projection that learns, in floating point."""
     tags: Mapping[str, Array]
     """As they stood at the last commit, in its numbers; of a pair, of the one that goes forward."""
     drive: Array
-    """Of the output in the free phase: its mean over the window (lessons, units)."""
+    """Of the output in the free phase: its mean over the window (samples, units)."""
     counts: Mapping[tuple[str, str], Counts]
     """By population and phase, the commit included."""
     saturated: Mapping[str, int]
@@ -50,9 +50,9 @@ class Learned:
     clipped: int
     """How often a commit cut a weight off at its limit."""
     overflows: int = 0
-    """In whole numbers, how often a current wrapped or a voltage was cut off."""
-    story: Array = field(default_factory=lambda: np.zeros((0, 0, 0, len(STORY))))
-    """(lessons, steps, synapses, what) of the synapses that were asked for."""
+    """In integers, how often a current wrapped or a voltage was cut off."""
+    story: Array = field(default_factory=lambda: np.zeros((0, 0, 0, len(SYNAPSE_VARIABLES))))
+    """(samples, steps, synapses, what) of the synapses that were chosen."""
 
     @property
     def total(self) -> Counts:
@@ -75,7 +75,7 @@ class Learner(Protocol):
     def learn(
         self, plastic: PlasticNetwork, lessons: TrainingSamples, *, synapses: Synapses, watch: Watch
     ) -> Learned:
-        """Learn from all lessons, one after the other, beginning at rest with traces at zero."""
+        """Learn from all samples, one after the other, beginning at rest with traces at zero."""
         ...
 
 

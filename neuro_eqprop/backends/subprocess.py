@@ -31,7 +31,7 @@ GRACE = 5.0
 """Seconds a group has to end after it was told to."""
 
 
-Meanwhile: TypeAlias = Callable[[], None]
+PollCallback: TypeAlias = Callable[[], None]
 """Called again and again while the child runs."""
 
 
@@ -53,7 +53,7 @@ def run(
     *,
     deadline: float,
     environment: Mapping[str, str],
-    meanwhile: Meanwhile = idle,
+    on_poll: PollCallback = idle,
 ) -> None:
     """Run the command until it ends well; raise ChildError if not, or at `deadline` s of silence.
 
@@ -69,7 +69,7 @@ def run(
             start_new_session=True,
         )
     try:
-        watch(child, folder, deadline=deadline, meanwhile=meanwhile)
+        watch(child, folder, deadline=deadline, on_poll=on_poll)
     finally:
         end(child)
 
@@ -79,13 +79,13 @@ def watch(
     folder: Path,
     *,
     deadline: float,
-    meanwhile: Meanwhile = idle,
+    on_poll: PollCallback = idle,
 ) -> None:
     """Wait for the child to end; raise ChildError as soon as it is known to have failed."""
     seen, since, sought = b"", monotonic(), monotonic()
     while True:
         code = wait(child, POLL)
-        meanwhile()
+        on_poll()
         if (folder / ERROR).exists():
             told = (folder / ERROR).read_text(errors="replace").strip()
             raise ChildError(f"{last_line(told)}\n{told}")
@@ -197,14 +197,14 @@ def guard(folder: Path) -> None:
     Standard input is a pipe from the parent, which ends with it however it ends.
     """
 
-    def mourn() -> None:
+    def wait_for_parent() -> None:
         while os.read(0, 1):
             pass
         shutil.rmtree(folder, ignore_errors=True)
         if os.getpgrp() == os.getpid():
             os.killpg(os.getpid(), signal.SIGTERM)
 
-    Thread(target=mourn, daemon=True).start()
+    Thread(target=wait_for_parent, daemon=True).start()
 
 
 def report(folder: Path, text: str) -> None:

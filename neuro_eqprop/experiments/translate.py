@@ -23,7 +23,12 @@ from neuro_eqprop.networks import Network, Role, check_parameters
 from neuro_eqprop.operators import DelayedFeedback
 from neuro_eqprop.spiking.codes import Code, Coding, find_code
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork
-from neuro_eqprop.spiking.lower import faces, gathered, matrix, reads
+from neuro_eqprop.spiking.lower import (
+    matrix,
+    only_reads_out,
+    signed_populations,
+    weight_from_matrix,
+)
 from neuro_eqprop.spiking.model import to_spiking
 from neuro_eqprop.spiking.serialize import integer
 
@@ -54,7 +59,7 @@ def document_of(
         Feed(name, sign * matrix(rate, params, c))
         for c in rate.connections
         if rate[c.source].role is Role.INPUT
-        for name, sign in faces(rate[c.target], coding)
+        for name, sign in signed_populations(rate[c.target], coding)
     )
     study = model.study or Study()
     notes = {
@@ -138,7 +143,7 @@ def open_nir(path: Path, dataset: str) -> Opened:
         check_parameters(rate, params)
         study = adapt(Study(), {"dataset": dataset, "beta": document.notes["learning"]["beta"]})
         model = Model(rate, params, study=study, provenance=FROM_NIR)
-        again = relowered(model, document, code, bits)
+        again = lower_again(model, document, code, bits)
     except (KeyError, TypeError, ValueError, StopIteration) as error:
         raise NirError(f"{path}: its notes and its network do not fit: {error}") from error
     if not same(again, network):
@@ -158,29 +163,31 @@ def parameters(rate: Network, document: Document, coding: Coding) -> dict[str, A
     params: dict[str, Array] = {}
     for connection in rate.connections:
         operator, ends = connection.operator, (rate[connection.source], rate[connection.target])
-        sides = [len(faces(layer, coding)) for layer in ends]
+        sides = [len(signed_populations(layer, coding)) for layer in ends]
         if isinstance(operator, DelayedFeedback):
-            took(projections, len(operator.parts) * prod(sides))
+            take_first(projections, len(operator.parts) * prod(sides))
             params[connection.name] = np.array([document.notes["echoes"][connection.name]])
             continue
         given = ends[0].role is Role.INPUT
-        spelled = took(feeds, sides[1]) if given else took(projections, prod(sides))
-        params[connection.name] = gathered(operator, spelled, (ends[0].shape, ends[1].shape))
-        if rate.feeds_back(connection) and not reads(rate, connection):
-            took(projections, prod(sides))
+        spelled = take_first(feeds, sides[1]) if given else take_first(projections, prod(sides))
+        params[connection.name] = weight_from_matrix(
+            operator, spelled, (ends[0].shape, ends[1].shape)
+        )
+        if rate.feeds_back(connection) and not only_reads_out(rate, connection):
+            take_first(projections, prod(sides))
     for layer in rate.moving:
-        bias = document.network[faces(layer, coding)[0][0]].bias.reshape(layer.shape)
+        bias = document.network[signed_populations(layer, coding)[0][0]].bias.reshape(layer.shape)
         params[layer.name] = bias[tuple(slice(n) for n in layer.bias)]
     return params
 
 
-def took(weights: Iterator[Array], count: int) -> Array:
+def take_first(weights: Iterator[Array], count: int) -> Array:
     """The first of the next so many weights; the others repeat it with other signs or delays."""
     first, *_ = [next(weights) for _ in range(count)]
     return first
 
 
-def relowered(model: Model, document: Document, code: Code, bits: int | None) -> SpikingNetwork:
+def lower_again(model: Model, document: Document, code: Code, bits: int | None) -> SpikingNetwork:
     """The spiking network of the model's parameters under the constants of this version."""
     if Coding(code).constants() != document.notes["coding"]:
         raise ValueError(f"it was made with other constants of code {code.name!r}; translate again")
@@ -191,7 +198,7 @@ def relowered(model: Model, document: Document, code: Code, bits: int | None) ->
 def same(one: SpikingNetwork, other: SpikingNetwork) -> bool:
     """Whether two networks are alike in everything; zeros have no sign, as they have in bytes."""
 
-    def told(network: SpikingNetwork) -> tuple[object, ...]:
+    def structure(network: SpikingNetwork) -> tuple[object, ...]:
         populations = [(p.name, p.neuron) for p in network.populations]
         projections = [(p.name, p.delay, p.gain) for p in network.projections]
         return network.dt, network.output, populations, projections, network.fixed
@@ -199,4 +206,6 @@ def same(one: SpikingNetwork, other: SpikingNetwork) -> bool:
     def values(network: SpikingNetwork) -> list[Array]:
         return [*(p.bias for p in network.populations), *(p.weight for p in network.projections)]
 
-    return told(one) == told(other) and all(map(np.array_equal, values(one), values(other)))
+    return structure(one) == structure(other) and all(
+        map(np.array_equal, values(one), values(other))
+    )

@@ -1,4 +1,4 @@
-"""The whole numbers of a network in fixed point, and the operations of its step on them."""
+"""The integers of a network in fixed point, and the operations of its step on them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ ONE = 1 << DECAY_BITS
 FRACTION = 1 << FRACTION_BITS
 
 
-def twelve(part: float) -> int:
-    """A decay, damping or beta in whole parts of 4096."""
+def to_12_bits(part: float) -> int:
+    """A decay, damping or beta in multiples of 1/4096."""
     return round(part * ONE)
 
 
 def scale(x: Ints, part: int) -> Ints:
-    """x part / 4096, cut to a whole number towards zero."""
+    """x part / 4096, cut to an integer towards zero."""
     product = x * part
     return np.asarray(np.sign(product) * (np.abs(product) >> DECAY_BITS))
 
@@ -50,7 +50,7 @@ def saturate(x: Ints) -> Ints:
 
 
 def divide(x: Ints, shift: int) -> Ints:
-    """x / 2^shift to the nearest whole number, ties to even."""
+    """x / 2^shift to the nearest integer, ties to even."""
     floor, rest = x >> shift, x & ((1 << shift) - 1)
     half = (1 << shift) >> 1
     up = (rest > half) | ((rest == half) & (floor & 1 == 1) & (shift > 0))
@@ -62,7 +62,7 @@ def nearest(values: Array, unit: float) -> Ints:
     return np.asarray(np.rint(values / unit), dtype=np.int64)
 
 
-def whole(values: Array, unit: float, what: str) -> Ints:
+def as_integers(values: Array, unit: float, what: str) -> Ints:
     """Values as multiples of the unit, which they have to be."""
     found = np.asarray(values / unit)
     if not (np.abs(found) < 2.0**53).all() or not (found == np.rint(found)).all():
@@ -70,11 +70,11 @@ def whole(values: Array, unit: float, what: str) -> Ints:
     return found.astype(np.int64)
 
 
-def within(limit: float, unit: float, what: str) -> int:
-    """A limit as a whole number, no limit as one that no value reaches."""
+def limit_as_integer(limit: float, unit: float, what: str) -> int:
+    """A limit as an integer, no limit as one that no value reaches."""
     if np.isinf(limit):
         return int(np.sign(limit)) * 2**40
-    return int(whole(np.array(limit), unit, what))
+    return int(as_integers(np.array(limit), unit, what))
 
 
 def bits_of(*values: int) -> int:
@@ -149,47 +149,47 @@ def unit_of(network: SpikingNetwork, name: str) -> float:
 
 
 def integers(network: SpikingNetwork, population: Population) -> SpikingIntegers | GradedIntegers:
-    """A population in whole numbers; numbers that are none in its unit are refused."""
+    """A population in integers; numbers that are none in its unit are refused."""
     name, unit, neuron = population.name, unit_of(network, population.name), population.neuron
-    bias = whole(population.bias, unit, f"a bias of {name!r}")
+    bias = as_integers(population.bias, unit, f"a bias of {name!r}")
     if isinstance(neuron, Graded):
         return graded(neuron, unit, name=name, bias=bias)
     return spiking(neuron, unit, name=name, bias=bias)
 
 
 def spiking(neuron: Spiking, unit: float, *, name: str, bias: Ints) -> SpikingIntegers:
-    """A spiking population in whole numbers."""
-    threshold = within(neuron.threshold, unit, f"the threshold of {name!r}")
+    """A spiking population in integers."""
+    threshold = limit_as_integer(neuron.threshold, unit, f"the threshold of {name!r}")
     if not 0 < threshold << FRACTION_BITS < TOP:
         raise ValueError(f"the threshold of {name!r} is {threshold} units and does not fit 17 bits")
     return SpikingIntegers(
         unit,
         bias,
-        ONE - twelve(neuron.current_decay),
-        ONE - twelve(neuron.voltage_decay),
+        ONE - to_12_bits(neuron.current_decay),
+        ONE - to_12_bits(neuron.voltage_decay),
         threshold << FRACTION_BITS,
         neuron.reset is Reset.SUBTRACT,
-        within(neuron.floor, unit, f"the floor of {name!r}") << FRACTION_BITS,
-        within(neuron.ceiling, unit, f"the ceiling of {name!r}") << FRACTION_BITS,
+        limit_as_integer(neuron.floor, unit, f"the floor of {name!r}") << FRACTION_BITS,
+        limit_as_integer(neuron.ceiling, unit, f"the ceiling of {name!r}") << FRACTION_BITS,
     )
 
 
 def graded(neuron: Graded, unit: float, *, name: str, bias: Ints) -> GradedIntegers:
-    """A graded population in whole numbers."""
-    theta = within(neuron.theta, unit, f"the theta of {name!r}")
+    """A graded population in integers."""
+    theta = limit_as_integer(neuron.theta, unit, f"the theta of {name!r}")
     if theta < 1 or theta & (theta - 1):
         raise ValueError(f"the theta of {name!r} is {neuron.theta}, not a power of two")
-    damping = max(1, twelve(neuron.damping))
-    low = within(neuron.activation.low, unit, f"the least rate of {name!r}")
-    high = within(neuron.activation.high, unit, f"the greatest rate of {name!r}")
+    damping = max(1, to_12_bits(neuron.damping))
+    low = limit_as_integer(neuron.activation.low, unit, f"the least rate of {name!r}")
+    high = limit_as_integer(neuron.activation.high, unit, f"the greatest rate of {name!r}")
     return GradedIntegers(unit, bias, damping, theta.bit_length() - 1, low, high, neuron.activation)
 
 
 def weights(network: SpikingNetwork, projection: Projection) -> Ints:
-    """The weights of a projection in whole numbers of its target, per spike or per theta."""
+    """The weights of a projection in integers of its target, per spike or per theta."""
     source, name = network[projection.source].neuron, projection.name
     theta = source.theta if isinstance(source, Graded) else 1.0
-    found = whole(
+    found = as_integers(
         projection.weight * theta, unit_of(network, projection.target), f"a weight of {name!r}"
     )
     sent = 1.0
@@ -201,7 +201,7 @@ def weights(network: SpikingNetwork, projection: Projection) -> Ints:
 
 
 def state_bits(network: SpikingNetwork) -> int | None:
-    """What the widest state of a network in fixed point needs; None for real numbers."""
+    """What the widest state of a network in fixed point needs; None for floats."""
     if network.fixed is None:
         return None
     return max(integers(network, population).state_bits for population in network.populations)

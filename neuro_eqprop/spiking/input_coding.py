@@ -28,7 +28,7 @@ from neuro_eqprop.plugins import Registry
 from neuro_eqprop.schedules import tail
 from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
 from neuro_eqprop.spiking.ir import Graded, Neuron, Population, Projection, SpikingNetwork, Stimulus
-from neuro_eqprop.spiking.lower import faces, join, matrix, snap, stimulate
+from neuro_eqprop.spiking.lower import join, matrix, signed_populations, snap, stimulate
 
 ON = "on"
 """The population of the unit that sends the biases."""
@@ -155,7 +155,7 @@ def with_input(
     for connection in network.connections:
         if network[connection.source].role is Role.INPUT:
             weight = matrix(network, params, connection)
-            target = faces(network[connection.target], coding)
+            target = signed_populations(network[connection.target], coding)
             projections += join(((layer.name, 1.0),), target, snap(weight, coding.grid))
     units = Population(layer.name, entry.neuron(layer, coding), np.zeros(layer.size))
     complete = replace(

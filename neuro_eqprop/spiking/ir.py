@@ -38,12 +38,12 @@ are exact in any order, and all the rest is done unit by unit, so that spikes ca
 bit. A gain of beta is read when the spike arrives.
 
 A network that is `fixed` runs in integers. A population counts in its unit e, a power of two:
-its W is the whole number weight (source theta) / e, where a spiking source has theta 1, and
+its W is the integer weight (source theta) / e, where a spiking source has theta 1, and
 threshold, floor, ceiling, bias, low, high and theta stand here for their multiple of e; current and
 pull are rounded to the nearest one, ties to even. With
 
     k(r) = round(4096 r)                             for a decay, a damping or a beta
-    x * r = x k(r) / 4096, cut to a whole number towards zero
+    x * r = x k(r) / 4096, cut to an integer towards zero
     wrap(x) = x + n 2^24, so that -2^23 < wrap(x) <= 2^23
     saturate(x) = min(max(x, 1 - 2^23), 2^23 - 1)
 
@@ -57,16 +57,16 @@ the step of a spiking population is, v starting at 32 threshold,
     v = v - 64 threshold, or v = 0                   where s
     v = min(max(v, 64 floor), 64 ceiling)
 
-and that of a graded one, which sends whole numbers q of theta,
+and that of a graded one, which sends integers q of theta,
 
     g_one = wrap(g_one + a_one), g_beta = wrap(g_beta + a_beta)
     d = (g_one + g_beta * beta) + (bias + current + pull * beta)
-    x = saturate(x + (activation(d) - x) * damping)  tanh: the nearest whole number of e
+    x = saturate(x + (activation(d) - x) * damping)  tanh: the nearest integer of e
     q = round((x - sent) / theta)
     sent = sent + q theta
 
 Each time a wrap or a saturation changes a value is counted. What goes in and what comes out of a
-run is in the same real numbers as without: d and v are shown times e / 64, d and x of a graded
+run is in the same floats as without: d and v are shown times e / 64, d and x of a graded
 population times e, a message as q theta.
 """
 

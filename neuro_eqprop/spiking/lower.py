@@ -26,17 +26,19 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
 )
 
-Faces: TypeAlias = tuple[tuple[str, float], ...]
+SignedPopulations: TypeAlias = tuple[tuple[str, float], ...]
 
 
-def faces(layer: Layer, coding: Coding) -> Faces:
+def signed_populations(layer: Layer, coding: Coding) -> SignedPopulations:
     """The populations that a layer becomes, each with the sign that its spikes have."""
     if coding.code.signed and layer.activation.low < 0:
         return ((f"{layer.name}+", 1.0), (f"{layer.name}-", -1.0))
     return ((layer.name, 1.0),)
 
 
-def join(source: Faces, target: Faces, weight: Array, gain: Gain = Gain.ONE) -> list[Projection]:
+def join(
+    source: SignedPopulations, target: SignedPopulations, weight: Array, gain: Gain = Gain.ONE
+) -> list[Projection]:
     """The projections between the populations of two layers."""
     return [
         Projection(name, other, a * b * weight, gain=gain)
@@ -48,7 +50,9 @@ def join(source: Faces, target: Faces, weight: Array, gain: Gain = Gain.ONE) -> 
 def rates_of(network: Network, values: Mapping[str, Array], coding: Coding) -> dict[str, Array]:
     """By layer, what was measured by population: firing, or messages."""
     return {
-        layer.name: np.asarray(sum(sign * values[name] for name, sign in faces(layer, coding)))
+        layer.name: np.asarray(
+            sum(sign * values[name] for name, sign in signed_populations(layer, coding))
+        )
         for layer in network.moving
     }
 
@@ -65,12 +69,12 @@ def matrix(network: Network, params: Mapping[str, Array], connection: Connection
         kind = type(operator).__name__.lower()
         raise LoweringError(
             f"connection {name!r} is of kind {kind!r}, which is not linear: no synapses do what it "
-            f"does; evaluate it with --on rate"
+            f"does; evaluate it as a rate network"
         )
-    return spelled_out(operator, params[name], network[connection.source].shape)
+    return operator_matrix(operator, params[name], network[connection.source].shape)
 
 
-def alone(source: Shape) -> Iterator[tuple[slice, Array]]:
+def unit_vectors(source: Shape) -> Iterator[tuple[slice, Array]]:
     """Samples in each of which one unit of a layer is one, some hundreds at a time."""
     size = int(np.prod(source))
     for start in range(0, size, 512):
@@ -78,15 +82,15 @@ def alone(source: Shape) -> Iterator[tuple[slice, Array]]:
         yield part, np.eye(part.stop - start, size, start).reshape(-1, *source)
 
 
-def spelled_out(operator: Operator, weight: Array, source: Shape) -> Array:
+def operator_matrix(operator: Operator, weight: Array, source: Shape) -> Array:
     """A linear operator as a matrix, from what it makes of each unit of its source alone."""
     if isinstance(operator, Dense):
         return weight
-    rows = [operator.forward(NumpyOps(), weight, x, np.zeros(1)) for _, x in alone(source)]
+    rows = [operator.forward(NumpyOps(), weight, x, np.zeros(1)) for _, x in unit_vectors(source)]
     return np.ascontiguousarray(np.concatenate([r.reshape(len(r), -1) for r in rows]).T)
 
 
-def gathered(operator: Operator, spelled: Array, shapes: tuple[Shape, Shape]) -> Array:
+def weight_from_matrix(operator: Operator, spelled: Array, shapes: tuple[Shape, Shape]) -> Array:
     """The weight of a linear operator between layers of these shapes, from its matrix.
 
     Each weight stands in places of its own, so that it is its part of the matrix over its part of
@@ -97,7 +101,7 @@ def gathered(operator: Operator, spelled: Array, shapes: tuple[Shape, Shape]) ->
     source, target = shapes
     ones = np.ones(operator.weight_shape(source, target))
     found, unit = np.zeros_like(ones), np.zeros_like(ones)
-    for part, x in alone(source):
+    for part, x in unit_vectors(source):
         own = operator.forward(NumpyOps(), ones, x, np.zeros(1))
         given = spelled[:, part].T.reshape(own.shape)
         found += operator.weight_gradient(NumpyOps(), ones, given, x)
@@ -110,16 +114,16 @@ def spread_bias(layer: Layer, params: Mapping[str, Array]) -> Array:
     return np.asarray(np.broadcast_to(params[layer.name], layer.shape)).ravel()
 
 
-def reads(network: Network, connection: Connection) -> bool:
+def only_reads_out(network: Network, connection: Connection) -> bool:
     """Whether it leads to an output that only reads, so that nothing comes back freely."""
     return network.cost is Cost.CROSS_ENTROPY and connection.target == network.output.name
 
 
-def echoes(
+def delayed_projections(
     layer: Layer, weight: Array, operator: DelayedFeedback, coding: Coding
 ) -> list[Projection]:
     """Projections from a layer to itself for each past state, with its delay."""
-    ends, same = faces(layer, coding), np.eye(layer.size)
+    ends, same = signed_populations(layer, coding), np.eye(layer.size)
     return [
         replace(projection, delay=k + 1)
         for k, part in enumerate(operator.parts)
@@ -139,24 +143,26 @@ def lower(
     populations = tuple(
         Population(name, coding.neuron(layer), sign * snap(spread_bias(layer, params), coding.grid))
         for layer in network.moving
-        for name, sign in faces(layer, coding)
+        for name, sign in signed_populations(layer, coding)
     )
     projections: list[Projection] = []
     for connection in network.connections:
         if network[connection.source].role is Role.INPUT:
             continue
-        source = faces(network[connection.source], coding)
-        target = faces(network[connection.target], coding)
+        source = signed_populations(network[connection.source], coding)
+        target = signed_populations(network[connection.target], coding)
         if isinstance(connection.operator, DelayedFeedback):
             layer = network[connection.source]
-            projections += echoes(layer, params[connection.name], connection.operator, coding)
+            projections += delayed_projections(
+                layer, params[connection.name], connection.operator, coding
+            )
             continue
         weight = snap(matrix(network, params, connection), coding.grid)
         projections += join(source, target, weight)
-        if network.feeds_back(connection) and not reads(network, connection):
+        if network.feeds_back(connection) and not only_reads_out(network, connection):
             back = snap(network.feedback(connection) * weight.T, coding.grid)
             projections += join(target, source, back)
-    out = faces(network.output, coding)
+    out = signed_populations(network.output, coding)
     if nudged and network.cost is Cost.CROSS_ENTROPY:
         raise LoweringError(
             f"layer {network.output.name!r} is nudged by the cross-entropy, whose softmax no "
@@ -185,13 +191,20 @@ def stimulate(
             current[connection.target] = current.get(connection.target, 0.0) + brought
             macs += int(np.count_nonzero(weight))
     pull = {} if target is None else {network.output.name: target}
-    return Stimulus(len(x), turn(network, current, coding), turn(network, pull, coding), macs)
+    return Stimulus(
+        len(x),
+        to_populations(network, current, coding),
+        to_populations(network, pull, coding),
+        macs,
+    )
 
 
-def turn(network: Network, given: Mapping[str, Array], coding: Coding) -> dict[str, Array]:
+def to_populations(
+    network: Network, given: Mapping[str, Array], coding: Coding
+) -> dict[str, Array]:
     """What is given to layers, on the grid and for each population with its sign."""
     return {
         name: sign * snap(values, coding.grid)
         for layer, values in given.items()
-        for name, sign in faces(network[layer], coding)
+        for name, sign in signed_populations(network[layer], coding)
     }

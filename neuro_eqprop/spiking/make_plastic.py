@@ -48,7 +48,7 @@ class PlasticityConfig:
     coding: Coding
     rule: LearningRule
     limit: float
-    """The largest size of a weight; in whole numbers a power of two."""
+    """The largest size of a weight; in integers a power of two."""
     dt: float
     flaws: Nonidealities = field(default=PERFECT)
 
@@ -61,7 +61,7 @@ def input_neuron(coding: Coding, layer: Layer) -> Population:
     return Population(layer.name, coding.neuron(replace(layer, activation=HARD_SIGMOID)), nothing)
 
 
-def always(coding: Coding) -> Population:
+def always_on_unit(coding: Coding) -> Population:
     """The unit that is always on."""
     if coding.code.accumulates:
         return Population(ALWAYS, Graded(HARD_SIGMOID, coding.theta, 1.0), np.ones(1))
@@ -90,33 +90,33 @@ def make_plastic(
     if network.cost is Cost.CROSS_ENTROPY:
         raise PlasticityError(
             f"layer {network.output.name!r} is nudged by the cross-entropy, whose softmax no "
-            f"neuron computes; learn with --set cost=squared"
+            f"neuron computes; learn with cost squared"
         )
     shared = next((c for c in network.connections if not isinstance(c.operator, Dense)), None)
     if shared is not None:
         raise PlasticityError(
             f"connection {shared.name!r} is no plain matrix of weights, and synapses that share a "
-            "weight cannot learn each on its own; use --model layered"
+            "weight cannot learn each on its own; use model layered"
         )
     bounded = next((c for c in network.connections if c.bound is not None), None)
     if bounded is not None:
         raise PlasticityError(
             f"connection {bounded.name!r} has a spectral bound, which no synapse can keep by "
-            "itself; learn without --bound, or with --model layered"
+            "itself; learn without a bound, or with model layered"
         )
     hidden = [layer for layer in network.moving if layer.role is Role.HIDDEN]
     biases = {layer.name: np.zeros(layer.size) for layer in network.moving}
     rng = np.random.default_rng([how.flaws.seed, 1])
     for layer in hidden:
         biases[layer.name][rng.random(layer.size) < how.flaws.dead] = DEAD
-    populations = [input_neuron(coding, network.input), always(coding)]
+    populations = [input_neuron(coding, network.input), always_on_unit(coding)]
     populations += [Population(x.name, coding.neuron(x), biases[x.name]) for x in network.moving]
     projections, plastic = synapses(network, params, how)
     out = network.output
     nudge = Projection(out.name, out.name, -np.eye(out.size), gain=Gain.BETA)
     made = SpikingNetwork(how.dt, tuple(populations), (*projections, nudge), out.name)
     if rule.numbers is not None:
-        made = in_whole_numbers(made, plastic)
+        made = to_fixed_point(made, plastic)
     return PlasticNetwork(made, tuple(plastic), rule, gains(made, how.flaws))
 
 
@@ -148,8 +148,9 @@ def synapses(
             back, factor = f"{connection.target}->{connection.source}", network.feedback(connection)
             if whole and factor != 1.0:
                 raise PlasticityError(
-                    f"{back!r} is {factor:g} times its way forward, which whole numbers are not; "
-                    "learn with --feedback 1, or in real numbers"
+                    f"{back!r} is {factor:g} times the forward weights, which integers cannot "
+                    "represent; "
+                    "learn with feedback 1, or in floating point"
                 )
             other = Projection(connection.target, connection.source, factor * weight.T)
             projections.append(other)
@@ -167,7 +168,7 @@ def synapses(
     return projections, plastic
 
 
-def in_whole_numbers(network: SpikingNetwork, plastic: list[Plastic]) -> SpikingNetwork:
+def to_fixed_point(network: SpikingNetwork, plastic: list[Plastic]) -> SpikingNetwork:
     """The network in fixed point, with room for every weight that learning can come to."""
     scales = {n: p.scale for p in plastic for n in (p.name, p.mirror) if n}
     one = np.ones((1, 1), dtype=np.int64)

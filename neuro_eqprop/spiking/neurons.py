@@ -16,7 +16,7 @@ from neuro_eqprop.spiking.fixed_point import (
     integers,
     nearest,
     scale,
-    twelve,
+    to_12_bits,
 )
 from neuro_eqprop.spiking.ir import Graded, Population, SpikingNetwork
 
@@ -90,12 +90,12 @@ class IntegerNeurons:
         if current is not None:
             total = total + nearest(current, self.numbers.unit)
         if pull is not None:
-            total = total + scale(nearest(pull, self.numbers.unit), twelve(beta))
+            total = total + scale(nearest(pull, self.numbers.unit), to_12_bits(beta))
         return total
 
     def advance(self, one: Numbers, by_beta: Numbers, beta: float, outside: Numbers) -> Numbers:
         """One step; the message: bits of spikes, or integers that count theta."""
-        part = twelve(beta)
+        part = to_12_bits(beta)
         if isinstance(self.numbers, GradedIntegers):
             integer_step.step_graded(
                 self.numbers, self.state, one, by_beta=by_beta, beta=part, outside=outside

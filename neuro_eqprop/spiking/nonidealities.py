@@ -49,8 +49,8 @@ def gains(network: SpikingNetwork, flaws: Nonidealities) -> dict[str, Array]:
         return {}
     if network.fixed is not None:
         raise PlasticityError(
-            "weight noise and threshold mismatch make weights that are no whole numbers; "
-            "leave out --bits"
+            "weight noise and threshold mismatch make weights that are no integers; "
+            "learn in floating point, without bits"
         )
     rng = np.random.default_rng([flaws.seed, 2])
     thresholds = {

@@ -1,6 +1,6 @@
-"""Learning on the chip: what is plastic in a spiking network, and the meaning of its rule.
+"""Learning on the chip: the plastic synapses of a spiking network, and the rule they follow.
 
-A lesson is one sample that goes through the phases of the schedule by the step of
+A sample goes through the phases of the schedule by the step of
 `neuro_eqprop.spiking.ir`, followed by one more step, the commit. Every plastic projection has
 delay one and gain one. With s what a unit sent in step t, w, m the weight and the tag of a synapse,
 r_pre, r_post the traces of the units at its two ends, in this order in every step of a phase:
@@ -15,27 +15,27 @@ r_pre, r_post the traces of the units at its two ends, in this order in every st
     minus the lowest: +1 where it is highest, -1 where it is lowest, 0 between.
 
     commit    all neurons are silent and keep their state, what is under way to them is lost;
-              r = keep r (spiking); then, if the batch is full or the lessons end,
+              r = keep r (spiking); then, if the batch is full or the samples end,
               w = min(max(w + eta m, -limit), limit), m = 0
-              eta = share rate / (gap M n), n the lessons since the last commit
+              eta = share rate / (gap M n), n the samples since the last commit
 
-The rate is that of the lesson with the commit: a third factor that the clock delivers. Traces of
+The rate is that of the sample with the commit: a third factor that the clock delivers. Traces of
 both ends are of the same step. A mirror, the projection that goes backwards, is mirrored w^T and
-changes as one with it. Then, if lessons are `fresh`, every neuron is at rest again; else spiking
-ones go on where they were. Traces are zero before the first lesson and are never reset, save that
+changes as one with it. Then, if samples are `fresh`, every neuron is at rest again; else spiking
+ones go on where they were. Traces are zero before the first sample and are never reset, save that
 those of graded units, which always start afresh, are zero with what they have sent.
 
-In whole numbers (`IntegerArithmetic`), the network being in fixed point, with Q = 2^trace_bits - 1:
+In integers (`IntegerArithmetic`), the network being in fixed point, with Q = 2^trace_bits - 1:
 
     trace     q = keep r, r = floor(q) + (p < q - floor(q)), then r + round(Q (1 - keep)) where s,
               at most Q; graded r = min(max(floor(Q sent + p), 0), Q)
-    weight    W = w / scale, a whole number of so many bits:
+    weight    W = w / scale, an integer of `bits` bits:
               W = min(max(W + floor(eta m / (scale Q^2) + p'), -2^(bits-1)), 2^(bits-1) - 1)
 
     p, p'     numbers from 0 up to 1 (`neuro_eqprop.spiking.counter_rng.chances`, by the seed):
-              p = chances(0, step)[unit], steps since the first lesson with commits counted, units
-              of all populations in their order; p' = chances(1 + j, lesson)[source, target],
-              j the projection's place, lessons since the first one: a pair has one draw
+              p = chances(0, step)[unit], steps since the first sample with commits counted, units
+              of all populations in their order; p' = chances(1 + j, sample)[source, target],
+              j the projection's place, samples since the first one: a pair has one draw
 
 As Lava's engine does it (`LoihiEngine`), for binary spikes and batch one, a projection at a time:
 d(x, p) = floor(x) + (p < x - floor(x)), e = exp(-1 / 65535), `>>` rounding down, [x] cut to
@@ -74,13 +74,13 @@ from neuro_eqprop.spiking.ir import (
 )
 
 LEAST = 2.0**-60
-"""Real traces below this are zero: they would only slow down what multiplies them."""
+"""Float traces below this are zero: they would only slow down what multiplies them."""
 COMMIT = "commit"
-"""The name of the step that ends a lesson, among the phases that events are counted in."""
+"""The name of the step that ends a sample, among the phases that events are counted in."""
 
-UNSIGNED = (
+UNSIGNED_PAYLOAD = (
     "Lava's engine in fixed point takes payloads for bytes without a sign, so graded changes are "
-    "lost; learn with code rate, or in real numbers"
+    "lost; learn with code rate, or in floating point"
 )
 
 
@@ -90,7 +90,7 @@ class PlasticityError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class IntegerArithmetic:
-    """That weights and traces are whole numbers, rounded at random by the seed."""
+    """Integer weights and traces, with stochastic rounding by the seed."""
 
     seed: int
     bits: int = 8
@@ -116,7 +116,7 @@ class IntegerArithmetic:
 
 @dataclass(frozen=True, slots=True)
 class LoihiEngine:
-    """That learning follows Lava's engine in fixed point; the last two make up the rate."""
+    """Learning as Lava's engine does it in fixed point; the last two make up the rate."""
 
     seed: int
     factor: int
@@ -155,9 +155,9 @@ class LearningRule:
     tau: float
     """Steps in which the trace of a spiking unit falls to 1/e."""
     batch: int = 1
-    """Lessons that share a commit: one on a chip that learns from what it has just seen."""
+    """Samples that share a commit: one on a chip that learns from what it has just seen."""
     fresh: bool = True
-    """Whether every lesson starts at rest."""
+    """Whether every sample starts at rest."""
     numbers: Arithmetic | None = None
     """Whole ones, or None for real ones."""
 
@@ -165,14 +165,14 @@ class LearningRule:
         if not (isfinite(self.tau) and self.tau > 0):
             raise PlasticityError(f"a trace cannot decay in {self.tau} steps; tau is above zero")
         if self.batch < 1:
-            raise PlasticityError(f"a batch of {self.batch} lessons never commits; use 1 or more")
+            raise PlasticityError(f"a batch of {self.batch} samples never commits; use 1 or more")
         windows = {phase.window for phase, f in zip(self.schedule, self.gates, strict=True) if f}
         if len(windows) != 1:
             raise PlasticityError(f"the phases to be compared have windows {sorted(windows)}")
         if any(phase.name == COMMIT for phase in self.schedule):
             raise PlasticityError(f"no phase may be called {COMMIT!r}: that is the step after them")
         if isinstance(self.numbers, LoihiEngine) and self.batch != 1:
-            raise PlasticityError("Lava's engine commits after every lesson: use a batch of 1")
+            raise PlasticityError("Lava's engine commits after every sample: use a batch of 1")
 
     @property
     def gap(self) -> float:
@@ -193,7 +193,7 @@ class LearningRule:
 
     @property
     def steps(self) -> int:
-        """Steps of a lesson, the commit included."""
+        """Steps of a sample, the commit included."""
         return sum(phase.steps for phase in self.schedule) + 1
 
     @property
@@ -203,9 +203,9 @@ class LearningRule:
 
     @property
     def impulse(self) -> int:
-        """What a spike adds to a trace in whole numbers."""
+        """What a spike adds to a trace in integers."""
         if self.numbers is None:
-            raise PlasticityError("traces of real numbers have no whole impulse")
+            raise PlasticityError("float traces have no integer impulse")
         return round(self.numbers.top * (1.0 - self.keep))
 
     @property
@@ -226,14 +226,14 @@ class Plastic:
 
     name: str
     limit: float
-    """The largest size of a weight, in real numbers."""
+    """The largest size of a weight, in floating point."""
     mirror: str | None = None
     mirrored: float = 1.0
     """What the mirror's weights are multiplied by."""
     share: float = 1.0
     """Of the rate."""
     scale: float = 1.0
-    """What a weight of one stands for, in whole numbers: a power of two."""
+    """What a weight of one stands for, in integers: a power of two."""
 
     def __post_init__(self) -> None:
         if not self.limit > 0:
@@ -264,12 +264,12 @@ class PlasticNetwork:
         self._check_kinds()
         for name, gain in self.gains.items():
             if gain.shape != self.projection(name).weight.shape or self.network.fixed is not None:
-                raise PlasticityError(f"gains of {name!r} fit no weights of real numbers")
+                raise PlasticityError(f"gains of {name!r} fit no weights in floating point")
 
     def _check_kinds(self) -> None:
         whole = self.rule.numbers
         if (whole is None) != (self.network.fixed is None):
-            raise PlasticityError("a rule in whole numbers needs a network in fixed point")
+            raise PlasticityError("a rule in integers needs a network in fixed point")
         for population in self.network.populations:
             neuron = population.neuron
             if follow_of(neuron) is not None:
@@ -282,14 +282,14 @@ class PlasticNetwork:
             if not self.rule.fresh:
                 raise PlasticityError(
                     f"graded units of {population.name!r} hold sums made with the weights before a "
-                    "commit; start every lesson at rest, or learn with code rate"
+                    "commit; start every sample at rest, or learn with code rate"
                 )
             if isinstance(whole, LoihiEngine):
-                raise PlasticityError(UNSIGNED)
+                raise PlasticityError(UNSIGNED_PAYLOAD)
             if whole is not None and not 0.0 <= neuron.activation.low < neuron.activation.high <= 1:
                 raise PlasticityError(
-                    f"rates of {population.name!r} leave 0..1, which whole traces stand for; "
-                    "train with --activation hard_sigmoid"
+                    f"rates of {population.name!r} leave 0..1, which integer traces stand for; "
+                    "train with activation hard_sigmoid"
                 )
 
     def projection(self, name: str) -> Projection:
@@ -306,7 +306,7 @@ class PlasticNetwork:
         return frozenset(names)
 
     def eta(self, part: Plastic, rate: float, lessons: int) -> float:
-        """What a tag counts in a commit after so many lessons."""
+        """The factor of a tag in a commit after `lessons` samples."""
         return part.share * rate / (self.rule.gap * self.rule.window * lessons)
 
 
@@ -317,17 +317,17 @@ class TrainingSamples:
     stimulus: Stimulus
     rates: Array
     first: int = 0
-    """How many lessons were learned before: random draws go on from there."""
+    """How many samples were learned before: random draws go on from there."""
 
     def __post_init__(self) -> None:
         if self.rates.shape != (self.stimulus.samples,):
-            raise PlasticityError(f"{self.stimulus.samples} lessons need as many rates")
+            raise PlasticityError(f"{self.stimulus.samples} samples need as many rates")
         if not (np.isfinite(self.rates).all() and (self.rates >= 0).all()):
             raise PlasticityError("a learning rate must be finite and not below zero")
 
 
 def third_factors(engine: LoihiEngine, rates: Array) -> Ints:
-    """Of each lesson the size of y2."""
+    """The size of y2 for each sample."""
     found = np.rint(engine.factor * rates / engine.first).astype(np.int64)
     return np.asarray(np.minimum(found, 127))
 

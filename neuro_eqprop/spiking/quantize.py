@@ -8,7 +8,15 @@ from math import ceil, frexp, inf
 
 import numpy as np
 
-from neuro_eqprop.spiking.fixed_point import FRACTION, ONE, TOP, integers, nearest, twelve, weights
+from neuro_eqprop.spiking.fixed_point import (
+    FRACTION,
+    ONE,
+    TOP,
+    integers,
+    nearest,
+    to_12_bits,
+    weights,
+)
 from neuro_eqprop.spiking.ir import (
     FixedPoint,
     Graded,
@@ -108,8 +116,8 @@ def quantise(
     changed = zip(network.projections, rounded, strict=True)
     return made, QuantisationReport(
         rounding,
-        tuple(judge(projection, new) for projection, new in changed),
-        tuple(measure(made, population) for population in made.populations),
+        tuple(projection_report(projection, new) for projection, new in changed),
+        tuple(population_report(made, population) for population in made.populations),
     )
 
 
@@ -130,7 +138,9 @@ def round_all(network: SpikingNetwork, rounding: Rounding) -> list[Rounded]:
     """All weights; those of two projections that are each other's transposed are rounded as one."""
     found: list[Rounded] = []
     for k, projection in enumerate(network.projections):
-        others = [j for j, other in enumerate(network.projections) if mirrored(projection, other)]
+        others = [
+            j for j, other in enumerate(network.projections) if is_transpose(projection, other)
+        ]
         earlier = [j for j in others if j < k]
         if earlier:
             found.append(found[earlier[0]].backwards)
@@ -142,7 +152,7 @@ def round_all(network: SpikingNetwork, rounding: Rounding) -> list[Rounded]:
     return found
 
 
-def mirrored(a: Projection, b: Projection) -> bool:
+def is_transpose(a: Projection, b: Projection) -> bool:
     """Whether b is a backwards."""
     ends = (a.source, a.target) == (b.target, b.source)
     return ends and a.gain is b.gain and np.array_equal(a.weight, b.weight.T)
@@ -173,7 +183,7 @@ def fit(population: Population, unit: float) -> Population:
         rate = neuron.activation
         ends = [end if np.isinf(end) else round(end / unit) * unit for end in (rate.low, rate.high)]
         rate = replace(rate, low=ends[0], high=ends[1])
-        damping = max(1, twelve(neuron.damping)) / ONE
+        damping = max(1, to_12_bits(neuron.damping)) / ONE
         return replace(
             population, neuron=replace(neuron, activation=rate, damping=damping), bias=bias
         )
@@ -191,8 +201,8 @@ def fit(population: Population, unit: float) -> Population:
 
 
 def decay(part: float) -> float:
-    """A decay in whole parts of 4096; one that is there stays."""
-    return max(int(part > 0), twelve(part)) / ONE
+    """A decay in multiples of 1/4096; one that is there stays."""
+    return max(int(part > 0), to_12_bits(part)) / ONE
 
 
 def check_single(network: SpikingNetwork) -> None:
@@ -209,7 +219,7 @@ def check_single(network: SpikingNetwork) -> None:
             )
 
 
-def judge(projection: Projection, new: Rounded) -> ProjectionReport:
+def projection_report(projection: Projection, new: Rounded) -> ProjectionReport:
     """What became of the weights."""
     error = new.weight - projection.weight
     factors = tuple(int(f) for f in new.factor.ravel())
@@ -232,7 +242,7 @@ def most_sent(neuron: Neuron) -> float:
     return 1.0
 
 
-def measure(network: SpikingNetwork, population: Population) -> PopulationReport:
+def population_report(network: SpikingNetwork, population: Population) -> PopulationReport:
     """What became of a population."""
     numbers, neuron = integers(network, population), population.neuron
     sums = np.zeros(population.size)

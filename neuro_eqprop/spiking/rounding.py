@@ -30,7 +30,7 @@ class Scaling(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """How weights become integers: of so many bits, with scales by layer or neuron, or even only.
+    """How weights become integers: of few bits, with scales by layer or neuron, or even only.
 
     `even` is what Lava's Dense makes of weights of both signs, so that it leaves these alone.
     """
@@ -65,7 +65,7 @@ class Rounded:
 
     @property
     def weight(self) -> Array:
-        """The weights in real numbers."""
+        """The weights in floating point."""
         return np.asarray(self.whole * self.factor * self.base)
 
     @property

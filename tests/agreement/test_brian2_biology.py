@@ -26,7 +26,7 @@ from neuro_eqprop.backends.brian2.continuous import (
     settle,
     values_per_sample,
 )
-from neuro_eqprop.backends.brian2.dale import paired, paired_stimulus, unpaired
+from neuro_eqprop.backends.brian2.dale import merge_pairs, pair_stimulus, paired
 from neuro_eqprop.backends.brian2.setup import SETTINGS, simulator
 from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.experiments.config import make_study
@@ -326,16 +326,16 @@ def test_pairs_have_one_sign_and_twice_of_everything() -> None:
         np.testing.assert_array_equal(folded[:rows], before.weight)
         np.testing.assert_array_equal(folded[rows:], before.weight)
         assert np.count_nonzero(after.weight) == 2 * np.count_nonzero(before.weight)
-    assert paired_stimulus(stimulus).current["hidden"].shape == (3, 12)
+    assert pair_stimulus(stimulus).current["hidden"].shape == (3, 12)
 
 
 def test_pairs_spike_as_before_in_the_reference() -> None:
     network, stimulus = small()
     schedule = free_only(steps=100, window=75)
     plain = Reference().run(network, stimulus, schedule, record=NOTHING, sink=MemorySink())
-    double, fed = paired(network), paired_stimulus(stimulus)
+    double, fed = paired(network), pair_stimulus(stimulus)
     pairs = Reference().run(double, fed, schedule, record=NOTHING, sink=MemorySink())
-    folded = unpaired(pairs)
+    folded = merge_pairs(pairs)
     for name in plain.messages:
         np.testing.assert_array_equal(folded.messages[name], 2 * plain.messages[name])
         np.testing.assert_array_equal(folded.firing[name], plain.firing[name])

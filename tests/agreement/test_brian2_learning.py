@@ -149,7 +149,7 @@ def test_whole_numbers_and_delays_are_refused_with_the_reason() -> None:
         Case(Code.RATE, LearningRule(CENTERED, 5.0, numbers=IntegerArithmetic(7)), limit=1.0)
     )
     learner = load_learner("brian2")
-    with pytest.raises(BackendError, match=r"real numbers.*without --bits"):
+    with pytest.raises(BackendError, match=r"floating point.*without bits"):
         learner.learn(plastic, lessons, synapses=Synapses(), watch=nobody)
     plastic, lessons = task(Case(Code.RATE, LearningRule(CENTERED, 5.0)))
     late = tuple(

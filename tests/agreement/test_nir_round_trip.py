@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from neuro_eqprop.activations import HARD_SIGMOID, HARD_TANH, LINEAR, RELU, TANH, box
 from neuro_eqprop.architectures import convolutional, layered, looped, toroidal
 from neuro_eqprop.backends.nir.document import Document, Feed, NirError
-from neuro_eqprop.backends.nir.framework_check import RUNNERS, Verdict, examine, prepare
+from neuro_eqprop.backends.nir.framework_check import RUNNERS, Comparison, examine, prepare
 from neuro_eqprop.backends.nir.read import from_nir, read
 from neuro_eqprop.backends.nir.write import to_nir, write
 from neuro_eqprop.cli import main
@@ -274,13 +274,13 @@ def pair(neuron: Neuron, *, back: bool) -> Document:
 @pytest.mark.parametrize(
     ("neuron", "back", "verdict"),
     [
-        (FORGETFUL, False, Verdict.EQUAL),
-        (LEAKY, True, Verdict.DIFFERENT),
-        (INTEGRATE, True, Verdict.FAILS),
+        (FORGETFUL, False, Comparison.EQUAL),
+        (LEAKY, True, Comparison.DIFFERENT),
+        (INTEGRATE, True, Comparison.FAILS),
     ],
 )
 def test_the_importer_of_snntorch_is_run_and_judged(
-    neuron: Neuron, back: bool, verdict: Verdict, tmp_path: Path
+    neuron: Neuron, back: bool, verdict: Comparison, tmp_path: Path
 ) -> None:
     pytest.importorskip("nirtorch")
     path = tmp_path / "net.nir"
@@ -289,11 +289,11 @@ def test_the_importer_of_snntorch_is_run_and_judged(
     assert 0.02 < np.mean(trial.expected) < 0.98
     found = examine(trial, "snntorch", ours=False, deadline=60.0)
     assert (found.verdict, found.reader, found.version is None) == (verdict, "snntorch", False)
-    if verdict is Verdict.FAILS:
+    if verdict is Comparison.FAILS:
         assert (found.equal, found.note) == (None, "AssertionError: r != 1 not supported")
     else:
         assert found.equal is not None
-        assert (found.equal == 1.0) is (verdict is Verdict.EQUAL)
+        assert (found.equal == 1.0) is (verdict is Comparison.EQUAL)
 
 
 def counting(x: torch.Tensor, state: int | None = None) -> tuple[torch.Tensor, int]:
@@ -346,5 +346,5 @@ def test_a_framework_that_is_silent_is_given_up(tmp_path: Path) -> None:
     write(pair(INTEGRATE, back=True), path)
     trial = prepare(path, read(path), samples=1, steps=4)
     found = examine(trial, "emulator", ours=True, deadline=0.01)
-    assert found.verdict is Verdict.FAILS
+    assert found.verdict is Comparison.FAILS
     assert found.note == "no sign of life for 0.01 s"

@@ -10,7 +10,7 @@ import pytest
 
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.backends.base import EVERYTHING, Feature, Support, kinds, tally
-from neuro_eqprop.backends.brian2.dale import paired, paired_stimulus, unpaired
+from neuro_eqprop.backends.brian2.dale import merge_pairs, pair_stimulus, paired
 from neuro_eqprop.backends.registry import BACKENDS, load_backend
 from neuro_eqprop.testing import draw_case
 from neuro_eqprop.testing.case import Case, Run, run_case
@@ -131,8 +131,8 @@ def test_work_of_the_host_is_booked_once_for_several_populations() -> None:
 def test_pairs_that_obey_dales_law_are_counted_as_the_neurons_they_are() -> None:
     case = draw_case(0, 0)
     assert Feature.GRADED not in case.needs
-    network, stimulus = paired(case.network), paired_stimulus(case.stimulus)
+    network, stimulus = paired(case.network), pair_stimulus(case.stimulus)
     twice = replace(case, network=network, stimulus=stimulus, record=NOTHING)
     result = run_case(load_backend("reference"), twice).result
     want = tally(network, stimulus, case.schedule, result)
-    assert tally(case.network, case.stimulus, case.schedule, unpaired(result)) == want
+    assert tally(case.network, case.stimulus, case.schedule, merge_pairs(result)) == want

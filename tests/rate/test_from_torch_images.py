@@ -19,7 +19,7 @@ from neuro_eqprop.operators import Conv2d, Dense, Pooled
 from neuro_eqprop.rate.from_torch import forward, from_torch, normalised
 from neuro_eqprop.rate.torch_layers import ForeignError
 from neuro_eqprop.spiking.codes import Code
-from neuro_eqprop.spiking.lower import spelled_out
+from neuro_eqprop.spiking.lower import operator_matrix
 from neuro_eqprop.spiking.model import dense_macs
 
 SHAPE = (2, 8, 8)
@@ -105,7 +105,7 @@ def test_rates_are_torchs_own(body: str) -> None:
     assert wanted.std() > 1e-3
     for connection in brought.network.connections:  # the matrix is what becomes synapses
         source = brought.network[connection.source].shape
-        spelled = spelled_out(connection.operator, brought.params[connection.name], source)
+        spelled = operator_matrix(connection.operator, brought.params[connection.name], source)
         assert spelled.shape[1] == np.prod(source)
 
 

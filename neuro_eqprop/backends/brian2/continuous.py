@@ -13,7 +13,7 @@ import numpy as np
 
 from neuro_eqprop.backends.base import BackendError, Feature, Result, Support
 from neuro_eqprop.backends.brian2 import BIOLOGY
-from neuro_eqprop.backends.brian2.dale import paired, paired_stimulus, unpaired
+from neuro_eqprop.backends.brian2.dale import merge_pairs, pair_stimulus, paired
 from neuro_eqprop.backends.brian2.membrane import (
     Biology,
     Handle,
@@ -62,7 +62,7 @@ class Brian2Biology:
         check_run(self, network, stimulus)
         sizes = {p.name: p.size for p in network.populations}
         if self.biology.dale:
-            network, stimulus = paired(network), paired_stimulus(stimulus)
+            network, stimulus = paired(network), pair_stimulus(stimulus)
         result = empty(network, stimulus.samples, len(schedule))
         room = max(1, self.values // values_per_sample(network, schedule, record))
         for start in range(0, stimulus.samples, room):
@@ -79,7 +79,7 @@ class Brian2Biology:
             )
             for k, recording in enumerate(watch.recordings(sizes)):
                 sink.sample(start + k, recording)
-        return unpaired(result) if self.biology.dale else result
+        return merge_pairs(result) if self.biology.dale else result
 
 
 def settle(biology: Biology, network: SpikingNetwork, stimulus: Stimulus) -> Result:

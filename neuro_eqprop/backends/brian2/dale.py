@@ -31,7 +31,7 @@ def paired(network: SpikingNetwork) -> SpikingNetwork:
     return replace(network, populations=populations, projections=projections)
 
 
-def paired_stimulus(stimulus: Stimulus) -> Stimulus:
+def pair_stimulus(stimulus: Stimulus) -> Stimulus:
     """The same current and pull for both neurons of each pair."""
 
     def twice(arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -40,7 +40,7 @@ def paired_stimulus(stimulus: Stimulus) -> Stimulus:
     return replace(stimulus, current=twice(stimulus.current), pull=twice(stimulus.pull))
 
 
-def unpaired(result: Result) -> Result:
+def merge_pairs(result: Result) -> Result:
     """Firing and drive of the pairs, which are those of either neuron; messages of both in sum."""
     halves = {name: array.shape[-1] // 2 for name, array in result.messages.items()}
     return Result(

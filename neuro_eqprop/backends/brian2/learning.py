@@ -1,4 +1,4 @@
-"""Learning in Brian2: all lessons in one run, gated by the phases of the clock."""
+"""Learning in Brian2: all samples in one run, gated by the phases of the clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from neuro_eqprop.backends.brian2.equations import Handle
 from neuro_eqprop.backends.brian2.learning_network import LearningNetwork
 from neuro_eqprop.backends.brian2.setup import settings, simulator
 from neuro_eqprop.backends.learning import (
-    STORY,
+    SYNAPSE_VARIABLES,
     Events,
     Learned,
     Synapses,
@@ -24,19 +24,19 @@ from neuro_eqprop.spiking.plasticity import Plastic, PlasticNetwork, TrainingSam
 
 @dataclass(frozen=True, slots=True)
 class Brian2Learner:
-    """One lesson after the other, in floating point."""
+    """One sample after the other, in floating point."""
 
     name: str = "brian2"
 
     def check(self, plastic: PlasticNetwork, lessons: TrainingSamples) -> None:
-        """Refuse what the equations do not say, and lessons that do not fit the network."""
+        """Refuse what the equations do not say, and samples that do not fit the network."""
         check(plastic)
         lessons.stimulus.check(plastic.network)
 
     def learn(
         self, plastic: PlasticNetwork, lessons: TrainingSamples, *, synapses: Synapses, watch: Watch
     ) -> Learned:
-        """Learn from all lessons."""
+        """Learn from all samples."""
         self.check(plastic, lessons)
         brian2 = simulator()
         with settings(brian2):
@@ -50,13 +50,13 @@ def check(plastic: PlasticNetwork) -> None:
     """Refuse what the equations do not say."""
     if plastic.rule.numbers is not None:
         raise BackendError(
-            "brian2 learns in real numbers: its equations have no whole weights that are rounded "
-            "at random; learn without --bits and --engine, or on the reference or the emulator"
+            "brian2 learns in floating point: its equations have no stochastic rounding "
+            "of integer weights; learn without bits and engine, or on the reference or the emulator"
         )
     late = next((p for p in plastic.network.projections if p.delay != 1), None)
     if late is not None:
         raise BackendError(
-            f"projection {late.name!r} has a delay of {late.delay} steps; lessons have one"
+            f"projection {late.name!r} has a delay of {late.delay} steps; samples have one"
         )
 
 
@@ -81,7 +81,7 @@ def learned(course: LearningNetwork, synapses: Synapses, monitors: list[list[Han
         tally_learning(plastic, lessons, counted(course)),
         saturated,
         cut,
-        story=told(course, synapses, monitors),
+        story=synapse_histories(course, synapses, monitors),
     )
 
 
@@ -115,12 +115,14 @@ def counted(course: LearningNetwork) -> Events:
     return Events(sent, counts[0], counts[1], counts[2])
 
 
-def told(course: LearningNetwork, synapses: Synapses, monitors: list[list[Handle]]) -> Array:
-    """The story of the chosen synapses; a mirror has its ends turned and its own weight."""
+def synapse_histories(
+    course: LearningNetwork, synapses: Synapses, monitors: list[list[Handle]]
+) -> Array:
+    """The history of the chosen synapses; a mirror has its ends turned and its own weight."""
     lessons, steps = course.lessons.stimulus.samples, course.rule.steps
     if not monitors:
-        return np.zeros((0, 0, 0, len(STORY)))
-    found = np.zeros((lessons, steps, len(monitors), len(STORY)))
+        return np.zeros((0, 0, 0, len(SYNAPSE_VARIABLES)))
+    found = np.zeros((lessons, steps, len(monitors), len(SYNAPSE_VARIABLES)))
     parts = {name: p for p in course.plastic.plastic for name in (p.name, p.mirror) if name}
     for k, (group, (name, _, _)) in enumerate(zip(monitors, synapses.chosen, strict=True)):
         values = [

@@ -2,8 +2,8 @@
 
 A spiking unit has a trace with a time constant, dr/dt = -r / tau_trace, that a spike lifts; that of
 a graded unit is what it has sent. Events gate the rest: `tick` in every step of a phase, `window`
-where tags gather. Pauses have a clock of their own, once in a lesson: neurons are silent, weights
-commit, and the next lesson is taken up. So the first pause comes before the first lesson.
+where tags gather. Pauses have a clock of their own, once in a sample: neurons are silent, weights
+commit, and the next sample is taken up. So the first pause comes before the first sample.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def time_constant(rule: LearningRule, dt: Handle) -> Handle:
 def clock_tables(
     brian2: ModuleType, rule: LearningRule, lessons: int, dt: Handle
 ) -> dict[str, Handle]:
-    """The pause before the lessons and all of them step by step: phases, and when the events are.
+    """The pause before the samples and all of them step by step: phases, and when the events are.
 
     `phase_of` is -1 in a pause, and `waiting` one in those that do not commit.
     """

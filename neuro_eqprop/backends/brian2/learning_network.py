@@ -26,7 +26,7 @@ from neuro_eqprop.spiking.plasticity import Plastic, PlasticNetwork, TrainingSam
 
 
 class LearningNetwork:
-    """Lessons under way: the objects of one Brian2 run."""
+    """Samples under way: the objects of one Brian2 run."""
 
     def __init__(
         self, brian2: ModuleType, plastic: PlasticNetwork, lessons: TrainingSamples
@@ -51,7 +51,7 @@ class LearningNetwork:
         self.whole.add(self.answers)
 
     def neurons(self, told: Population) -> Handle:
-        """A population at rest, which takes up what a lesson brings when it begins."""
+        """A population at rest, which takes up what a sample brings when it begins."""
         brian2, rule = self.brian2, self.rule
         model, tick, pause = population(told.neuron, rule)
         names = ["tick"]
@@ -82,7 +82,7 @@ class LearningNetwork:
         return group
 
     def brought(self, told: Population) -> dict[str, Handle]:
-        """What every lesson brings to a population."""
+        """What every sample brings to a population."""
         stimulus = self.lessons.stimulus
         nothing = np.zeros((stimulus.samples, told.size))
         current = told.bias + stimulus.current.get(told.name, nothing)
@@ -142,7 +142,7 @@ class LearningNetwork:
         }
 
     def set_weights(self, paths: Handle, part: Plastic, there: Projection) -> None:
-        """Weights as they are before the first lesson, and what is passed on of them."""
+        """Weights as they are before the first sample, and what is passed on of them."""
         gains = self.plastic.gains
         one = np.ones_like(there.weight)
         paths.w = there.weight.ravel()
@@ -191,7 +191,7 @@ class LearningNetwork:
         return found
 
     def run(self, watch: Watch) -> None:
-        """All lessons; `watch` hears of each."""
+        """All samples; `watch` hears of each."""
 
         def ended(t: Handle) -> None:
             if t > self.dt / 2:

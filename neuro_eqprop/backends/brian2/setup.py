@@ -1,4 +1,4 @@
-"""The door by which Brian2 enters, leaving no files, hooks or settings behind."""
+"""Import Brian2 without files, hooks or settings left behind."""
 
 from __future__ import annotations
 

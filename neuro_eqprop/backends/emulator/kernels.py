@@ -273,7 +273,7 @@ def speak(
 
 @inner
 def flow_fixed(c: Array, beta: float, a: int, z: int, one: Array, by_beta: Array, u: Array) -> int:
-    """Let what arrived pass through the current, in whole numbers; how often that wrapped."""
+    """Let what arrived pass through the current, in integers; how often that wrapped."""
     keep, wraps = c[KEEP_CURRENT], 0
     for i in range(uint64(a), uint64(z)):
         arriving = one[i] + np.trunc(beta * by_beta[i])
@@ -290,7 +290,7 @@ def flow_fixed(c: Array, beta: float, a: int, z: int, one: Array, by_beta: Array
 def fire_fixed(
     c: Array, a: int, z: int, one: Array, outside: Array, drive: Array, held: Array, sends: Marks
 ) -> int:
-    """Drive, voltage and spike in whole numbers; how often a voltage was saturated."""
+    """Drive, voltage and spike in integers; how often a voltage was saturated."""
     keep, threshold, subtract = c[KEEP_VOLTAGE], c[THRESHOLD], c[SUBTRACT] != 0.0
     floor, ceiling, saturations = c[FLOOR], c[CEILING], 0
     for i in range(uint64(a), uint64(z)):
@@ -322,7 +322,7 @@ def gather_fixed(
     outside: Array,
     drive: Array,
 ) -> int:
-    """Both sums, and drive, in whole numbers; how often a sum wrapped."""
+    """Both sums, and drive, in integers; how often a sum wrapped."""
     wraps = 0
     for i in range(uint64(a), uint64(z)):
         first, second = g_one[i] + one[i], g_beta[i] + by_beta[i]
@@ -344,7 +344,7 @@ def multiply(a: int, z: int, values: Array, factor: float, into: Array) -> None:
 
 @inner
 def round_off(a: int, z: int, values: Array) -> None:
-    """Each value to the nearest whole number, ties to even."""
+    """Each value to the nearest integer, ties to even."""
     for i in range(uint64(a), uint64(z)):
         values[i] = np.rint(values[i])
 
@@ -353,7 +353,7 @@ def round_off(a: int, z: int, values: Array) -> None:
 def speak_fixed(
     c: Array, a: int, z: int, aim: Array, held: Array, sent: Array, message: Array, sends: Marks
 ) -> int:
-    """State and message in whole numbers; how often a state was saturated."""
+    """State and message in integers; how often a state was saturated."""
     theta, inverse, damping, low, high = c[THETA], c[INVERSE], c[DAMPING], c[LOW], c[HIGH]
     saturations = 0
     for i in range(uint64(a), uint64(z)):
@@ -478,7 +478,7 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
 
     `given` is bias + current and `pull` the pull, (samples, units); `messages`, `firing` and
     `drives` are (samples, phases, units), `log` is (samples, steps, columns). What is not needed of
-    pull, columns and log is empty. With `overflows`, (blocks, 2), all is in whole numbers; they are
+    pull, columns and log is empty. With `overflows`, (blocks, 2), all is in integers; they are
     exact in float64, and without it that part is not compiled. So with `courses` of blocks that
     follow a rate, (blocks, steps, 3); `starts` are their seeds, `first` the number of a sample.
     """

@@ -11,7 +11,7 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.learning import (
-    STORY,
+    SYNAPSE_VARIABLES,
     Events,
     Learned,
     Synapses,
@@ -19,8 +19,8 @@ from neuro_eqprop.backends.learning import (
     tally_learning,
 )
 from neuro_eqprop.spiking.counter_rng import mix
-from neuro_eqprop.spiking.fixed_point import ONE, integers, nearest, twelve
-from neuro_eqprop.spiking.fixed_point import weights as whole_weights
+from neuro_eqprop.spiking.fixed_point import ONE, integers, nearest, to_12_bits
+from neuro_eqprop.spiking.fixed_point import weights as integer_weights
 from neuro_eqprop.spiking.ir import Gain, Graded, Population
 from neuro_eqprop.spiking.plasticity import (
     IntegerArithmetic,
@@ -40,7 +40,7 @@ AT_ONCE = 2**25
 
 @dataclass(frozen=True, slots=True)
 class EmulatorLearner:
-    """One lesson after the other in compiled code, in float64 or in whole numbers.
+    """One sample after the other in compiled code, in float64 or in integers.
 
     The first run on a machine compiles for some seconds; the code is then kept on disk.
     """
@@ -48,13 +48,13 @@ class EmulatorLearner:
     name: str = "emulator"
 
     def check(self, plastic: PlasticNetwork, lessons: TrainingSamples) -> None:
-        """Refuse lessons that do not fit the network."""
+        """Refuse samples that do not fit the network."""
         lessons.stimulus.check(plastic.network)
 
     def learn(
         self, plastic: PlasticNetwork, lessons: TrainingSamples, *, synapses: Synapses, watch: Watch
     ) -> Learned:
-        """Learn from all lessons."""
+        """Learn from all samples."""
         self.check(plastic, lessons)
         course = LearningRun(plastic, lessons, synapses)
         batch = plastic.rule.batch
@@ -68,7 +68,7 @@ class EmulatorLearner:
 
 
 class LearningRun:
-    """Lessons under way: the flat arrays that the compiled loops work on."""
+    """Samples under way: the flat arrays that the compiled loops work on."""
 
     def __init__(
         self, plastic: PlasticNetwork, lessons: TrainingSamples, synapses: Synapses
@@ -107,7 +107,7 @@ class LearningRun:
         self.rows = np.array(constants)
 
     def kind(self, population: Population) -> tuple[int, int, int]:
-        """Whether it is graded, whether it only speaks in a lesson's first step, is reached."""
+        """Whether it is graded, whether it only speaks in a sample's first step, is reached."""
         neuron, name = population.neuron, population.name
         reached = any(projection.target == name for projection in self.network.projections)
         if not isinstance(neuron, Graded):
@@ -126,7 +126,7 @@ class LearningRun:
             by_beta = projection.gain is Gain.BETA
             weight, gain = projection.weight, np.ones_like(projection.weight)
             if self.network.fixed is not None and (by_beta or projection.name not in scales):
-                weight = whole_weights(self.network, projection).astype(float)
+                weight = integer_weights(self.network, projection).astype(float)
             elif self.network.fixed is not None:
                 source = self.network[projection.source].neuron
                 theta = source.theta if isinstance(source, Graded) else 1.0
@@ -179,7 +179,7 @@ class LearningRun:
         self.totals = np.zeros(2, dtype=np.int64)
         chosen = len(self.synapses.chosen)
         shape = (samples, self.rule.steps, chosen) if chosen else (0, 0, 0)
-        self.story = np.zeros((*shape, len(STORY)))
+        self.story = np.zeros((*shape, len(SYNAPSE_VARIABLES)))
 
     def _pack_synapses(self) -> tuple[Ints, Array]:
         rows, sizes = [], []
@@ -206,7 +206,7 @@ class LearningRun:
         return np.asarray(nearest(values, self.numbers[name].unit).astype(float))
 
     def perform(self, start: int, stop: int) -> None:
-        """Learn from these lessons."""
+        """Learn from these samples."""
         stimulus, samples = self.lessons.stimulus.take(start, stop), stop - start
         given, pull = np.zeros((samples, self.units)), np.zeros((samples, self.units))
         for population in self.network.populations:
@@ -258,8 +258,8 @@ class LearningRun:
         )
 
     def beta(self, beta: float) -> float:
-        """The beta of a phase; in whole numbers it has 12 bits."""
-        return twelve(beta) / ONE if self.numbers else beta
+        """The beta of a phase; in integers it has 12 bits."""
+        return to_12_bits(beta) / ONE if self.numbers else beta
 
     @property
     def mode(self) -> int:
@@ -286,7 +286,7 @@ class LearningRun:
         return np.array([rule.keep, float(rule.impulse), float(numbers.top), scaled])
 
     def etas(self, start: int, stop: int) -> Array:
-        """What tags count in the commit after each lesson (lessons, parts)."""
+        """What tags count in the commit after each sample (samples, parts)."""
         found = np.zeros((stop - start, len(self.plastic.plastic)))
         for lesson in range(start, stop):
             rate, done = float(self.lessons.rates[lesson]), lesson % self.rule.batch + 1
@@ -295,20 +295,20 @@ class LearningRun:
         return found
 
     def counts_as(self, part: Plastic, eta: float) -> float:
-        """What a tag counts, in whole weights if they are."""
+        """What a tag counts, in integer weights if they are."""
         numbers = self.rule.numbers
         return (
             eta / (part.scale * numbers.top**2) if isinstance(numbers, IntegerArithmetic) else eta
         )
 
     def thirds(self, rates: Array) -> Array:
-        """The engine's third factor of each lesson."""
+        """The engine's third factor of each sample."""
         if not isinstance(self.rule.numbers, LoihiEngine):
             return np.zeros(len(rates))
         return np.asarray(third_factors(self.rule.numbers, rates).astype(float))
 
     def draws(self, first: int, samples: int) -> Array:
-        """The engine's random numbers of these lessons."""
+        """The engine's random numbers of these samples."""
         engine = self.rule.numbers
         if not isinstance(engine, LoihiEngine):
             return np.zeros((3, 1))
@@ -343,7 +343,7 @@ class LearningRun:
         )
 
     def final(self) -> tuple[dict[str, Array], dict[str, int]]:
-        """The weights in real numbers, and how many stand at a limit."""
+        """The weights in floating point, and how many stand at a limit."""
         weights, saturated = {}, {}
         for part, (low, high, _) in zip(self.plastic.plastic, self.ends.tolist(), strict=True):
             size = 1.0 if self.rule.numbers is None else part.scale

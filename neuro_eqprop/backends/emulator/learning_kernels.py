@@ -41,7 +41,7 @@ THETA, INVERSE, DAMPING, UNIT = range(3, 7)
 KEEP, IMPULSE, LARGEST, SCALED = range(4)
 """Numbers of the rule: of traces, their largest, and what the engine multiplies tags by."""
 BATCH, FRESH, MODE, FIRST, BEGUN, FINAL = range(6)
-"""Whole numbers of the rule."""
+"""Integers of the rule."""
 TRACED, TAGGED, CHANGED = range(3)
 """What is counted by phase and population."""
 BLOCK = 8
@@ -78,7 +78,7 @@ def drawn(row: np.uint64, place: int) -> float:
 
 @inner
 def rounded(x: float, p: float) -> float:
-    """The whole number above x if p is below its fraction, else the one below it."""
+    """The integer above x if p is below its fraction, else the one below it."""
     floor = float(np.floor(x))
     return floor + 1.0 if p < x - floor else floor
 
@@ -127,7 +127,7 @@ def deliver(
 
 @inner
 def fire(c: Array, beta: float, reached: int, a: int, z: int, state: Array, sends: Marks) -> None:
-    """One step of spiking units in real numbers; what arrived is taken away."""
+    """One step of spiking units in floating point; what arrived is taken away."""
     one, by_beta, u, held, drive, outside, message = (
         state[0, a:z],
         state[1, a:z],
@@ -161,7 +161,7 @@ def fire(c: Array, beta: float, reached: int, a: int, z: int, state: Array, send
 def fire_whole(
     c: Array, beta: float, a: int, z: int, state: Array, sends: Marks, counts: Ints
 ) -> None:
-    """The same in whole numbers."""
+    """The same in integers."""
     one, by_beta, u, held, drive, outside, message = (
         state[0, a:z],
         state[1, a:z],
@@ -246,7 +246,7 @@ def speak(
 
 @inner
 def decay(numbers: Array, a: int, z: int, sends: Marks, traces: Array) -> int:
-    """The traces of spiking units in real numbers; how many changed."""
+    """The traces of spiking units in floating point; how many changed."""
     changed, keep, impulse = 0, numbers[KEEP], numbers[IMPULSE]
     for i in range(uint64(a), uint64(z)):
         new = keep * traces[i]
@@ -268,7 +268,7 @@ def decay_whole(
     p: float,
     traces: Array,
 ) -> int:
-    """The same in whole numbers."""
+    """The same in integers."""
     changed, keep, impulse, largest = 0, numbers[KEEP], numbers[IMPULSE], numbers[LARGEST]
     for i in range(a, z):
         old = traces[i]
@@ -471,7 +471,7 @@ def rest(populations: Ints, constants: Array, state: Array) -> None:
 def tell(
     chosen: Ints, sizes: Array, traces: Array, tags: Array, weights: Array, log: Array
 ) -> None:
-    """Note the story of the chosen synapses: places of source, target, tag and weight."""
+    """Note the history of the chosen synapses: places of source, target, tag and weight."""
     for k in range(chosen.shape[0]):
         log[k, 0] = traces[chosen[k, 0]]
         log[k, 1] = traces[chosen[k, 1]]
@@ -514,14 +514,14 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
     sizes: Array,
     story: Array,
 ) -> None:
-    """Learn from all lessons.
+    """Learn from all samples.
 
-    `given` is bias + current and `pull` the pull (lessons, units); `etas` is (lessons, parts) and
-    `thirds` the engine's y2 (lessons); `draws` has the engine's numbers of all steps (3, steps).
+    `given` is bias + current and `pull` the pull (samples, units); `etas` is (samples, parts) and
+    `thirds` the engine's y2 (samples); `draws` has the engine's numbers of all steps (3, steps).
     Written are weights, what they pass on, the state of the units, traces, tags, tags as they were
-    last committed, sources whose tags grew (parts, units), drives of the output (lessons, units),
-    messages (phases, units), counts (3, phases, populations), totals and the story
-    (lessons, steps, synapses, 4).
+    last committed, sources whose tags grew (parts, units), drives of the output (samples, units),
+    messages (phases, units), counts (3, phases, populations), totals and the history
+    (samples, steps, synapses, 4).
     """
     units, batch, mode = given.shape[1], settings[BATCH], settings[MODE]
     whole, phases = mode != REAL, betas.size

@@ -31,7 +31,7 @@ from neuro_eqprop.spiking.fixed_point import (
     SpikingIntegers,
     integers,
     nearest,
-    twelve,
+    to_12_bits,
     weights,
 )
 from neuro_eqprop.spiking.ir import (
@@ -63,7 +63,7 @@ class Tables:
 
     network: SpikingNetwork
     numbers: dict[str, SpikingIntegers | GradedIntegers]
-    """Of a network in fixed point, its populations in whole numbers; else none."""
+    """Of a network in fixed point, its populations in integers; else none."""
     seen: tuple[Array, ...]
     """Copies of the biases and weights they were made of."""
     place: dict[str, tuple[int, int]]
@@ -92,7 +92,7 @@ class Tables:
         return {name: values[..., a:z] for name, (a, z) in self.place.items()}
 
     def shown(self, values: Array, variable: str) -> dict[str, Array]:
-        """Values of a variable by population, in real numbers."""
+        """Values of a variable by population, in floating point."""
         found = self.split(values)
         if self.numbers:
             found = {name: array * self.size(name, variable) for name, array in found.items()}
@@ -121,7 +121,7 @@ class Tables:
 
     def beta(self, beta: float) -> float:
         """The beta of a phase."""
-        return twelve(beta) / ONE if self.numbers else beta
+        return to_12_bits(beta) / ONE if self.numbers else beta
 
     def courses(self, steps: int) -> Array | None:
         """Of each block that follows a rate, lambda', lambda and eps at each step."""
@@ -244,12 +244,12 @@ def alike(block: list[int], population: list[int]) -> bool:
 
 
 def table(rows: list[list[int]], width: int = 5) -> Ints:
-    """Rows of whole numbers as an array, also if there are none."""
+    """Rows of integers as an array, also if there are none."""
     return np.array(rows, dtype=np.int64).reshape(len(rows), width)
 
 
 def whole_numbers(network: SpikingNetwork) -> dict[str, SpikingIntegers | GradedIntegers]:
-    """Of a network in fixed point, its populations in whole numbers."""
+    """Of a network in fixed point, its populations in integers."""
     if network.fixed is None:
         return {}
     return {p.name: integers(network, p) for p in network.populations}

@@ -79,7 +79,7 @@ def plan_log(network: SpikingNetwork, record: Record) -> Log:
 
 @dataclass(frozen=True, slots=True)
 class Emulator:
-    """One sample after the other in compiled code, in float64 or in whole numbers of 24 bits.
+    """One sample after the other in compiled code, in float64 or in integers of 24 bits.
 
     The first run on a machine compiles for some seconds; the code is then kept on disk.
     """

@@ -33,7 +33,7 @@ STOCK = replace(
     BACKEND,
     name="lava-stock",
     label="Lava, LIF",
-    summary="the same graph with Lava's own LIF, which resets to zero",
+    summary="the same graph with Lava's LIF, which resets to zero",
     simulator="neuro_eqprop.backends.lava.variants:LavaStock",
     support=Support(
         {

@@ -1,4 +1,4 @@
-"""A job on Lava's own LIF neurons, inside the child process.
+"""A job on Lava's LIF neurons, inside the child process.
 
     u = (1 - current_decay) u + a,  v = (1 - voltage_decay) v + u + bias,  s = v > threshold,
     v = 0 where s
@@ -52,12 +52,12 @@ def run_stock(job: Job, folder: Path, settings: object) -> dict[str, list[Any]]:
 
 
 def build(job: Job, folder: Path) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
-    """The neurons and their books by population, and the synapses with their target."""
+    """The neurons and their records by population, and the synapses with their target."""
     from lava.proc.dense.process import Dense
     from lava.proc.lif.process import LIF
 
     from neuro_eqprop.backends.lava.processes.delay import DelayLine
-    from neuro_eqprop.backends.lava.processes.lif_recorder import Books
+    from neuro_eqprop.backends.lava.processes.lif_recorder import LifRecorder
 
     neurons: dict[str, Any] = {}
     books: dict[str, Any] = {}
@@ -73,7 +73,7 @@ def build(job: Job, folder: Path) -> tuple[dict[str, Any], dict[str, Any], list[
             vth=neuron.threshold,
             bias_mant=outside(job, population, 0),
         )
-        books[name] = Books(parts[name], fed=bool(job.network.into(name, Gain.ONE)))
+        books[name] = LifRecorder(parts[name], fed=bool(job.network.into(name, Gain.ONE)))
         neurons[name].s_out.connect(books[name].s_in)
     between, lines = [], dict[tuple[str, int], Any]()
     for projection in job.network.projections:

@@ -26,7 +26,7 @@ class Form(Enum):
     FUSED = "fused"
     """One process for all of it, many samples side by side."""
     STOCK = "stock"
-    """The graph with Lava's own LIF neurons, which reset to zero."""
+    """The graph with Lava's LIF neurons, which reset to zero."""
 
 
 @dataclass(frozen=True, slots=True)

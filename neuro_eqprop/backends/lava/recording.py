@@ -79,7 +79,7 @@ class Table:
 
 
 class StepRecorder:
-    """The books of one population, written at the end of each sample, or of so many at a time."""
+    """The records of one population, written at the end of each sample, or of so many at a time."""
 
     def __init__(self, part: Part, samples: int = 1) -> None:
         self.last = part.job.steps - 1
@@ -99,7 +99,7 @@ class StepRecorder:
         firing: Array | Bits,
         values: Mapping[str, Array],
     ) -> None:
-        """Book one step; `firing` is what is averaged for the rate."""
+        """Record one step; `firing` is what is averaged for the rate."""
         full = len(message) if message.ndim > 1 else 1
         messages, rates, drives = self.sums
         messages[:full, tick.phase] += message != 0

@@ -62,7 +62,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class LavaRun:
     """A run on Lava: what it measured, and the steps that each population's process counted."""
 
     result: Result
@@ -71,7 +71,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Lava:
-    """One sample after the other, in float64 or in whole numbers of 24 bits.
+    """One sample after the other, in float64 or in integers of 24 bits.
 
     `deadline` is in seconds without a step.
     """
@@ -99,16 +99,18 @@ class Lava:
         return measure(job, sink, deadline=self.deadline).result
 
 
-def measure(job: Job, sink: Sink, *, deadline: float) -> Outcome:
+def measure(job: Job, sink: Sink, *, deadline: float) -> LavaRun:
     """Run the job on Lava, hand its recordings to the sink, and leave nothing else behind."""
     check(job)
     if not job.stimulus.samples:
         none = nothing(job.network, job.schedule)
-        return Outcome(none, dict.fromkeys(none.messages, 0))
-    with TemporaryDirectory(prefix="lava-", dir=room(), ignore_cleanup_errors=True) as name:
+        return LavaRun(none, dict.fromkeys(none.messages, 0))
+    with TemporaryDirectory(
+        prefix="lava-", dir=temporary_root(), ignore_cleanup_errors=True
+    ) as name:
         folder = Path(name)
         save(job, folder)
-        perform(job, folder, deadline=deadline)
+        run_child(job, folder, deadline=deadline)
         return read(job, folder, sink)
 
 
@@ -126,19 +128,19 @@ def check(job: Job) -> None:
             raise UnknownNameError(f"variable of {name!r}", variable, values)
 
 
-def room() -> str:
+def temporary_root() -> str:
     """Where temporary folders go: Python puts a socket there, whose name must be short."""
     usual = gettempdir()
     return usual if len(usual) < 60 else "/tmp"
 
 
-def perform(
+def run_child(
     job: Job,
     folder: Path,
     *,
     deadline: float,
     entry: str = ENTRY,
-    meanwhile: subprocess.Meanwhile = subprocess.idle,
+    on_poll: subprocess.PollCallback = subprocess.idle,
 ) -> None:
     """Run the job that was saved in the folder; what goes wrong in it becomes a BackendError.
 
@@ -149,9 +151,7 @@ def perform(
     np.zeros(1 + len(job.network.populations), dtype=np.int64).tofile(folder / subprocess.PROGRESS)
     command = [python, "-W", "ignore", "-c", START, root, entry, str(folder), WAY_OUT]
     try:
-        subprocess.run(
-            command, folder, deadline=deadline, environment=ONE_THREAD, meanwhile=meanwhile
-        )
+        subprocess.run(command, folder, deadline=deadline, environment=ONE_THREAD, on_poll=on_poll)
     except subprocess.ChildError as error:
         done = int(np.fromfile(folder / subprocess.PROGRESS, dtype=np.int64)[1:].min())
         reason = str(error).partition("\n")[0]
@@ -177,7 +177,7 @@ def interpreter(environ: Mapping[str, str], version: tuple[int, int]) -> str:
     return sys.executable
 
 
-def read(job: Job, folder: Path, sink: Sink) -> Outcome:
+def read(job: Job, folder: Path, sink: Sink) -> LavaRun:
     """Read what the processes wrote, check that every step was run, and pass recordings on."""
     names = [population.name for population in job.network.populations]
     done = json.loads((folder / DONE).read_text())
@@ -202,4 +202,4 @@ def read(job: Job, folder: Path, sink: Sink) -> Outcome:
     drive = {name: np.array(tables[name]["drive"], dtype=np.float64) for name in names}
     overflows = {n: Overflow(*o) for n, o in zip(names, done["overflows"], strict=True)}
     missed = {} if job.network.fixed is None else overflows
-    return Outcome(Result(messages, firing, drive, missed), steps)
+    return LavaRun(Result(messages, firing, drive, missed), steps)

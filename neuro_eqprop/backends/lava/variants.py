@@ -1,4 +1,4 @@
-"""Other renderings on Lava: all in one process for many samples, and Lava's own LIF neurons."""
+"""Other renderings on Lava: all in one process for many samples, and Lava's LIF neurons."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LavaFused:
 
 @dataclass(frozen=True, slots=True)
 class LavaStock:
-    """The process graph with Lava's own LIF: it resets to zero, and its rates are off by that."""
+    """The process graph with Lava's LIF: it resets to zero, and its rates are off by that."""
 
     deadline: float = DEADLINE
     name: str = STOCK.name

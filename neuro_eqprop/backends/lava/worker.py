@@ -117,10 +117,10 @@ def synapses(part: Part, projection: Projection) -> Any:  # noqa: ANN401
     """The process of a projection whose source is the part: Lava's own Dense, if in float64."""
     from lava.proc.dense.process import Dense
 
-    from neuro_eqprop.backends.lava.processes.synapses import WholeSynapses
+    from neuro_eqprop.backends.lava.processes.synapses import IntegerSynapses
 
     if part.job.network.fixed is not None:
-        return WholeSynapses(part, weight=weights(part.job.network, projection))
+        return IntegerSynapses(part, weight=weights(part.job.network, projection))
     # Any number of message bits above zero means that Dense multiplies instead of selecting.
     graded = isinstance(part.population.neuron, Graded)
     return Dense(weights=projection.weight, num_message_bits=8 if graded else 0)

@@ -1,4 +1,4 @@
-"""What a NIR file of ours holds, and the one door to the package `nir`."""
+"""The contents of a NIR file of this package, and the import of `nir`."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ IMPORTERS = ("snntorch", "norse", "sinabs", "rockpool", "spikingjelly", "spyx")
 """Frameworks that offer to read NIR; some run code when imported, so they are looked for only."""
 
 
-class Verdict(Enum):
+class Comparison(Enum):
     """What a framework makes of a file."""
 
     EQUAL = "equal"
@@ -60,7 +60,7 @@ class Finding:
     version: str | None
     reader: str
     """`neuro_eqprop` or the framework's own importer."""
-    verdict: Verdict
+    verdict: Comparison
     equal: float | None
     """The part of the output values, over samples, steps and units, that are the reference's."""
     note: str
@@ -113,22 +113,22 @@ def examine(trial: Trial, framework: str, *, ours: bool, deadline: float) -> Fin
     """Run one framework and compare; it may be silent for `deadline` seconds."""
     reader = "neuro_eqprop" if ours else framework
 
-    def found(verdict: Verdict, note: str, equal: float | None = None) -> Finding:
+    def found(verdict: Comparison, note: str, equal: float | None = None) -> Finding:
         return Finding(framework, installed(framework), reader, verdict, equal, note)
 
     if not ours and find_spec(framework) is None:
-        return found(Verdict.ABSENT, "")
+        return found(Comparison.ABSENT, "")
     if not ours and framework not in RUNNERS:
-        return found(Verdict.UNTRIED, "this version knows no way to run its importer")
+        return found(Comparison.UNTRIED, "this version knows no way to run its importer")
     try:
         got = attempt(trial, framework, ours=ours, deadline=deadline)
     except subprocess.ChildError as error:
-        return found(Verdict.FAILS, one_line(str(error).partition("\n")[0]))
+        return found(Comparison.FAILS, one_line(str(error).partition("\n")[0]))
     if got.shape != trial.expected.shape:
-        return found(Verdict.DIFFERENT, f"output of shape {got.shape[1:]} a sample", 0.0)
+        return found(Comparison.DIFFERENT, f"output of shape {got.shape[1:]} a sample", 0.0)
     equal = float(np.mean(got == trial.expected))
     note = f"{np.count_nonzero(got)} events at the output, {np.count_nonzero(trial.expected)} here"
-    return found(Verdict.EQUAL if equal == 1.0 else Verdict.DIFFERENT, note, equal)
+    return found(Comparison.EQUAL if equal == 1.0 else Comparison.DIFFERENT, note, equal)
 
 
 def installed(framework: str) -> str | None:

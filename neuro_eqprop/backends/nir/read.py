@@ -157,7 +157,7 @@ def weight(graph: Any, node: object) -> Array:  # noqa: ANN401
 
 
 def numbers(value: Any, name: str) -> Array:  # noqa: ANN401
-    """An array of real numbers."""
+    """An array of floats."""
     array = np.asarray(value)
     if array.dtype.kind not in "iuf":
         raise NirError(f"{name!r} holds {array.dtype}, not numbers")

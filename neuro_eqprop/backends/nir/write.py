@@ -171,7 +171,7 @@ def beyond(network: SpikingNetwork) -> list[str]:
             isfinite(neuron.floor) or isfinite(neuron.ceiling) for neuron in spiking
         ),
         "gains of beta": any(p.gain is Gain.BETA for p in network.projections),
-        "whole numbers of 24 bits": network.fixed is not None,
+        "24-bit fixed point": network.fixed is not None,
     }
     return [what for what, so in found.items() if so]
 

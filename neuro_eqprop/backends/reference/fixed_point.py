@@ -16,7 +16,7 @@ from neuro_eqprop.spiking.fixed_point import (
     integers,
     nearest,
     scale,
-    twelve,
+    to_12_bits,
     weights,
 )
 from neuro_eqprop.spiking.integer_step import IntegerState, rest, step_graded, step_spiking
@@ -65,7 +65,7 @@ class IntegerNetwork:
 
     def advance(self, views: Mapping[str, View], *, beta: float) -> None:
         """One step of every population; their states are shown in `views`."""
-        part = twelve(beta)
+        part = to_12_bits(beta)
         arrived = {
             name: (self.arriving(name, Gain.ONE), self.arriving(name, Gain.BETA))
             for name in self.neurons

@@ -8,10 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.learning import STORY, Events, Learned, Synapses, Watch, tally_learning
+from neuro_eqprop.backends.learning import (
+    SYNAPSE_VARIABLES,
+    Events,
+    Learned,
+    Synapses,
+    Watch,
+    tally_learning,
+)
 from neuro_eqprop.backends.reference.learning_rules import Tags
 from neuro_eqprop.backends.reference.loihi_engine import rule_of
-from neuro_eqprop.spiking.fixed_point import weights as whole_weights
+from neuro_eqprop.spiking.fixed_point import weights as integer_weights
 from neuro_eqprop.spiking.ir import Gain, Graded, Projection, Stimulus
 from neuro_eqprop.spiking.neurons import neurons_of
 from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
@@ -67,7 +74,7 @@ def arrive(total: Array, weight: Array, message: Array) -> Array:
 
 @dataclass(slots=True)
 class Passing:
-    """What a projection passes on: its weights, and in whole numbers what one of them counts."""
+    """What a projection passes on: its weights, and in integers what one of them counts."""
 
     projection: Projection
     weight: Array
@@ -75,7 +82,7 @@ class Passing:
 
 
 def passings(plastic: PlasticNetwork) -> list[Passing]:
-    """The projections as they are before the first lesson."""
+    """The projections as they are before the first sample."""
     network, found = plastic.network, []
     scales = {n: p.scale for p in plastic.plastic for n in (p.name, p.mirror) if n}
     for projection in network.projections:
@@ -84,7 +91,7 @@ def passings(plastic: PlasticNetwork) -> list[Passing]:
             gain = plastic.gains.get(projection.name, 1.0) if projection.gain is Gain.ONE else 1.0
             found.append(Passing(projection, projection.weight.copy(), gain))
             continue
-        whole = whole_weights(network, projection)
+        whole = integer_weights(network, projection)
         if not learns:
             found.append(Passing(projection, whole.astype(float), 1.0))
             continue
@@ -98,18 +105,18 @@ def passings(plastic: PlasticNetwork) -> list[Passing]:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceLearner:
-    """One lesson after the other, in float64 or in whole numbers."""
+    """One sample after the other, in float64 or in integers."""
 
     name: str = "reference"
 
     def check(self, plastic: PlasticNetwork, lessons: TrainingSamples) -> None:
-        """Refuse lessons that do not fit the network."""
+        """Refuse samples that do not fit the network."""
         lessons.stimulus.check(plastic.network)
 
     def learn(
         self, plastic: PlasticNetwork, lessons: TrainingSamples, *, synapses: Synapses, watch: Watch
     ) -> Learned:
-        """Learn from all lessons."""
+        """Learn from all samples."""
         self.check(plastic, lessons)
         course = LearningRun(plastic, lessons, synapses)
         for sample in range(lessons.stimulus.samples):
@@ -119,7 +126,7 @@ class ReferenceLearner:
 
 
 class LearningRun:
-    """Lessons under way."""
+    """Samples under way."""
 
     def __init__(
         self, plastic: PlasticNetwork, lessons: TrainingSamples, synapses: Synapses
@@ -135,8 +142,13 @@ class LearningRun:
         counted = np.zeros((3, *shape), dtype=np.int64)
         self.events = Events(sent, counted[0], counted[1], counted[2])
         self.drives = np.zeros((lessons.stimulus.samples, network[network.output].size))
-        places = (lessons.stimulus.samples, rule.steps, len(synapses.chosen), len(STORY))
-        self.story = np.zeros(places if synapses.chosen else (0, 0, 0, len(STORY)))
+        places = (
+            lessons.stimulus.samples,
+            rule.steps,
+            len(synapses.chosen),
+            len(SYNAPSE_VARIABLES),
+        )
+        self.story = np.zeros(places if synapses.chosen else (0, 0, 0, len(SYNAPSE_VARIABLES)))
 
     def lesson(self, sample: int) -> None:
         """All phases of a sample, and the commit."""
@@ -158,13 +170,13 @@ class LearningRun:
                 self.tags.trace(self.populations, self.under_way, step + t, self.events.traces[row])
                 factor = gate if inside else 0.0
                 self.tags.gather(factor, step + t, sample, self.events.tags[row])
-                self.tell(sample, t)
+                self.record_synapses(sample, t)
                 t += 1
         self.commit(sample, step + t, silent)
-        self.tell(sample, t)
+        self.record_synapses(sample, t)
 
     def commit(self, sample: int, step: int, silent: Mapping[str, Array]) -> None:
-        """The last step of a lesson."""
+        """The last step of a sample."""
         rule, samples = self.plastic.rule, self.lessons.stimulus.samples
         self.tags.trace(None, silent, step, self.events.traces[-1])
         done = sample % rule.batch + 1
@@ -183,10 +195,10 @@ class LearningRun:
             found[key] = arrive(found[key], passing.weight * passing.gain, message)
         return found
 
-    def tell(self, sample: int, t: int) -> None:
-        """Note the story of the chosen synapses."""
+    def record_synapses(self, sample: int, t: int) -> None:
+        """Note the history of the chosen synapses."""
         for k, (name, target, source) in enumerate(self.synapses.chosen):
-            self.story[sample, t, k] = self.tags.look(name, target, source)
+            self.story[sample, t, k] = self.tags.synapse_values(name, target, source)
 
     def learned(self) -> Learned:
         """What there is in the end."""

@@ -1,4 +1,4 @@
-"""Traces, tags and weights of the reference, in real numbers and in whole ones."""
+"""Traces, tags and weights of the reference, in floating point and in whole ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Cells(Protocol):
     """Where graded units tell what they have sent."""
 
     def sent(self, name: str) -> Array:
-        """What each unit of a graded population has sent in sum, in real numbers."""
+        """What each unit of a graded population has sent in sum, in floating point."""
         ...
 
 
@@ -37,7 +37,7 @@ class Weights(Protocol):
 
 
 class Tags(ABC):
-    """Traces, tags and weights of one course of lessons."""
+    """Traces, tags and weights of one course of samples."""
 
     def __init__(
         self, plastic: PlasticNetwork, passings: Sequence[Weights], lessons: TrainingSamples
@@ -96,14 +96,14 @@ class Tags(ABC):
             self.count(part, int(np.count_nonzero(grown)), counts)
 
     def count(self, part: Plastic, events: int, counts: Ints) -> None:
-        """Book events on the target, and those of the mirror on the source."""
+        """Record events on the target, and those of the mirror on the source."""
         projection = self.held[part.name].projection
         counts[self.columns[projection.target]] += events
         if part.mirror is not None:
             counts[self.columns[projection.source]] += events
 
     def commit(self, sample: int, step: int, done: int, events: Events) -> None:
-        """Change the weights by what `done` lessons left in the tags."""
+        """Change the weights by what `done` samples left in the tags."""
         self.kept = dict(self.tags)
         for part in self.plastic.plastic:
             held, eta = self.held[part.name], self.eta(part, sample, done)
@@ -128,7 +128,9 @@ class Tags(ABC):
         self.clipped += int(np.count_nonzero(new != wanted))
         return np.asarray(new)
 
-    def look(self, name: str, target: int, source: int) -> tuple[float, float, float, float]:
+    def synapse_values(
+        self, name: str, target: int, source: int
+    ) -> tuple[float, float, float, float]:
         """Both traces, tag and weight of a synapse."""
         held = self.held[name]
         pre, post = self.traces[held.projection.source], self.traces[held.projection.target]
@@ -142,7 +144,7 @@ class Tags(ABC):
         return 1.0 if self.rule.numbers is None else part.scale
 
     def weights(self) -> dict[str, Array]:
-        """All weights that learn, in real numbers."""
+        """All weights that learn, in floating point."""
         found = {}
         for part in self.plastic.plastic:
             for name in (part.name, part.mirror):
@@ -173,8 +175,8 @@ class Tags(ABC):
         return float(low), float(high)
 
 
-class RealTags(Tags):
-    """In real numbers."""
+class FloatTags(Tags):
+    """In floats."""
 
     def decay(self, trace: Array, spike: Bits, step: int, units: slice) -> Array:
         """r = keep r, then + 1 - keep where s."""
@@ -191,8 +193,8 @@ class RealTags(Tags):
         return self.cut(weight + eta * self.tags[part.name], -part.limit, part.limit)
 
 
-class WholeTags(Tags):
-    """In whole numbers, rounded at random."""
+class IntegerTags(Tags):
+    """In integers, rounded at random."""
 
     def __init__(
         self,
@@ -210,7 +212,7 @@ class WholeTags(Tags):
         return np.asarray(chances(self.whole.seed, 0, step, (self.units,))[units])
 
     def decay(self, trace: Array, spike: Bits, step: int, units: slice) -> Array:
-        """Q times the trace in real numbers, rounded up or down at random."""
+        """Q times the trace in floating point, rounded up or down at random."""
         kept = self.rule.keep * trace
         floor = np.floor(kept)
         new = floor + (self.draws(step, units) < kept - floor)

@@ -8,7 +8,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Bits, Ints
 from neuro_eqprop.backends.learning import Events
-from neuro_eqprop.backends.reference.learning_rules import RealTags, Tags, Weights, WholeTags
+from neuro_eqprop.backends.reference.learning_rules import FloatTags, IntegerTags, Tags, Weights
 from neuro_eqprop.spiking.plasticity import (
     IntegerArithmetic,
     LoihiEngine,
@@ -26,7 +26,7 @@ ENDS = -(2**15) - 1, 2**15 - 1
 
 
 def rounded(x: Array, p: float) -> Array:
-    """d(x, p): the whole number above x if p is below its fraction, else the one below it."""
+    """d(x, p): the integer above x if p is below its fraction, else the one below it."""
     return np.asarray(np.floor(x) + (p < x % 1))
 
 
@@ -36,7 +36,7 @@ def within(x: Array) -> Array:
 
 
 class EngineTags(Tags):
-    """In whole numbers as Lava's engine has them, with one draw of each kind in a step."""
+    """In integers as Lava's engine has them, with one draw of each kind in a step."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ def rule_of(plastic: PlasticNetwork, passings: Sequence[Weights], lessons: Train
     """The tags for the numbers of the rule."""
     numbers = plastic.rule.numbers
     if isinstance(numbers, IntegerArithmetic):
-        return WholeTags(plastic, passings, lessons, numbers)
+        return IntegerTags(plastic, passings, lessons, numbers)
     if isinstance(numbers, LoihiEngine):
         return EngineTags(plastic, passings, lessons, numbers)
-    return RealTags(plastic, passings, lessons)
+    return FloatTags(plastic, passings, lessons)

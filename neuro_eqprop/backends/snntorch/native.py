@@ -73,7 +73,7 @@ class SpikingModule(nn.Module):
     coding : Coding
         Code `rate` or `graded` with its constants.
     bits : int, optional
-        Weights are rounded to integers of so many bits times a power of two in every forward pass
+        Weights are rounded to integers of few bits times a power of two in every forward pass
         (quantisation-aware training); None keeps them on the grid of the coding.
     surrogate : callable, optional
         A function of `snntorch.surrogate`.

@@ -85,12 +85,12 @@ def test_populations_are_grouped_by_what_hangs_together(job: Job) -> None:
 
 def fill(part: Part, samples: int) -> None:
     """Book steps whose drive is the number of the step, and a spike of the first unit in each."""
-    ledger = StepRecorder(part)
+    recorder = StepRecorder(part)
     spike = np.array([True, False])
     for _ in range(samples):
         for step in range(part.job.steps):
             drive = np.full(2, float(step))
-            ledger.note(
+            recorder.note(
                 step,
                 tick(part.job.schedule, step),
                 message=spike,

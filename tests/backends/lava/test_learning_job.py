@@ -18,9 +18,9 @@ from neuro_eqprop.backends.lava.learning.job import (
     formulas,
     literal,
     load,
+    message_size,
     places,
     save,
-    told,
 )
 from neuro_eqprop.backends.lava.learning.learner import LavaLearner, Progress
 from neuro_eqprop.backends.learning import NO_SYNAPSES, nobody
@@ -83,7 +83,7 @@ def test_the_source_has_a_place_for_everything() -> None:
     made = course(LearningRule(PHASES, 5.0))
     found = places(made.job)
     assert set(found) == {("input", "current"), ("output", "pull")}
-    taken = np.zeros(told(made.job), dtype=int)
+    taken = np.zeros(message_size(made.job), dtype=int)
     for place in found.values():
         taken[place] += 1
     np.testing.assert_array_equal(taken, [0] * 6 + [1] * 6)
@@ -128,7 +128,7 @@ def test_what_the_engine_cannot_do_is_refused_with_the_reason() -> None:
     refused(course(real, lessons=0), "nothing to learn from")
     refused(
         course(LearningRule(PHASES, 5.0, numbers=IntegerArithmetic(1))),
-        "one random number in a step.*--engine",
+        "one random number in a step.*engine = true",
     )
     refused(
         course(real, flaws=Nonidealities(weight_noise=0.1)), "pass on other weights than they have"
@@ -162,7 +162,7 @@ def test_progress_is_told_in_lessons_that_every_population_has_done(tmp_path: Pa
     progress, steps = Progress(made, tmp_path, seen.append), made.plastic.rule.steps
     for done in ([0, 0, 0], [9, 2 * steps, steps - 1], [9, 2 * steps, steps], [9, 3 * steps, 99]):
         np.array(done, dtype=np.int64).tofile(tmp_path / subprocess.PROGRESS)
-        progress.look()
+        progress.update()
     progress.finish()
     assert seen == [1, 2]
 

@@ -345,7 +345,7 @@ def test_a_network_in_fixed_point_comes_back(tmp_path: Path) -> None:
         to_nir(small, path)
         assert from_nir(path).digest == small.digest != made.digest
         assert from_nir(path).fixed == small.fixed
-        assert "whole numbers of 24 bits" in beyond(small)
+        assert "24-bit fixed point" in beyond(small)
 
 
 def test_what_the_metadata_cannot_say_is_refused(tmp_path: Path) -> None:

@@ -1,14 +1,14 @@
 """What is to be learned on Lava, as files between two Python processes.
 
-Lava's learning engine has traces x1 of the source and y1, y2, y3 as the target tells them, a tag
-t and a weight w. In real numbers its rule is, after every step,
+Lava's learning engine has traces x1 of the source and y1, y2, y3 as the target sends them, a tag
+t and a weight w. In floats its rule is, after every step,
 
     dt = x1 y1 y2 - t y3            (twice that of a graded source, whose x1 is half of r_pre)
     dw = share t y1 y3
 
-and a target tells y1 = r_post, y2 = f, y3 = 0 in a step of a phase, f being zero outside a window,
+and a target sends y1 = r_post, y2 = f, y3 = 0 in a step of a phase, f being zero outside a window,
 and y1 = eta / share, y2 = 0, y3 = 1 in a commit: the rule of `neuro_eqprop.spiking.plasticity`.
-In whole numbers it is, a power of two being all that it can multiply with,
+In integers it is, a power of two being all that it can multiply with,
 
     dt = 2^-7 x1 y1 y2 - t y3
     dw = 2^exponent t y3
@@ -41,12 +41,12 @@ from neuro_eqprop.spiking.plasticity import (
 )
 from neuro_eqprop.traces import NOTHING
 
-COURSE = "course.json"
+DESCRIPTION_FILE = "course.json"
 
 
 @dataclass(frozen=True, slots=True)
 class LearningJob:
-    """Lessons for a network, and the synapses whose story is told."""
+    """Samples for a network, and the synapses whose history is told."""
 
     plastic: PlasticNetwork
     lessons: TrainingSamples
@@ -60,7 +60,7 @@ class LearningJob:
 
     @property
     def engine(self) -> LoihiEngine | None:
-        """How learning goes in whole numbers, if it does."""
+        """How learning goes in integers, if it does."""
         numbers = self.plastic.rule.numbers
         return numbers if isinstance(numbers, LoihiEngine) else None
 
@@ -80,7 +80,7 @@ class LearningJob:
         raise KeyError(name)
 
     def exponent(self, projection: Projection) -> int:
-        """In whole numbers, the power of two that a weight of one counts in its target's unit."""
+        """In integers, the power of two that a weight of one counts in its target's unit."""
         fixed = self.plastic.network.fixed
         if fixed is None:
             return 0
@@ -89,31 +89,31 @@ class LearningJob:
 
 @dataclass(frozen=True, slots=True)
 class LearningPopulation(Part):
-    """What one process has to know of lessons."""
+    """What one process has to know of samples."""
 
     course: LearningJob
 
 
-class Beat(NamedTuple):
-    """What the source tells every population in each step, before currents and pulls."""
+class StepControl(NamedTuple):
+    """What the source sends every population in each step, before currents and pulls."""
 
     start: float
     """Whether it is at rest before this step."""
     beta: float
-    """Of the phase; in whole numbers a multiple of 1/4096."""
+    """Of the phase; in integers a multiple of 1/4096."""
     silent: float
-    """Whether it is the commit, in which nobody sends."""
+    """Whether it is the commit, in which no unit sends."""
     third: float
     """y2."""
     pulse: float
     """y3."""
     eta: float
-    """What a tag counts in this commit, before the share; zero in whole numbers."""
+    """What a tag counts in this commit, before the share; zero in integers."""
 
 
 def places(job: Job) -> dict[tuple[str, str], slice]:
-    """Where, in what the source tells, the current and the pull of each population are."""
-    found, start = {}, len(Beat._fields)
+    """Where, in what the source sends, the current and the pull of each population are."""
+    found, start = {}, len(StepControl._fields)
     for what, arrays in (("current", job.stimulus.current), ("pull", job.stimulus.pull)):
         for population in job.network.populations:
             if population.name in arrays:
@@ -122,13 +122,13 @@ def places(job: Job) -> dict[tuple[str, str], slice]:
     return found
 
 
-def told(job: Job) -> int:
-    """How many numbers the source tells in a step."""
-    return max((place.stop for place in places(job).values()), default=len(Beat._fields))
+def message_size(job: Job) -> int:
+    """How many numbers the source sends in a step."""
+    return max((place.stop for place in places(job).values()), default=len(StepControl._fields))
 
 
 def literal(share: float, name: str) -> str:
-    """A share as Lava's rules can write it: a whole number below eight times a power of two."""
+    """A share as Lava's rules can write it: an integer below eight times a power of two."""
     mantissa, exponent = frexp(share)
     whole, exponent = mantissa * 8, exponent - 3
     while whole % 2 == 0:
@@ -136,7 +136,7 @@ def literal(share: float, name: str) -> str:
     if whole != int(whole) or not -7 <= exponent <= 8:
         raise BackendError(
             f"lava: {name!r} learns at {share!r} of the rate, which its rules cannot say; "
-            "they have whole numbers below 8 times a power of two. Use the emulator"
+            "they have integers below 8 times a power of two. Use the emulator"
         )
     return "" if share == 1.0 else f"{int(whole)}*2^{exponent}*"
 
@@ -165,13 +165,13 @@ def save(course: LearningJob, folder: Path) -> None:
         "first": lessons.first,
         "chosen": course.chosen,
     }
-    (folder / COURSE).write_text(json.dumps(described))
+    (folder / DESCRIPTION_FILE).write_text(json.dumps(described))
 
 
 def load(folder: Path) -> LearningJob:
     """Read the course back; the types check what they are made of."""
     job = lava_job.load(folder)
-    described: dict[str, Any] = json.loads((folder / COURSE).read_text())
+    described: dict[str, Any] = json.loads((folder / DESCRIPTION_FILE).read_text())
     engine = described["engine"]
     rule = LearningRule(
         job.schedule[:-1],

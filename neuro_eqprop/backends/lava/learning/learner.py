@@ -16,14 +16,21 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends import subprocess
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.lava.learning.job import LearningJob, LearningPopulation, formulas, save
-from neuro_eqprop.backends.lava.learning.recording import Left, into, post_story, trace_counts
+from neuro_eqprop.backends.lava.learning.recording import Left, into, post_history, trace_counts
 from neuro_eqprop.backends.lava.recording import layouts
-from neuro_eqprop.backends.lava.simulator import interpreter, perform, room
+from neuro_eqprop.backends.lava.simulator import interpreter, run_child, temporary_root
 from neuro_eqprop.backends.lava.worker import DONE
-from neuro_eqprop.backends.learning import STORY, Events, Learned, Synapses, Watch, tally_learning
+from neuro_eqprop.backends.learning import (
+    SYNAPSE_VARIABLES,
+    Events,
+    Learned,
+    Synapses,
+    Watch,
+    tally_learning,
+)
 from neuro_eqprop.spiking.ir import Gain, Graded
 from neuro_eqprop.spiking.plasticity import (
-    UNSIGNED,
+    UNSIGNED_PAYLOAD,
     IntegerArithmetic,
     PlasticNetwork,
     TrainingSamples,
@@ -34,7 +41,7 @@ ENTRY = "neuro_eqprop.backends.lava.learning.worker"
 
 @dataclass(frozen=True, slots=True)
 class LavaLearner:
-    """One lesson after the other in one run of Lava, in float64 or as its engine rounds.
+    """One sample after the other in one run of Lava, in float64 or as its engine rounds.
 
     `deadline` is in seconds without a step.
     """
@@ -50,15 +57,17 @@ class LavaLearner:
     def learn(
         self, plastic: PlasticNetwork, lessons: TrainingSamples, *, synapses: Synapses, watch: Watch
     ) -> Learned:
-        """Learn from all lessons."""
+        """Learn from all samples."""
         course = LearningJob(plastic, lessons, synapses.chosen)
         check(course)
-        with TemporaryDirectory(prefix="lava-", dir=room(), ignore_cleanup_errors=True) as name:
+        with TemporaryDirectory(
+            prefix="lava-", dir=temporary_root(), ignore_cleanup_errors=True
+        ) as name:
             folder = Path(name)
             save(course, folder)
             progress = Progress(course, folder, watch)
-            perform(
-                course.job, folder, deadline=self.deadline, entry=ENTRY, meanwhile=progress.look
+            run_child(
+                course.job, folder, deadline=self.deadline, entry=ENTRY, on_poll=progress.update
             )
             learned = read(course, folder)
             progress.finish()
@@ -66,21 +75,21 @@ class LavaLearner:
 
 
 class Progress:
-    """Tells how many lessons every population has done."""
+    """Tells how many samples every population has done."""
 
     def __init__(self, course: LearningJob, folder: Path, watch: Watch) -> None:
         self.path, self.watch, self.done = folder / subprocess.PROGRESS, watch, 0
         self.lessons, self.steps = course.lessons.stimulus.samples, course.plastic.rule.steps
 
-    def look(self) -> None:
-        """Tell of the lessons done since the last look."""
-        self.tell(int(np.fromfile(self.path, dtype=np.int64)[1:].min()) // self.steps)
+    def update(self) -> None:
+        """Tell of the samples done since the last look."""
+        self.report_done(int(np.fromfile(self.path, dtype=np.int64)[1:].min()) // self.steps)
 
     def finish(self) -> None:
         """Tell of the rest."""
-        self.tell(self.lessons)
+        self.report_done(self.lessons)
 
-    def tell(self, done: int) -> None:
+    def report_done(self, done: int) -> None:
         """Tell that so many are done in all."""
         if done > self.done:
             self.watch(done - self.done)
@@ -92,14 +101,14 @@ def check(course: LearningJob) -> None:
     plastic, network = course.plastic, course.plastic.network
     course.lessons.stimulus.check(network)
     if not course.lessons.stimulus.samples:
-        raise BackendError("lava: there is nothing to learn from; give it a lesson")
+        raise BackendError("lava: there is nothing to learn from; give it a sample")
     graded = any(isinstance(p.neuron, Graded) for p in network.populations)
     if isinstance(plastic.rule.numbers, IntegerArithmetic) and graded:
-        raise BackendError(f"lava: {UNSIGNED}")
+        raise BackendError(f"lava: {UNSIGNED_PAYLOAD}")
     if isinstance(plastic.rule.numbers, IntegerArithmetic):
         raise BackendError(
-            "lava rounds whole weights in its own way, with one random number in a step; learn "
-            "with --engine, or on the emulator"
+            "lava rounds integer weights in its own way, with one random number in a step; learn "
+            "with engine = true, or on the emulator"
         )
     flawed = next(iter(plastic.gains), None)
     if flawed is not None:
@@ -191,9 +200,9 @@ def events(course: LearningJob, folder: Path, counts: Mapping[str, Ints]) -> Eve
 def story(course: LearningJob, folder: Path, left: Mapping[str, Left]) -> Array:
     """Of the chosen synapses what they and the populations they end at have told."""
     if not course.chosen:
-        return np.zeros((0, 0, 0, len(STORY)))
+        return np.zeros((0, 0, 0, len(SYNAPSE_VARIABLES)))
     samples, steps = course.lessons.stimulus.samples, course.plastic.rule.steps
-    found = np.zeros((samples, steps, len(course.chosen), len(STORY)))
+    found = np.zeros((samples, steps, len(course.chosen), len(SYNAPSE_VARIABLES)))
     for name, each in left.items():
         here = course.of(name)
         if here:
@@ -204,5 +213,5 @@ def story(course: LearningJob, folder: Path, left: Mapping[str, Left]) -> Array:
     for index, population in enumerate(course.plastic.network.populations):
         here = into(course, population.name)
         if here:
-            found[:, :, here, 1] = post_story(course, folder, index).read()
+            found[:, :, here, 1] = post_history(course, folder, index).read()
     return found

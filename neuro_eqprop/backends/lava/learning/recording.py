@@ -21,7 +21,7 @@ def trace_counts(course: LearningJob, folder: Path, index: int) -> Layout:
     return Layout(folder / f"{index}.traces.npy", NUMBER, (len(course.job.schedule),))
 
 
-def post_story(course: LearningJob, folder: Path, index: int) -> Layout:
+def post_history(course: LearningJob, folder: Path, index: int) -> Layout:
     """The trace of the target in every step, for the chosen synapses into a population."""
     name = course.plastic.network.populations[index].name
     shape = (course.lessons.stimulus.samples, course.plastic.rule.steps, len(into(course, name)))
@@ -47,7 +47,7 @@ class Left:
 
     @property
     def weights(self) -> Layout:
-        """In the end; in whole numbers as such."""
+        """In the end; in integers as such."""
         shape = self.course.plastic.network.projections[self.place].weight.shape
         return self._layout("weights", REAL, shape)
 

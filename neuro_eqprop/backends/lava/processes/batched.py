@@ -49,7 +49,7 @@ class FusedModel(Reporting):
         network = job.network
         self.sizes = {p.name: p.size for p in network.populations}
         self.neurons = {p.name: neurons_of(network, p) for p in network.populations}
-        self.ledgers = {
+        self.recorders = {
             name: StepRecorder(Part(job, index, self.part.folder), job.batch)
             for index, name in enumerate(self.neurons)
         }
@@ -89,7 +89,7 @@ class FusedModel(Reporting):
             one, by_beta = arrived[name]
             sent[name] = neurons.advance(one, by_beta, now.beta, self.outside[name])
             told = neurons.payload(sent[name])
-            self.ledgers[name].note(
+            self.recorders[name].note(
                 step, now, message=told, firing=neurons.firing(), values=neurons.values()
             )
             self.overflows[2 * index : 2 * index + 2] = neurons.overflows
@@ -120,4 +120,4 @@ class FusedModel(Reporting):
 @requires(CPU)
 @tag("floating_pt", "fixed_pt")
 class FusedNetworkModel(FusedModel):
-    """In float64 or in whole numbers, as the network is."""
+    """In float64 or in integers, as the network is."""

@@ -48,8 +48,8 @@ class DelayModel(Reporting):
 @implements(proc=DelayLine, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("floating_pt")
-class RealDelayModel(DelayModel):
-    """Messages in real numbers."""
+class FloatDelayModel(DelayModel):
+    """Messages in floating point."""
 
     s_in = LavaPyType(PyInPort.VEC_DENSE, float)
     s_out = LavaPyType(PyOutPort.VEC_DENSE, float)
@@ -59,8 +59,8 @@ class RealDelayModel(DelayModel):
 @implements(proc=DelayLine, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("fixed_pt")
-class WholeDelayModel(DelayModel):
-    """Messages in whole numbers."""
+class IntegerDelayModel(DelayModel):
+    """Messages in integers."""
 
     s_in = LavaPyType(PyInPort.VEC_DENSE, np.int64)
     s_out = LavaPyType(PyOutPort.VEC_DENSE, np.int64)

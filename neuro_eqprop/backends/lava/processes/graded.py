@@ -19,7 +19,7 @@ class GradedPopulation(PopulationProcess):
 @implements(proc=GradedPopulation, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("floating_pt")
-class GradedRealModel(PopulationModel):
+class GradedFloatModel(PopulationModel):
     """The step in float64."""
 
     a_one = LavaPyType(PyInPort.VEC_DENSE, float)
@@ -30,8 +30,8 @@ class GradedRealModel(PopulationModel):
 @implements(proc=GradedPopulation, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("fixed_pt")
-class GradedWholeModel(PopulationModel):
-    """The step in whole numbers; what is sent are whole thetas."""
+class GradedIntegerModel(PopulationModel):
+    """The step in integers; what is sent are multiples of theta."""
 
     a_one = LavaPyType(PyInPort.VEC_DENSE, np.int64)
     a_beta = LavaPyType(PyInPort.VEC_DENSE, np.int64)

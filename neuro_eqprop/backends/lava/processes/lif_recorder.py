@@ -1,4 +1,4 @@
-"""The books of a population of Lava's own neurons, which keep none."""
+"""The records of a population of Lava's own neurons, which keep none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from neuro_eqprop.backends.subprocess import progress
 from neuro_eqprop.spiking.ir import spiking_of
 
 
-class Books(AbstractProcess):  # type: ignore[misc]
+class LifRecorder(AbstractProcess):  # type: ignore[misc]
     """Hears what a population hears and what it sends."""
 
     def __init__(self, part: Part, *, fed: bool) -> None:
@@ -30,10 +30,10 @@ class Books(AbstractProcess):  # type: ignore[misc]
         self.steps_run = Var(shape=(1,), init=0)
 
 
-@implements(proc=Books, protocol=LoihiProtocol)
+@implements(proc=LifRecorder, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("floating_pt")
-class BooksModel(Reporting):
+class LifRecorderModel(Reporting):
     """Works out the drive as the neuron does: u = (1 - current_decay) u + a, d = u + outside."""
 
     a_in = LavaPyType(PyInPort.VEC_DENSE, float)
@@ -47,11 +47,11 @@ class BooksModel(Reporting):
         self.keep = 1 - spiking_of(population).current_decay
         self.bias, self.u = population.bias, np.zeros(population.size)
         self.current = self.part.job.stimulus.current.get(population.name)
-        self.ledger = StepRecorder(self.part)
+        self.recorder = StepRecorder(self.part)
         self.life = progress(self.part.folder)
 
     def step(self, sample: int, step: int) -> None:
-        """Book a step."""
+        """Record a step."""
         arriving = self.a_in.recv() if self.fed else 0.0
         spike = self.s_in.recv() > 0
         if step == 0:
@@ -60,6 +60,6 @@ class BooksModel(Reporting):
         outside = self.bias if self.current is None else self.bias + self.current[sample]
         now = tick(self.part.job.schedule, step)
         values = {"drive": self.u + outside}
-        self.ledger.note(step, now, message=spike, firing=spike, values=values)
+        self.recorder.note(step, now, message=spike, firing=spike, values=values)
         self.steps_run[0] += 1
         self.life[self.part.index + 1] = self.time_step

@@ -54,7 +54,7 @@ class PopulationProcess(AbstractProcess):  # type: ignore[misc]
 
 
 class PopulationModel(Reporting):
-    """The clock of a population: it starts each sample at rest and keeps the books."""
+    """The clock of a population: it starts each sample at rest and keeps the records."""
 
     steps_run = LavaPyType(np.ndarray, np.int64)
     overflows = LavaPyType(np.ndarray, np.int64)
@@ -68,7 +68,7 @@ class PopulationModel(Reporting):
         self.current = job.stimulus.current.get(population.name)
         self.pull = job.stimulus.pull.get(population.name)
         self.fed = {g: bool(job.network.into(population.name, g)) for g in Gain}
-        self.ledger = StepRecorder(self.part)
+        self.recorder = StepRecorder(self.part)
         self.life = progress(self.part.folder)
         self.last_phase = -1
 
@@ -88,7 +88,9 @@ class PopulationModel(Reporting):
         message = neurons.advance(one, by_beta, now.beta, self.outside)
         self.s_out.send(message)
         told = neurons.payload(message)
-        self.ledger.note(step, now, message=told, firing=neurons.firing(), values=neurons.values())
+        self.recorder.note(
+            step, now, message=told, firing=neurons.firing(), values=neurons.values()
+        )
         self.overflows[:] = neurons.overflows
         self.steps_run[0] += 1
         self.life[self.part.index + 1] = self.time_step

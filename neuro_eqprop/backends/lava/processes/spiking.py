@@ -19,7 +19,7 @@ class SpikingPopulation(PopulationProcess):
 @implements(proc=SpikingPopulation, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("floating_pt")
-class SpikingRealModel(PopulationModel):
+class SpikingFloatModel(PopulationModel):
     """The step in float64."""
 
     a_one = LavaPyType(PyInPort.VEC_DENSE, float)
@@ -30,8 +30,8 @@ class SpikingRealModel(PopulationModel):
 @implements(proc=SpikingPopulation, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("fixed_pt")
-class SpikingWholeModel(PopulationModel):
-    """The step in whole numbers."""
+class SpikingIntegerModel(PopulationModel):
+    """The step in integers."""
 
     a_one = LavaPyType(PyInPort.VEC_DENSE, np.int64)
     a_beta = LavaPyType(PyInPort.VEC_DENSE, np.int64)

@@ -1,4 +1,4 @@
-"""Synapses with whole weights of any size on Lava.
+"""Synapses with integer weights of any size on Lava.
 
 Lava's own fixed-point Dense clips weights to nine bits and cuts the last one of weights of both
 signs; its sums have 32 bits. The weights of a network in fixed point are whole in the unit of
@@ -21,7 +21,7 @@ from neuro_eqprop.backends.lava.job import Part
 from neuro_eqprop.backends.lava.processes.population import Reporting
 
 
-class WholeSynapses(AbstractProcess):  # type: ignore[misc]
+class IntegerSynapses(AbstractProcess):  # type: ignore[misc]
     """Weights times what a population, which is the part, sends; it takes a step to arrive."""
 
     def __init__(self, part: Part, *, weight: Ints) -> None:
@@ -30,10 +30,10 @@ class WholeSynapses(AbstractProcess):  # type: ignore[misc]
         self.a_out = OutPort(shape=(weight.shape[0],))
 
 
-@implements(proc=WholeSynapses, protocol=LoihiProtocol)
+@implements(proc=IntegerSynapses, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("fixed_pt")
-class WholeSynapsesModel(Reporting):
+class IntegerSynapsesModel(Reporting):
     """Sums in 64 bits, in which they are exact."""
 
     s_in = LavaPyType(PyInPort.VEC_DENSE, np.int64)

@@ -11,8 +11,8 @@ from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.lava.learning.processes.population import (
+    FloatLearningModel,
     LearningProcess,
-    RealLearningModel,
 )
 from neuro_eqprop.spiking.neurons import Numbers
 
@@ -24,16 +24,16 @@ class LearningGraded(LearningProcess):
 @implements(proc=LearningGraded, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("floating_pt")
-class LearningGradedModel(RealLearningModel):
+class LearningGradedModel(FloatLearningModel):
     """The step in float64.
 
     Synapses gather what was sent in x1, which no rule can reset. So a unit takes all of it back
-    in the commit; what this brings to others is lost, since each lesson starts at rest.
+    in the commit; what this brings to others is lost, since each sample starts at rest.
     """
 
     s_out = LavaPyType(PyOutPort.VEC_DENSE, float)
 
-    def farewell(self) -> Numbers:
+    def commit_message(self) -> Numbers:
         """All that was sent, taken back."""
         return np.asarray(-self.neurons.firing())
 

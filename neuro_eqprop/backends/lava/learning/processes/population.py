@@ -12,15 +12,20 @@ from lava.magma.core.process.process import ProcessParameters
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.lava.job import tick
-from neuro_eqprop.backends.lava.learning.job import Beat, LearningPopulation, places, told
-from neuro_eqprop.backends.lava.learning.recording import into, post_story, trace_counts
+from neuro_eqprop.backends.lava.learning.job import (
+    LearningPopulation,
+    StepControl,
+    message_size,
+    places,
+)
+from neuro_eqprop.backends.lava.learning.recording import into, post_history, trace_counts
 from neuro_eqprop.backends.lava.processes.population import PopulationProcess, Reporting
 from neuro_eqprop.backends.lava.recording import StepRecorder
 from neuro_eqprop.backends.subprocess import progress
 from neuro_eqprop.spiking.ir import Gain
 from neuro_eqprop.spiking.neurons import Numbers, neurons_of
 
-LENGTH = len(Beat._fields)
+LENGTH = len(StepControl._fields)
 
 
 class LearningProcess(PopulationProcess):
@@ -29,7 +34,7 @@ class LearningProcess(PopulationProcess):
     def __init__(self, part: LearningPopulation) -> None:
         super().__init__(part)
         shape = (part.population.size,)
-        self.news = InPort(shape=(told(part.job),))
+        self.news = InPort(shape=(message_size(part.job),))
         self.y1 = OutPort(shape=shape)
         self.y2 = OutPort(shape=shape)
         self.y3 = OutPort(shape=shape)
@@ -49,37 +54,42 @@ class LearningModel(Reporting):
         kind = np.float64 if job.network.fixed is None else np.int64
         self.nothing = np.zeros(population.size, dtype=kind)
         self.fed = {g: bool(job.network.into(population.name, g)) for g in Gain}
-        self.ledger, self.life = StepRecorder(self.part), progress(self.part.folder)
+        self.recorder, self.life = StepRecorder(self.part), progress(self.part.folder)
         self.total = job.steps * job.stimulus.samples
         self.trace = np.zeros(population.size)
         self.counts = np.zeros(len(job.schedule), dtype=np.int64)
         here = places(job)
         self.current, self.pull = (here.get((population.name, k)) for k in ("current", "pull"))
         self.units = [course.chosen[k][1] for k in into(course, population.name)]
-        self.story = np.zeros(post_story(course, self.part.folder, self.part.index).shape)
+        self.story = np.zeros(post_history(course, self.part.folder, self.part.index).shape)
 
     def step(self, sample: int, step: int) -> None:
-        """One step, as the source tells it."""
+        """One step, as the source sends it."""
         message, neurons = self.news.recv(), self.neurons
         one = self.a_one.recv() if self.fed[Gain.ONE] else self.nothing
         by_beta = self.a_beta.recv() if self.fed[Gain.BETA] else self.nothing
-        beat, now = Beat(*message[:LENGTH]), tick(self.part.job.schedule, step)
-        if beat.start:
+        control, now = StepControl(*message[:LENGTH]), tick(self.part.job.schedule, step)
+        if control.start:
             one = by_beta = self.nothing
             neurons.rest(self.nothing.shape)
         sent = self.nothing
-        if not beat.silent:
-            beta = self.beta(beat)
-            current, pull = self.heard(message, self.current), self.heard(message, self.pull)
+        if not control.silent:
+            beta = self.beta(control)
+            current, pull = (
+                self.read_input(message, self.current),
+                self.read_input(message, self.pull),
+            )
             sent = neurons.advance(one, by_beta, beta, neurons.outside(current, pull, beta))
-        self.s_out.send(self.farewell() if beat.silent else sent)
-        self.remember(sent, bool(beat.silent), now.phase)
-        self.tell(beat)
+        self.s_out.send(self.commit_message() if control.silent else sent)
+        self.update_traces(sent, bool(control.silent), now.phase)
+        self.send_factors(control)
         shown = neurons.payload(sent)
-        self.ledger.note(step, now, message=shown, firing=neurons.firing(), values=neurons.values())
+        self.recorder.note(
+            step, now, message=shown, firing=neurons.firing(), values=neurons.values()
+        )
         self.book(sample, step)
 
-    def remember(self, sent: Numbers, silent: bool, phase: int) -> None:
+    def update_traces(self, sent: Numbers, silent: bool, phase: int) -> None:
         """Let the traces follow, and count those that change."""
         new = self.follow(sent, silent)
         self.counts[phase] += np.count_nonzero(new != self.trace)
@@ -93,19 +103,19 @@ class LearningModel(Reporting):
         if self.time_step == self.total:
             course, folder, index = self.part.course, self.part.folder, self.part.index
             np.save(trace_counts(course, folder, index).path, self.counts, allow_pickle=False)
-            np.save(post_story(course, folder, index).path, self.story, allow_pickle=False)
+            np.save(post_history(course, folder, index).path, self.story, allow_pickle=False)
         self.life[self.part.index + 1] = self.time_step
 
     @abstractmethod
-    def heard(self, message: Numbers, place: slice | None) -> Array | None:
-        """What the source tells at that place, in real numbers."""
+    def read_input(self, message: Numbers, place: slice | None) -> Array | None:
+        """What the source sends at that place, in floating point."""
 
     @abstractmethod
-    def beta(self, beat: Beat) -> float:
+    def beta(self, control: StepControl) -> float:
         """The beta of the step."""
 
     @abstractmethod
-    def farewell(self) -> Numbers:
+    def commit_message(self) -> Numbers:
         """What is sent in a commit."""
 
     @abstractmethod
@@ -113,12 +123,12 @@ class LearningModel(Reporting):
         """The new traces."""
 
     @abstractmethod
-    def tell(self, beat: Beat) -> None:
+    def send_factors(self, control: StepControl) -> None:
         """Send y1, y2 and y3 to the synapses."""
 
 
-class RealLearningModel(LearningModel):
-    """In real numbers."""
+class FloatLearningModel(LearningModel):
+    """In floats."""
 
     news = LavaPyType(PyInPort.VEC_DENSE, float)
     a_one = LavaPyType(PyInPort.VEC_DENSE, float)
@@ -127,17 +137,17 @@ class RealLearningModel(LearningModel):
     y2 = LavaPyType(PyOutPort.VEC_DENSE, float)
     y3 = LavaPyType(PyOutPort.VEC_DENSE, float)
 
-    def heard(self, message: Numbers, place: slice | None) -> Array | None:
-        """As it was told."""
+    def read_input(self, message: Numbers, place: slice | None) -> Array | None:
+        """As received."""
         return None if place is None else message[place]
 
-    def beta(self, beat: Beat) -> float:
-        """As it was told."""
-        return float(beat.beta)
+    def beta(self, control: StepControl) -> float:
+        """As received."""
+        return float(control.beta)
 
-    def tell(self, beat: Beat) -> None:
+    def send_factors(self, control: StepControl) -> None:
         """In a commit the trace, which is not needed then, makes room for eta."""
         ones = np.ones_like(self.trace)
-        self.y1.send(beat.eta * ones if beat.silent else self.trace)
-        self.y2.send(beat.third * ones)
-        self.y3.send(beat.pulse * ones)
+        self.y1.send(control.eta * ones if control.silent else self.trace)
+        self.y2.send(control.third * ones)
+        self.y3.send(control.pulse * ones)

@@ -1,4 +1,4 @@
-"""The one source of lessons on Lava: samples, targets, and the clock of their phases."""
+"""The one source of samples on Lava: samples, targets, and the clock of their phases."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.lava.job import tick
-from neuro_eqprop.backends.lava.learning.job import Beat, LearningPopulation, places, told
+from neuro_eqprop.backends.lava.learning.job import (
+    LearningPopulation,
+    StepControl,
+    message_size,
+    places,
+)
 from neuro_eqprop.backends.lava.processes.population import Reporting
-from neuro_eqprop.spiking.fixed_point import nearest, twelve
+from neuro_eqprop.spiking.fixed_point import nearest, to_12_bits
 from neuro_eqprop.spiking.neurons import Numbers
 from neuro_eqprop.spiking.plasticity import third_factors
 
 PULSE = 32
-"""y3 in a commit in whole numbers."""
+"""y3 in a commit in integers."""
 
 
 class Source(AbstractProcess):  # type: ignore[misc]
@@ -30,18 +35,18 @@ class Source(AbstractProcess):  # type: ignore[misc]
 
     def __init__(self, part: LearningPopulation) -> None:
         super().__init__(part=part)
-        self.news = OutPort(shape=(told(part.job),))
+        self.news = OutPort(shape=(message_size(part.job),))
 
 
 class SourceModel(Reporting):
-    """The clock of lessons."""
+    """The clock of samples."""
 
     part: LearningPopulation
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
         job = self.part.job
-        self.places, self.message = places(job), np.zeros(told(job))
+        self.places, self.message = places(job), np.zeros(message_size(job))
         self.ticks = [tick(job.schedule, step) for step in range(job.steps)]
         self.gates = (*self.part.course.plastic.rule.gates, 0.0)
 
@@ -49,7 +54,7 @@ class SourceModel(Reporting):
         """Tell about one step."""
         if step == 0:
             self.turn(sample)
-        self.message[: len(Beat._fields)] = self.beat(sample, step)
+        self.message[: len(StepControl._fields)] = self.control(sample, step)
         self.news.send(self.spoken())
 
     def turn(self, sample: int) -> None:
@@ -59,7 +64,7 @@ class SourceModel(Reporting):
             rows = stimulus.current if what == "current" else stimulus.pull
             self.message[place] = self.count(name, rows[name][sample])
 
-    def beat(self, sample: int, step: int) -> Beat:
+    def control(self, sample: int, step: int) -> StepControl:
         """What is the same for all populations."""
         now, rule = self.ticks[step], self.part.course.plastic.rule
         silent = step == len(self.ticks) - 1
@@ -69,14 +74,14 @@ class SourceModel(Reporting):
         full = done == rule.batch or sample == self.part.job.stimulus.samples - 1
         pulse = silent and full
         eta = self.part.course.lessons.rates[sample] / (rule.gap * rule.window * done)
-        return self.told_as(Beat(start, now.beta, silent, third, pulse, eta), sample)
+        return self.told_as(StepControl(start, now.beta, silent, third, pulse, eta), sample)
 
     @abstractmethod
     def count(self, name: str, values: Array) -> Array:
         """Currents or pulls of a population, as it counts."""
 
     @abstractmethod
-    def told_as(self, beat: Beat, sample: int) -> Beat:
+    def told_as(self, control: StepControl, sample: int) -> StepControl:
         """The beat, in the numbers of the run."""
 
     @abstractmethod
@@ -88,7 +93,7 @@ class SourceModel(Reporting):
 @requires(CPU)
 @tag("floating_pt")
 class RealSourceModel(SourceModel):
-    """In real numbers."""
+    """In floats."""
 
     news = LavaPyType(PyOutPort.VEC_DENSE, float)
 
@@ -96,9 +101,9 @@ class RealSourceModel(SourceModel):
         """As they are."""
         return values
 
-    def told_as(self, beat: Beat, sample: int) -> Beat:
+    def told_as(self, control: StepControl, sample: int) -> StepControl:
         """As it is."""
-        return beat
+        return control
 
     def spoken(self) -> Array:
         """The message itself."""
@@ -109,7 +114,7 @@ class RealSourceModel(SourceModel):
 @requires(CPU)
 @tag("fixed_pt")
 class WholeSourceModel(SourceModel):
-    """In whole numbers."""
+    """In integers."""
 
     news = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
 
@@ -125,10 +130,12 @@ class WholeSourceModel(SourceModel):
         assert fixed is not None
         return nearest(values, fixed.units[name]).astype(float)
 
-    def told_as(self, beat: Beat, sample: int) -> Beat:
-        """Beta in 1/4096, y2 by the rate of the lesson, y3 as the pulse that stands for one."""
-        third = beat.third * self.factors[sample]
-        return beat._replace(beta=twelve(beat.beta), third=third, pulse=PULSE * beat.pulse, eta=0.0)
+    def told_as(self, control: StepControl, sample: int) -> StepControl:
+        """Beta in 1/4096, y2 by the rate of the sample, y3 as the pulse that stands for one."""
+        third = control.third * self.factors[sample]
+        return control._replace(
+            beta=to_12_bits(control.beta), third=third, pulse=PULSE * control.pulse, eta=0.0
+        )
 
     def spoken(self) -> Numbers:
         """The message in integers."""

@@ -11,11 +11,11 @@ from lava.magma.core.resources import CPU
 from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 
 from neuro_eqprop.arrays import Array, Bits
-from neuro_eqprop.backends.lava.learning.job import Beat
+from neuro_eqprop.backends.lava.learning.job import StepControl
 from neuro_eqprop.backends.lava.learning.processes.population import (
+    FloatLearningModel,
     LearningModel,
     LearningProcess,
-    RealLearningModel,
 )
 from neuro_eqprop.spiking.fixed_point import ONE
 from neuro_eqprop.spiking.neurons import Numbers
@@ -29,12 +29,12 @@ class LearningSpikes(LearningProcess):
 @implements(proc=LearningSpikes, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("floating_pt")
-class LearningSpikesModel(RealLearningModel):
+class LearningSpikesModel(FloatLearningModel):
     """The step in float64, with traces as Lava's engine has them."""
 
     s_out = LavaPyType(PyOutPort.VEC_DENSE, bool)
 
-    def farewell(self) -> Bits:
+    def commit_message(self) -> Bits:
         """Nothing."""
         return np.zeros(self.trace.size, dtype=bool)
 
@@ -50,7 +50,7 @@ class LearningSpikesModel(RealLearningModel):
 @requires(CPU)
 @tag("fixed_pt")
 class LearningIntegersModel(LearningModel):
-    """The step in whole numbers, with traces as Lava's engine has them.
+    """The step in integers, with traces as Lava's engine has them.
 
     It decays x1 of all synapses by the same random number, which is that of the seed; drawn here
     again, it makes y1 equal to x1, so that pairs of synapses see the same two traces.
@@ -74,28 +74,28 @@ class LearningIntegersModel(LearningModel):
         drawn = np.random.default_rng(course.engine.seed).random(2 * (before + self.total) + 1)
         self.draws = drawn[2 + 2 * before :: 2]
 
-    def heard(self, message: Numbers, place: slice | None) -> Array | None:
-        """Units, which are powers of two, in real numbers."""
+    def read_input(self, message: Numbers, place: slice | None) -> Array | None:
+        """Units, which are powers of two, in floating point."""
         return None if place is None else np.asarray(message[place] * self.unit)
 
-    def beta(self, beat: Beat) -> float:
+    def beta(self, control: StepControl) -> float:
         """As a number of its own."""
-        return int(beat.beta) / ONE
+        return int(control.beta) / ONE
 
-    def farewell(self) -> Bits:
+    def commit_message(self) -> Bits:
         """Nothing."""
         return np.zeros(self.trace.size, dtype=bool)
 
     def follow(self, sent: Numbers, silent: bool) -> Array:
-        """A whole trace, rounded by the number that Lava's engine draws in this step."""
+        """A integer trace, rounded by the number that Lava's engine draws in this step."""
         rule = self.part.course.plastic.rule
         kept = rule.keep * self.trace
         new = np.floor(kept) + (self.draws[self.time_step - 1] < kept % 1)
         return np.asarray(np.where(sent, np.minimum(new + rule.impulse, 127.0), new))
 
-    def tell(self, beat: Beat) -> None:
+    def send_factors(self, control: StepControl) -> None:
         """The trace, and the third factors as the source has them."""
         ones = np.ones(self.trace.size, dtype=np.int32)
         self.y1.send(self.trace.astype(np.int32))
-        self.y2.send(int(beat.third) * ones)
-        self.y3.send(int(beat.pulse) * ones)
+        self.y2.send(int(control.third) * ones)
+        self.y3.send(int(control.pulse) * ones)

@@ -1,8 +1,8 @@
 """Synapses that learn on Lava: its `LearningDense` and its learning engine, watched.
 
-Everything that changes a weight is Lava's own code. Added is only what it lacks: the limit of a
-weight in real numbers, at the place where the engine saturates; counting; telling a story; leaving
-weights behind in a file, since Lava reads them one by one; and errors that reach the parent.
+Lava's own code changes the weights. These classes add what it lacks: the limit of a weight in
+floating point, applied where the engine saturates; counts; the recorded history of synapses; final
+weights in a file, since Lava reads them one by one; and errors that reach the parent.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def rule_of(part: LearningPopulation, place: int) -> Loihi3FLearningRule:
         rng_seed=0 if engine is None else engine.seed,
     )
     if engine is None:
-        # By itself it lets what a target tells decay a little before it is used.
+        # By itself it lets what a target sends decay a little before it is used.
         made.y1_tau = made.y2_tau = made.y3_tau = NEVER
     return made
 
@@ -135,7 +135,7 @@ class Watched(Base):  # type: ignore[misc]
             raise
 
     def note(self, tags: Numbers, weights: Numbers) -> None:
-        """Count what changed, and tell the story."""
+        """Count what changed, and tell the history."""
         sample, step = divmod(self.time_step - 1, self.part.job.steps)
         phase = tick(self.part.job.schedule, step).phase
         if self.y2.any():
@@ -160,7 +160,7 @@ class Watched(Base):  # type: ignore[misc]
 @requires(CPU)
 @tag("floating_pt")
 class PlasticSynapsesModel(Watched, RealEngine, AbstractPyDenseModelFloat):  # type: ignore[misc]
-    """In real numbers."""
+    """In floats."""
 
     stock_spk = PyLearningDenseModelFloat.run_spk
 
@@ -180,7 +180,7 @@ class PlasticSynapsesModel(Watched, RealEngine, AbstractPyDenseModelFloat):  # t
 @requires(CPU)
 @tag("fixed_pt")
 class PlasticIntegersModel(Watched, WholeEngine, AbstractPyDenseModelBitAcc):  # type: ignore[misc]
-    """In whole numbers. Lessons that go on from others go on with Lava's random numbers."""
+    """In integers. Samples that go on from others go on with Lava's random numbers."""
 
     stock_spk = PyLearningDenseModelBitApproximate.run_spk
 
@@ -188,7 +188,7 @@ class PlasticIntegersModel(Watched, WholeEngine, AbstractPyDenseModelBitAcc):  #
         super().__init__(proc_params)
         self.num_weight_bits = 8
         before = self.part.course.lessons.first * self.part.job.steps
-        # Lava makes weights even at the start of a run; here it began with the first lesson.
+        # Lava makes weights even at the start of a run; here it began with the first sample.
         self.weights_set = before > 0
         for _ in range(before):
             self._update_trace_randoms()
