@@ -115,6 +115,8 @@ def parse_record(
             continue
         if name not in kinds:
             raise UnknownNameError("population to record (population:variable)", request, kinds)
+        if (variable, kinds[name]) == ("voltage", ActivityKind.GRADED):
+            variable = "state"  # what a graded unit integrates, its counterpart of a voltage
         if variable not in VARIABLES[kinds[name]]:
             raise UnknownNameError(f"variable of {name!r}", variable, VARIABLES[kinds[name]])
         chosen.add((name, variable))

@@ -29,7 +29,7 @@ COMMANDS = {
     "data": "the data sets: where they are, what is in them",
     "doctor": "what is installed and works here",
 }
-"""Each has a module of its name beside this one with a `COMMAND`, read when it is asked for."""
+"""Each has a module of its name beside this one with a `COMMAND`, imported on use."""
 
 
 def command(name: str) -> Command:
@@ -41,21 +41,24 @@ def command(name: str) -> Command:
 
 
 def parser(argv: list[str]) -> ArgumentParser:
-    """The parser; only the command that `argv` names is filled in."""
+    """The parser; only the command that `argv` names gets its options."""
     top = ArgumentParser(prog="neuro-eqprop", description=__doc__)
     top.add_argument("--version", action="version", version=f"neuro-eqprop {__version__}")
     places = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    asked = next((word for word in argv if not word.startswith("-")), None)
+    chosen = next((word for word in argv if not word.startswith("-")), None)
+    if chosen is not None and chosen not in COMMANDS:
+        known = UnknownNameError("command", chosen, COMMANDS)
+        top.exit(2, f"neuro-eqprop: {known}; `neuro-eqprop --help` explains them\n")
     for name, summary in COMMANDS.items():
         place = places.add_parser(name, help=summary, description=summary)
         common(place, False)
-        if name == asked:
+        if name == chosen:
             command(name).options(place)
     return top
 
 
 def perform(args: Namespace) -> None:
-    """Do the work and print its outcome."""
+    """Run a command and print its result."""
     from rich.console import Console
 
     chosen = command(args.command)
@@ -71,10 +74,10 @@ def perform(args: Namespace) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command; 0 done, 1 the work could not be done, 2 wrong words, 130 interrupted."""
-    words = sys.argv[1:] if argv is None else argv
+    """Run a command; exit code 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    arguments = sys.argv[1:] if argv is None else argv
     try:
-        return attempt(parser(words).parse_args(words))
+        return attempt(parser(arguments).parse_args(arguments))
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return 130
@@ -84,7 +87,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def attempt(args: Namespace) -> int:
-    """Perform a command; an error that it names becomes a sentence and an exit code."""
+    """Run a command; an error becomes one sentence and an exit code."""
     try:
         perform(args)
     except BrokenPipeError:

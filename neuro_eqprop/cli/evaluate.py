@@ -127,7 +127,9 @@ def run(args: Namespace) -> Json:
         )
     source = open_source(args.run, args.dataset, args.code, args.bits)
     if args.on in RATES and args.bits is not None:
-        raise UsageError(f"--bits is for spikes, and --on {args.on} settles rates; --on emulator")
+        raise UsageError(
+            f"--bits is for spikes, and --on {args.on} settles rates; use --on emulator"
+        )
     split = first_samples(source.data, args.samples)
     found = [
         {"run": str(args.run), **evaluate_once(args, source, split, steps)}

@@ -122,7 +122,7 @@ def run(args: Namespace) -> Json:
 
 
 def show(outcome: Json, console: Console) -> None:
-    """Print the outcome."""
+    """Print the result."""
     steps = outcome["settle_steps"]
     norms = ", ".join(f"{name} {norm:.2f}" for name, norm in outcome["spectral"].items())
     rows = {
@@ -149,6 +149,9 @@ def show(outcome: Json, console: Console) -> None:
     if outcome["note"]:
         rows["data"] = outcome["note"]
     print_facts(rows, console)
+    console.print(
+        f"next: neuro-eqprop evaluate {outcome['run']} --on emulator --code graded", markup=False
+    )
 
 
 COMMAND = Command("train", "train a rate network", options, run, show)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.data import load as load_data
@@ -17,6 +17,10 @@ from neuro_eqprop.html import html_table
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.model import Model
+
+if TYPE_CHECKING:
+    from neuro_eqprop.backends.base import Backend
+    from neuro_eqprop.experiments.evaluate import Evaluation
 
 STUDY, MODEL, METRICS, RESUME = (
     "study.toml",
@@ -76,6 +80,43 @@ class Run:
     def evaluations(self) -> tuple[Mapping[str, Any], ...]:
         """What `evaluate` has appended to `evaluations.jsonl`, oldest first."""
         return read_history(self.path / EVALUATIONS).rows
+
+    def evaluate(
+        self,
+        *,
+        on: str | Backend = "rate",
+        samples: int | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> Evaluation:
+        """Evaluate the model on test samples and append the result to `evaluations.jsonl`.
+
+        Parameters
+        ----------
+        on : str or Backend
+            "rate", "numpy" or a simulator.
+        samples : int, optional
+            Use only the first test samples; all if None.
+        **options
+            `code`, `steps`, `bits`, `input` and `progress` as in `Model.evaluate`.
+
+        Returns
+        -------
+        Evaluation
+            Accuracy and agreement.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> _ = ne.train("layered", "digits", hidden=(16,), epochs=1, out="runs/evaluated")
+        >>> run = ne.open_run("runs/evaluated")
+        >>> run.evaluate(on="emulator", code="graded", samples=20).samples
+        20
+        >>> run.evaluations[-1]["on"]
+        'emulator'
+        """
+        found = self.model.evaluate(self.test_samples(samples), on=on, **options)
+        append(self.path / EVALUATIONS, {"run": str(self.path), **found.to_dict()})
+        return found
 
     def test_samples(self, count: int | None = None) -> Split:
         """The first `count` test samples, or all."""

@@ -444,7 +444,7 @@ def test_training_that_explodes_later_keeps_the_last_good_model(tmp_path: Path) 
     [
         (("--model", "looped", "--rule", "hybrid"), "use model 'layered'"),
         (("--model", "looped", "--rule", "single-phase"), "use model 'predictive'"),
-        (("--model", "predictive", "--rule", "hebbian"), "no feedback reaches layer"),
+        (("--model", "predictive", "--rule", "hebbian"), "no feedback reaches"),
         (("--nudging", "holomorphic"), "has kinks"),
         (
             (
@@ -536,3 +536,18 @@ def test_weights_that_explode_without_diverging_are_warned_of(tmp_path: Path) ->
     assert left == 0
     assert "the weights have grown too large" in json.loads(printed)["warning"]
     assert "smaller learning_rate" in json.loads(printed)["warning"]
+
+
+def test_a_misspelled_command_gets_the_closest_command_first() -> None:
+    left, out, err = call("trian", "--out", "x")
+    assert (left, out) == (2, "")
+    assert "unknown command 'trian'; known: train, " in err
+
+
+def test_a_code_for_rates_is_refused_with_a_simulator_to_use(run: Path) -> None:
+    assert "--on emulator" in refused(2, "evaluate", str(run), "--code", "graded")
+
+
+def test_a_file_of_a_run_folder_is_refused_with_its_folder(run: Path) -> None:
+    said = refused(1, "evaluate", str(run / "model.safetensors"))
+    assert f"a run is a folder such as {run}" in said
