@@ -1,4 +1,4 @@
-"""`neuro-eqprop data`: the data sets, where they are, fetching them, whether they are whole."""
+"""`neuro-eqprop data`: list data sets, download them, verify their files."""
 
 from __future__ import annotations
 
@@ -12,27 +12,32 @@ from neuro_eqprop.cli.command import Command, Json, common, print_facts
 
 
 def options(parser: ArgumentParser) -> None:
-    """List them, fetch one, or check one."""
+    """Add the verbs `list`, `get` and `check`."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    every = verbs.add_parser("list", help="every data set, what is in it and where it is")
-    get = verbs.add_parser("get", help="fetch the files of one, with their checksums")
+    every = verbs.add_parser("list", help="every data set, its content and its folder")
+    get = verbs.add_parser("get", help="download the files of a data set")
     get.add_argument("name")
-    get.add_argument("--to", type=Path, metavar="FOLDER", help="the folder above that of the files")
-    check = verbs.add_parser("check", help="read one whole and tell what is in it")
+    get.add_argument(
+        "--to",
+        type=Path,
+        metavar="FOLDER",
+        help="the parent folder",
+    )
+    check = verbs.add_parser("check", help="read a data set and verify its files")
     check.add_argument("name", metavar="NAME or FILE.npz")
     for verb in (every, get, check):
         common(verb, SUPPRESS)
 
 
 def run(args: Namespace) -> Json:
-    """Look, fetch, or read."""
+    """List, download or check."""
     if args.verb == "list":
         return {"datasets": listing()}
     return get(args.name, args.to) if args.verb == "get" else check(args.name)
 
 
 def listing() -> list[Json]:
-    """Every data set, without loading one."""
+    """Every data set, none of them loaded."""
     from neuro_eqprop.data.registry import DATASETS, missing, place
 
     return [
@@ -51,7 +56,7 @@ def listing() -> list[Json]:
 
 
 def get(name: str, to: Path | None) -> Json:
-    """Fetch the files of one; a data set without files needs nothing."""
+    """Download the files of a data set, if it has any."""
     from neuro_eqprop.cli.progress import bar
     from neuro_eqprop.data import DataError, missing
     from neuro_eqprop.data.paths import home
@@ -61,18 +66,18 @@ def get(name: str, to: Path | None) -> Json:
     if not entry.files:
         if lacking := missing(entry):
             raise DataError(f"data set {name!r} {lacking}")
-        return {"name": name, "folder": f"nothing to fetch: {entry.origin}", "files": []}
+        return {"name": name, "folder": f"nothing to download: {entry.origin}", "files": []}
     from neuro_eqprop.io.dataset.fetch import fetch
     from neuro_eqprop.io.dataset.manifest import load_manifest
 
     folder, listed = (to or home()) / name, load_manifest(name)
-    with bar(f"fetching {name}", sum(file.bytes for file in listed.files)) as advance:
+    with bar(f"downloading {name}", sum(file.bytes for file in listed.files)) as advance:
         found = fetch(listed, folder, lambda file, more, _: advance(more, f"bytes, {file}"))
     return {"name": name, "folder": str(folder), "files": [asdict(each) for each in found]}
 
 
 def check(name: str) -> Json:
-    """Read one whole."""
+    """Read a data set and compare the checksums of its files."""
     from neuro_eqprop import data
     from neuro_eqprop.io.dataset.verify import SAME, verify
 
@@ -91,17 +96,17 @@ def check(name: str) -> Json:
 
 
 def shape(numbers: list[int]) -> str:
-    """A shape as people read it."""
+    """A shape as text: 1 x 28 x 28."""
     return " x ".join(str(n) for n in numbers)
 
 
 def show(outcome: Json, console: Console) -> None:
-    """The list, what was fetched, or what one holds."""
+    """Print the list, the downloaded files, or the sizes of a data set."""
     if "datasets" in outcome:
         show_list(outcome["datasets"], console)
     elif "folder" in outcome:
         files = {
-            Path(each["path"]).name: f"{each['address'] or 'was here'}: {each['verdict']}"
+            Path(each["path"]).name: f"{each['address'] or 'already there'}: {each['verdict']}"
             for each in outcome["files"]
         }
         print_facts({outcome["name"]: outcome["folder"]} | files, console)
@@ -110,7 +115,7 @@ def show(outcome: Json, console: Console) -> None:
 
 
 def show_list(datasets: list[Json], console: Console) -> None:
-    """A table, and below it the ways to get what is missing."""
+    """Print a table, and below it how to get what is missing."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -127,7 +132,7 @@ def show_list(datasets: list[Json], console: Console) -> None:
 
 
 def show_check(outcome: Json, console: Console) -> None:
-    """What one holds, and what the hashes said."""
+    """Print the sizes of a data set and the results of its checksums."""
     rows = dict(outcome) | {"shape": shape(outcome["shape"])}
     for key, nothing in (("files_as_in_manifest", "none"), ("files_without_checksum", "none")):
         rows[key] = "\n".join(outcome[key]) or nothing

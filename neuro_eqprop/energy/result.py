@@ -37,6 +37,18 @@ class EnergyEstimate:
     are those of inference; `learning` has the same for one learning sample. The estimate is
     counted events times published costs, not a measurement. With unknown terms, the joules are a
     lower bound.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> data = ne.load_data("digits")
+    >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
+    >>> run = model.to_spiking(code="rate").run(data.test.x[:4], on="emulator", steps=16)
+    >>> estimate = ne.estimate_energy(run, "loihi1")
+    >>> estimate.boundary.value, estimate.binding
+    ('chip_total', 'neurons')
+    >>> [term.name for term in estimate.terms][:2]
+    ['idle after boot', 'loaded above idle']
     """
 
     profile: str
@@ -244,6 +256,18 @@ class EnergyReport:
     """Energy estimates of a network on several chips, with dense references.
 
     Iterate over it, or index it with the name of a profile, to get an `EnergyEstimate`.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> data = ne.load_data("digits")
+    >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
+    >>> run = model.to_spiking(code="rate").run(data.test.x[:4], on="emulator", steps=16)
+    >>> report = ne.estimate_energy(run, ["loihi1", "truenorth"])
+    >>> {each.profile: each.fits for each in report}
+    {'loihi1': True, 'truenorth': False}
+    >>> report["truenorth"].binding
+    'weight bits'
     """
 
     estimates: tuple[EnergyEstimate, ...]

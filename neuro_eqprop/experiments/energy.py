@@ -172,13 +172,12 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
     Examples
     --------
     >>> import neuro_eqprop as ne
-    >>>     >>> from neuro_eqprop.hardware.workload import NetworkShape, PopulationShape, Workload
-    >>> shape = NetworkShape((PopulationShape("output", 10),), (), "output")
-    >>> counts = Counts(steps=8, spikes=12, updates_active=12, updates_idle=68)
-    >>> workload = Workload(shape, {("output", "free"): counts}, 1, 8, "current", 640)
-    >>> estimate = ne.estimate_energy(workload, "loihi1")
+    >>> data = ne.load_data("digits")
+    >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
+    >>> run = model.to_spiking(code="rate").run(data.test.x[:4], on="emulator", steps=16)
+    >>> estimate = ne.estimate_energy(run, "loihi1")
     >>> estimate.fits, estimate.cores
-    (True, 1)
+    (True, 2)
     >>> estimate.low < estimate.joules < estimate.high
     True
     """

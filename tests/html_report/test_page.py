@@ -417,8 +417,8 @@ def test_a_chip_without_joules_says_why(chip_estimate: ChipEstimate, tmp_path: P
     drawn = data_of(html)["energy"]
     rows = drawn["bars"]["inference"]
     assert [row["name"] for row in rows] == ["full", "gpu, batch 8", "small", "secret"]
-    assert rows[2]["told"] == "too few neurons"
-    assert rows[3]["told"] == "takes 1 core of 1 chip; unknown whether it fits"
+    assert rows[2]["reason"] == "too few neurons"
+    assert rows[3]["reason"] == "takes 1 core of 1 chip; unknown whether it fits"
     assert [row["group"] for row in rows[:2]] == ["chip total", "board total"]
     assert rows[0]["parts"] == {"idle": 0.75, "synop": 0.25}
     assert [each["name"] for each in drawn["estimates"]] == ["full: inference"]

@@ -93,14 +93,14 @@ def bars(report: EnergyReport, use: str) -> list[dict[str, Any]]:
                 **(joules_data(found.joules) if found.joules and known else none),
                 "group": boundary_text(found.boundary) if known else "",
                 "parts": found.shares if known else {},
-                "told": "" if known else found.reason or placement_text(found),
+                "reason": "" if known else found.reason or placement_text(found),
                 "least": found.at_least,
                 "dense": False,
             }
         )
     for each in report.references if use == "inference" else ():
         row = {"name": f"{each.device}, batch {each.batch}", **joules_data(each.joules)}
-        rest = {"parts": {}, "told": "", "least": False, "dense": True}
+        rest = {"parts": {}, "reason": "", "least": False, "dense": True}
         rows.append(row | {"group": boundary_text(each.boundary)} | rest)
     order = {boundary_text(boundary): place for place, boundary in enumerate(Boundary)}
     return sorted(rows, key=lambda row: (order.get(row["group"], 99), -(row["joules"] or 0.0)))
@@ -262,7 +262,7 @@ def chips_table(report: EnergyReport) -> str:
                 *((n, text.DASH if n is None else text.quantity(n, "J")) for n in numbers),
                 text.text_cell(boundary_text(found.boundary)),
                 (seconds, text.DASH if not seconds else text.quantity(float(seconds), "s")),
-                (remark, text.Html(f'<span class="told">{escape(remark)}</span>')),
+                (remark, text.Html(f'<span class="remark">{escape(remark)}</span>')),
             ]
         )
     return text.table("chips", list(COLUMNS), rows)

@@ -60,9 +60,9 @@ const drawStack = (id, rows) => {
   });
   const most = Math.max(12, Math.floor((place.clientWidth - 240) / 7));
   const shorten = (text) => plain(text.length > most ? `${text.slice(0, most - 1)}…` : text);
-  const notes = lines.map((line, at) => ({ line, at })).filter(({ line }) => line.heading || line.row.told).map(({ line, at }) => ({
+  const notes = lines.map((line, at) => ({ line, at })).filter(({ line }) => line.heading || line.row.reason).map(({ line, at }) => ({
     x: 0, xref: "paper", y: at, xanchor: "left", showarrow: false, align: "left",
-    text: line.heading ? `<i>${plain(line.heading)}</i>` : shorten(line.row.told), font: { color: colour("soft"), size: 12 },
+    text: line.heading ? `<i>${plain(line.heading)}</i>` : shorten(line.row.reason), font: { color: colour("soft"), size: 12 },
   }));
   const decades = [];
   for (let k = first; k <= last; k += 1) decades.push(k);
