@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -11,77 +10,72 @@ from rich.table import Table
 
 from neuro_eqprop.cli.command import Command, Json, percent
 
-RUNS = (
-    ("rate", ("--on", "rate")),
-    ("reference, rate", ("--on", "reference", "--code", "rate")),
-    ("reference, graded", ("--on", "reference", "--code", "graded")),
-    ("emulator, rate", ("--on", "emulator", "--code", "rate")),
-    ("emulator, graded", ("--on", "emulator", "--code", "graded")),
-    ("snnTorch, rate", ("--on", "snntorch", "--code", "rate")),
-    ("snnTorch, graded", ("--on", "snntorch", "--code", "graded")),
-    ("Brian2, rate", ("--on", "brian2", "--code", "rate")),
-    ("Brian2, graded", ("--on", "brian2", "--code", "graded")),
-    ("Brian2 biology", ("--on", "brian2-biology", "--code", "rate", "--samples", "60")),
-    ("Lava, rate", ("--on", "lava", "--code", "rate", "--samples", "60")),
-    ("Lava, graded", ("--on", "lava", "--code", "graded", "--samples", "60")),
+EVALUATED = (
+    ("rate", "rate", None, None),
+    ("reference, rate", "reference", "rate", None),
+    ("reference, graded", "reference", "graded", None),
+    ("emulator, rate", "emulator", "rate", None),
+    ("emulator, graded", "emulator", "graded", None),
+    ("snnTorch, rate", "snntorch", "rate", None),
+    ("snnTorch, graded", "snntorch", "graded", None),
+    ("Brian2, rate", "brian2", "rate", None),
+    ("Brian2, graded", "brian2", "graded", None),
+    ("Brian2 biology", "brian2-biology", "rate", 60),
+    ("Lava, rate", "lava", "rate", 60),
+    ("Lava, graded", "lava", "graded", 60),
 )
-"""What is evaluated, and how; the slow ones get fewer samples."""
-
-SAMPLES = "30"
-"""Of which traces are recorded."""
+"""Label, simulator, code, and samples where a simulator is slow."""
 
 
 def options(parser: ArgumentParser) -> None:
-    """Where to."""
+    """Add the run folder."""
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the run folder")
     parser.add_argument("--force", action="store_true", help="replace a run that is there")
 
 
-def perform(words: Sequence[str]) -> Json:
-    """Another command, as a user would call it."""
-    from neuro_eqprop.cli import command, parser
-
-    args = parser(list(words)).parse_args(list(words))
-    return command(words[0]).run_json(args)
-
-
-def tell(sentence: str) -> None:
-    """Say on standard error what comes next."""
+def log(sentence: str) -> None:
+    """Print on standard error what comes next."""
     Console(stderr=True, highlight=False).print(f"demo: {sentence}", markup=False)
 
 
 def run(args: Namespace) -> Json:
-    """Every step as the command that does it."""
+    """Train, evaluate on every simulator, record, compare, estimate energy, report."""
+    import neuro_eqprop as ne
     from neuro_eqprop.backends.base import BackendError
 
-    out = str(args.out)
-    forced = ["--force"] if args.force else []
-    tell("training a layered network 64-128-10 on the digits by equilibrium propagation")
-    outcome: Json = {"run": out, "train": perform(["train", "--out", out, *forced])}
-    evaluations, missing = [], []
-    for name, words in RUNS:
-        tell(f"evaluating: {name}")
+    log("training a layered network 64-128-10 on the digits by equilibrium propagation")
+    ne.train("layered", "digits", out=args.out, force=args.force)
+    opened, evaluations, missing = ne.open_run(args.out), [], []
+    for name, on, code, samples in EVALUATED:
+        log(f"evaluating: {name}")
         try:
-            evaluations.append({"name": name, **perform(["evaluate", out, *words])})
+            found = opened.evaluate(on=on, code=code or "rate", samples=samples)
+            evaluations.append({"name": name, **found.to_dict()})
         except BackendError as error:
-            tell(f"left out: {error}")
+            log(f"left out: {error}")
             missing.append({"name": name, "reason": str(error)})
-    tell("recording the settling of rates and of spikes, free and nudged")
-    rates, spikes = f"{out}/rate.h5", f"{out}/traces.h5"
+    log("recording rates and spikes as they settle, free and nudged")
+    few = opened.test_samples(30)
     on = "reference" if any("Lava" in each["name"] for each in missing) else "lava"
-    common = ["--samples", SAMPLES, "--phases", "--steps", "64"]
-    perform(["simulate", out, "--on", "rate", "--traces", rates, *common])
-    perform(["simulate", out, "--on", on, "--traces", spikes, *common])
-    outcome |= {"evaluations": evaluations, "missing": missing}
-    outcome["compare"] = perform(["compare", rates, spikes])
-    tell("counting events and estimating joules")
-    outcome["energy"] = perform(["energy", out, "--samples", "60", "--curve"])
-    outcome["report"] = perform(["report", out])["report"]
-    return outcome
+    rates = opened.model.record(few.x, few.y, phases=True, out=args.out / "rate.h5")
+    spiking = opened.model.to_spiking(code="rate")
+    spikes = spiking.record(few.x, few.y, on=on, phases=True, out=args.out / "traces.h5")
+    log("counting events and estimating joules")
+    energy = ne.estimate_energy(opened, samples=60, curve=(1, 2, 4, 8, 16, 32, 64))
+    energy.save(args.out / "energy.json")
+    return {
+        "run": str(args.out),
+        "train": dict(opened.history[-1]),
+        "evaluations": evaluations,
+        "missing": missing,
+        "compare": ne.compare(rates, spikes).to_json(),
+        "energy": energy.to_json(),
+        "report": str(ne.report(opened)),
+    }
 
 
 def show(outcome: Json, console: Console) -> None:
-    """One table, and where the report is."""
+    """Print a table of the evaluations and the path of the report."""
     table = Table(title="the same network as rates and as spikes", title_justify="left")
     for column in ("where", "samples", "steps", "accuracy", "agreement", "Pearson", "s"):
         table.add_column(column, justify="left" if column == "where" else "right")
@@ -98,7 +92,7 @@ def show(outcome: Json, console: Console) -> None:
     console.print(table)
     for each in outcome["missing"]:
         console.print(f"left out: {each['name']}: {each['reason']}", markup=False)
-    console.print("agreement: the share of samples with the same answer as the rates")
+    console.print("agreement: the fraction of samples with the same class as the rates")
     console.print(f"report: {outcome['report']}", markup=False)
 
 

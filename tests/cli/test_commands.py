@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import re
@@ -7,12 +8,14 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+import neuro_eqprop as ne
 from neuro_eqprop import __version__
 from neuro_eqprop.activations import HIDDEN, OUTPUT
 from neuro_eqprop.architectures.registry import MODELS
@@ -330,32 +333,46 @@ def test_facts_are_shown_as_they_are() -> None:
 SCORE = {"samples": 60, "steps": 64, "accuracy": 0.98, "agreement": 1.0, "seconds": 1.0}
 
 
-def test_the_demo_calls_every_command_and_tells_what_it_left_out(
+@pytest.mark.slow
+def test_the_demo_goes_through_the_library_and_names_the_simulators_it_left_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    calls: list[list[str]] = []
+    train, estimate, evaluate = ne.train, ne.estimate_energy, ne.Run.evaluate
+    recorded: list[Any] = []
+    record = ne.SpikingModel.record
 
-    def perform(words: Sequence[str]) -> dict[str, Any]:
-        calls.append(list(words))
-        if "lava" in words:
+    def evaluate_without_lava(run: ne.Run, *, on: str, **options: Any) -> ne.Evaluation:  # noqa: ANN401
+        if on == "lava":
             raise BackendError("lava: not [here]")
-        return {**SCORE, "pearson": None, "report": str(tmp_path / "report.html")}
+        return evaluate(run, on=on, **options)
 
-    monkeypatch.setattr(demo, "perform", perform)
-    code, out, err = call("demo", "--out", str(tmp_path / "run"))
+    def record_and_note(spiking: ne.SpikingModel, *given: Any, **options: Any) -> ne.Trace:  # noqa: ANN401
+        recorded.append(options["on"])
+        return record(spiking, *given, **options)
+
+    monkeypatch.setattr(ne, "train", partial(train, epochs=1, hidden=(16,)), raising=False)
+    monkeypatch.setattr(
+        ne, "estimate_energy", lambda run, **_: estimate(run, samples=2), raising=False
+    )
+    monkeypatch.setattr(ne.Run, "evaluate", evaluate_without_lava)
+    monkeypatch.setattr(ne.SpikingModel, "record", record_and_note)
+    lava = [each for each in demo.EVALUATED if each[1] in ("rate", "emulator", "lava")]
+    monkeypatch.setattr(demo, "EVALUATED", lava)
+    out = tmp_path / "run"
+    code, printed, err = call("demo", "--out", str(out))
     assert code == 0
     assert "lava: not [here]" in err
-    assert "Lava, rate: lava: not [here]" in out
-    assert str(tmp_path / "report.html") in out.replace("\n", "")
-    assert max(len(line) for line in out.splitlines()) <= 100
-    assert {words[0] for words in calls} == {
-        "train",
-        "evaluate",
-        "simulate",
-        "compare",
-        "energy",
-        "report",
-    }
-    # Without Lava, the traces come from the reference.
-    recorded = [words[words.index("--on") + 1] for words in calls if words[0] == "simulate"]
-    assert recorded == ["rate", "reference"]
+    assert "Lava, rate: lava: not [here]" in printed
+    assert str(out / "report.html") in printed.replace("\n", "")
+    assert max(len(line) for line in printed.splitlines()) <= 100
+    made = {path.name for path in out.iterdir()}
+    assert {"evaluations.jsonl", "rate.h5", "traces.h5", "energy.json", "report.html"} <= made
+    assert recorded == ["reference"]  # without Lava, the spikes come from the reference
+
+
+def test_the_demo_is_a_short_script_of_public_calls() -> None:
+    source = inspect.getsource(demo.run)
+    assert len(source.splitlines()) <= 40
+    names = set(re.findall(r"\bne\.(\w+)", source))
+    assert names <= set(ne.__all__)
+    assert {"train", "open_run", "compare", "estimate_energy", "report"} <= names

@@ -23,6 +23,8 @@ trace   = spiking.record(data.test.x[:5], on="brian2", phases=True,
 trace.plot_raster("hidden"); trace.to_nwb("trace.nwb")
 comparison = ne.compare(model.record(data.test.x[:5], phases=True), trace)
 
+estimate = ne.estimate_energy(run, "loihi1")
+estimate.table()
 ne.report("runs/digits")
 
 chip = ne.learn_on_chip("layered", data, on="emulator", code="graded", bits=8, epochs=3)
@@ -45,4 +47,5 @@ def test_the_tour_of_the_library_runs_as_written(
     assert ("hidden", "state") in found["trace"].signals
     assert (tmp_path / "trace.nwb").is_file()
     assert (tmp_path / "runs" / "digits" / "report.html").is_file()
+    assert found["estimate"].joules > 0
     assert len(found["chip"].history) == 3
