@@ -62,7 +62,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         self, kind: str, entry_type: type[Entry], built_in: Mapping[str, str], group: str
     ) -> None:
         self.kind, self.group = kind, group
-        self._entry_type, self._built_in = entry_type, built_in
+        self._entry_type, self.built_in = entry_type, built_in
         self._loaded: dict[str, Entry] = {}
         self._plugins: Mapping[str, Callable[[], Any]] | None = None
 
@@ -86,8 +86,8 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         return self._loaded[name]
 
     def _load(self, name: str) -> Entry:
-        if name in self._built_in:
-            module, _, attribute = self._built_in[name].partition(":")
+        if name in self.built_in:
+            module, _, attribute = self.built_in[name].partition(":")
             entry = getattr(import_module(module), attribute)
         else:
             entry = self._third_party()[name]()
@@ -104,11 +104,11 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         return self._plugins
 
     def __contains__(self, name: object) -> bool:
-        return name in self._built_in or name in self._third_party()
+        return name in self.built_in or name in self._third_party()
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._built_in
-        yield from (name for name in self._third_party() if name not in self._built_in)
+        yield from self.built_in
+        yield from (name for name in self._third_party() if name not in self.built_in)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -47,7 +47,7 @@ def modern(
     output_rate: Activation,
     bound: float,
 ) -> Network:
-    """x -> h <-> memory, h <-> output: the tied-weight form of the notes' modern network."""
+    """x -> h <-> memory, h <-> output: the research notes' modern network with tied weights."""
     first, last = ends(inputs, outputs, output_rate)
     layers = (
         first,
@@ -66,7 +66,7 @@ def modern(
 def modern_notes(
     inputs: int, hidden: int, outputs: int, *, memory: int, hidden_rate: Activation, bound: float
 ) -> Network:
-    """h = W_2 rho(W_1 n(h)) + W_e x, read by a softmax: the notes' form, which has no energy."""
+    """h = W_2 rho(W_1 n(h)) + W_e x with a softmax readout: the research notes' form, no energy."""
     first, last = ends(inputs, outputs, LINEAR)
     layers = (
         first,

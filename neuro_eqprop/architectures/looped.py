@@ -39,7 +39,7 @@ def looped(
 ) -> Network:
     """x -> h <-> output, and h -> h by a matrix of spectral norm at most `bound`.
 
-    A matrix that is not `symmetric` leaves the network without an energy.
+    If it is not `symmetric`, the network has no energy.
     """
     plain = layered(inputs, (hidden,), outputs, hidden_rate=hidden_rate, output_rate=output_rate)
     loop = Connection("hidden", "hidden", symmetric=symmetric, bound=bound)

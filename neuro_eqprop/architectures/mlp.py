@@ -46,9 +46,9 @@ def layered(
 ) -> Network:
     """x -> h1 <-> h2 <-> ... <-> output: a multilayer perceptron whose connections act both ways.
 
-    `bound` is kept on the spectral norm of every connection that acts both ways. `feedback` scales
-    what comes back: each layer is that much less stiff than the one before it. Nothing comes back
-    to the first `stem` hidden layers, which learn by backprop in the hybrid rule.
+    `bound` limits the spectral norm of every connection that acts both ways. `feedback` scales the
+    feedback: the stiffness of each layer is that of the layer before it times `feedback`. The first
+    `stem` hidden layers get no feedback; the hybrid rule trains them by backpropagation.
     """
     names = ["hidden"] if len(hidden) == 1 else [f"hidden{k + 1}" for k in range(len(hidden))]
     if not hidden:
@@ -70,9 +70,9 @@ def layered(
 
 
 def feed_forward(network: Network) -> Network:
-    """The twin for backprop: nothing acts back, no loops, so that one sweep is its equilibrium.
+    """The network without feedback and loops: a single sweep is its equilibrium.
 
-    Bounds stay where they are, though nothing needs them in order to settle.
+    Bounds are kept, although it settles without them.
     """
     order = [layer.name for layer in network.layers]
     forwards = tuple(

@@ -32,12 +32,12 @@ def multiscale(
     output_rate: Activation,
     bound: float,
 ) -> Network:
-    """Three states of H/4, H/2 and H units, each fed by x and with a memory, coupled in a chain.
+    """Three states of H/4, H/2 and H units in a chain, each driven by x and with a memory.
 
-    The bound is shared out so that what states and memory bring a layer stays within it.
+    The bound is divided so that the inputs of a layer from states and memory stay within it.
     """
     if hidden < 4:
-        raise ValueError(f"a state of {hidden} units has no quarter")
+        raise ValueError(f"hidden is {hidden}; the smallest of the three states is a quarter of it")
     first, last = ends(inputs, outputs, output_rate)
     sizes = dict(zip(SCALES, (hidden // 4, hidden // 2, hidden), strict=True))
     states = [Layer(name, (size,), hidden_rate) for name, size in sizes.items()]

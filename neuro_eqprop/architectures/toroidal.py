@@ -20,9 +20,9 @@ class ToroidalSettings(RecurrentSettings):
 
 
 ECHO = DelayedFeedback((0.9, 0.81, 0.729))
-"""The past that a torus hears: three steps, each fainter."""
+"""Delayed feedback of the last three states, with decreasing factors."""
 ECHO_PART = 0.25
-"""How much of a torus's bound its echo may take."""
+"""Fraction of the bound that the delayed feedback may take."""
 
 
 def toroidal(
@@ -34,9 +34,9 @@ def toroidal(
     output_rate: Activation,
     bound: float,
 ) -> Network:
-    """As `looped`, and h also hears its last three states, with one gain for all.
+    """As `looped`, with feedback from the last three states of h, all with one gain.
 
-    The two loops share the bound: at equilibrium their sum is what has to contract.
+    Both loops share the bound: at equilibrium their sum has to contract.
     """
     echo = Connection("hidden", "hidden", ECHO, bound=bound * ECHO_PART, label="echo")
     plain = looped(

@@ -1,4 +1,4 @@
-"""Transformers: one whose block is the gradient of one energy, and the block of the notes."""
+"""The model `transformer`: the gradient of an energy, or the looped block of the research notes."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ class TransformerSettings(HiddenSettings):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The block that all tokens share: units of a token and of its memory, attention, bounds."""
+    """The block shared by all tokens: width of a token and of its memory, attention, bounds."""
 
     width: int
     memory: int
     attention: Attention | None
     bound: float
-    """On the norm of the memory's weight."""
+    """Bound on the spectral norm of the memory weights."""
     attention_bound: float
-    """On the norms of W_q and W_k."""
+    """Bound on the spectral norms of W_q and W_k."""
 
 
-def cut(given: Shape, patch: int) -> tuple[int, Patches | PerToken]:
-    """How many tokens there are in what is given, and how they are taken from it."""
+def embed_tokens(given: Shape, patch: int) -> tuple[int, Patches | PerToken]:
+    """Number of tokens of a sample, and the operator that embeds them."""
     if len(given) == 3:
         patches = Patches(patch)
         return patches.count(given), patches
@@ -86,20 +86,20 @@ def transformer(
     directly. Each position has its own bias, a positional embedding. All tokens are read, or
     only the `query`.
     """
-    tokens, embedding = cut(given, patch)
+    tokens, embedding = embed_tokens(given, patch)
     layers = (
         Layer("input", given, LINEAR, Role.INPUT),
         Layer("tokens", (tokens, block.width), TANH),
         Layer("memory", (tokens, block.memory), TANH, shared=(1, block.memory)),
         Layer("output", (outputs,), LINEAR, Role.OUTPUT),
     )
-    looks: tuple[Connection, ...] = ()
+    attention: tuple[Connection, ...] = ()
     if block.attention is not None:
-        looks = (Connection("tokens", "tokens", block.attention, bound=block.attention_bound),)
+        attention = (Connection("tokens", "tokens", block.attention, bound=block.attention_bound),)
     read = Dense() if query is None else AtToken(query)
     connections = (
         Connection("input", "tokens", embedding),
-        *looks,
+        *attention,
         Connection("tokens", "memory", PerToken(), bound=block.bound),
         Connection("tokens", "output", read),
     )
@@ -109,15 +109,17 @@ def transformer(
 def looped_block(
     given: Shape, block: Block, outputs: int, *, patch: int, query: int | None = None
 ) -> Network:
-    """h_i = n(g_i + W_2 tanh(W_1 n(g_i) + b)), g_i = h_i + W_e p_i + W_o lookup: the notes' block.
+    """h_i = n(g_i + W_2 tanh(W_1 n(g_i) + b)), g_i = h_i + W_e p_i + W_o a_i: the notes' block.
 
-    Queries come from n(h_i) and from the token p_i, keys and values from tokens alone. The notes
-    have no W_e p_i, and without it a token of an image never reaches its own place. There is no
-    energy: rule asymmetric is exact here, rule vector-field is not.
+    a_i is cross-attention: queries come from n(h_i) and the input token p_i, keys and values from
+    input tokens alone. The notes omit W_e p_i; without it an image patch does not reach its own
+    token. There is no energy: rule asymmetric is exact, rule vector-field is not.
     """
     if block.attention is None:
-        raise ValueError("the notes' block is made of attention: take linear or softmax, not none")
-    tokens, embedding = cut(given, patch)
+        raise ValueError(
+            "the looped block needs attention: use attention 'linear' or 'softmax', not 'none'"
+        )
+    tokens, embedding = embed_tokens(given, patch)
     width, memory, bound = block.width, block.memory, block.bound
     wide, look = (tokens, width), CrossAttention(block.attention.kind, block.attention.heads)
     layers = (

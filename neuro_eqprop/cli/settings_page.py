@@ -1,0 +1,120 @@
+"""The page docs/settings.md, written from the registries.
+
+python -m neuro_eqprop.cli.settings_page > docs/settings.md
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import Field
+from typing import Any
+
+from neuro_eqprop.activations import ACTIVATIONS, activation
+from neuro_eqprop.architectures.registry import MODELS
+from neuro_eqprop.cli.setting_options import shown
+from neuro_eqprop.experiments.config import TOP, Study
+from neuro_eqprop.plugins import Registry
+from neuro_eqprop.settings import default_of, facts, settings_of
+from neuro_eqprop.training.config import Nudging
+from neuro_eqprop.training.rules.registry import RULES
+from neuro_eqprop.training.settings import TrainingSettings
+
+INTRODUCTION = """\
+# Settings
+
+The settings of a training run are stored in `study.toml`, in a table for the model, the update \
+rule and the training. `train --set`, the options of `train` and keyword arguments of \
+`neuro_eqprop.train` take them by their names, with or without the table: `epochs` or \
+`training.epochs`. A setting that the model or the rule does not have is refused. A package can \
+add models, rules and data sets through entry points of the groups `neuro_eqprop.models`, \
+`neuro_eqprop.rules` and `neuro_eqprop.datasets`.
+
+This page is generated: `python -m neuro_eqprop.cli.settings_page > docs/settings.md`.
+"""
+
+
+def page() -> str:
+    """The page as Markdown."""
+    top = {key: field for key, field in settings_of(Study).items() if key in TOP}
+    nudgings = ((f"`{n.value}`", n.label) for n in Nudging)
+    parts = [
+        INTRODUCTION,
+        "## Above the tables\n",
+        settings_table(top),
+        "## `[model]`\n",
+        table(("name", "model"), ((f"`{n}`", MODELS[n].label) for n in built_in(MODELS))),
+        *tables_of({name: type(MODELS[name].settings()) for name in built_in(MODELS)}),
+        "### Activations\n",
+        activation_table(),
+        "## `[rule]`\n",
+        table(("name", "update", "nudging"), (rule_row(name) for name in built_in(RULES))),
+        *tables_of({name: RULES[name].settings for name in built_in(RULES)}),
+        "### Nudging\n",
+        table(("name", "nudged phases"), nudgings),
+        "## `[training]`\n",
+        settings_table(settings_of(TrainingSettings)),
+    ]
+    return "\n".join(parts)
+
+
+def built_in(registry: Registry[Any]) -> list[str]:
+    """The names of a registry without those of plug-ins."""
+    return list(registry.built_in)
+
+
+def tables_of(kinds: Mapping[str, type[Any]]) -> Iterable[str]:
+    """A table of settings for each group of names that have the same settings and defaults."""
+    groups: dict[str, list[str]] = {}
+    for name, kind in kinds.items():
+        groups.setdefault(settings_table(settings_of(kind)), []).append(name)
+    for text, names in groups.items():
+        yield f"Settings of {', '.join(f'`{name}`' for name in names)}:\n"
+        yield text
+
+
+def settings_table(settings: Mapping[str, Field[Any]]) -> str:
+    """Name, default and meaning of settings."""
+    rows = ((f"`{key}`", default_cell(field), meaning(field)) for key, field in settings.items())
+    return table(("setting", "default", "meaning"), rows)
+
+
+def default_cell(field: Field[Any]) -> str:
+    """The default of a setting."""
+    text = shown(default_of(field))
+    return f"`{text.lower() if text in ('True', 'False') else text}`" if text else "-"
+
+
+def meaning(field: Field[Any]) -> str:
+    """The help text of a setting, with its choices and the setting that it belongs to."""
+    stated = facts(field)
+    choices = [f"`{name}`" for name in stated.choices or () if name]
+    text = stated.help + (f": {', '.join(choices)}" if choices else "")
+    return text + (f" (only with {' '.join(stated.only_with)})" if stated.only_with else "")
+
+
+def rule_row(name: str) -> tuple[str, str, str]:
+    """A rule, its label, and the nudgings that it supports."""
+    rule = RULES[name]
+    label = f"baseline: {rule.label}" if rule.baseline else rule.label
+    return f"`{name}`", label, "all" if len(rule.nudgings) == len(Nudging) else "all real ones"
+
+
+def activation_table() -> str:
+    """The activations, the layers that take them, and the spikes that render them."""
+    rows = []
+    for name, info in ACTIVATIONS.items():
+        layers = " and ".join(key for key in ("hidden", "output") if getattr(info, key))
+        spikes = "integrate-and-fire and graded" if activation(name).spiking else "graded"
+        rows.append((f"`{name}`", f"`{info.formula}`", layers, spikes))
+    return table(("name", "rate", "layers", "spikes"), rows)
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

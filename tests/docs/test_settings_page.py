@@ -1,0 +1,26 @@
+"""The page on settings is what the registries say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from neuro_eqprop.architectures.registry import MODELS
+from neuro_eqprop.cli.settings_page import page
+from neuro_eqprop.settings import facts, settings_of
+from neuro_eqprop.training.rules.registry import RULES
+from neuro_eqprop.training.settings import TrainingSettings
+
+PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+
+
+def test_the_page_on_settings_is_generated_from_the_registries() -> None:
+    assert PAGE.read_text() == page()
+
+
+def test_every_setting_has_a_help_text() -> None:
+    tables = [
+        settings_of(TrainingSettings),
+        *(settings_of(type(model.settings())) for model in MODELS.values()),
+        *(settings_of(rule.settings) for rule in RULES.values()),
+    ]
+    assert all(facts(field).help for table in tables for field in table.values())
