@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ from neuro_eqprop.traces import Counts
 if TYPE_CHECKING:
     from neuro_eqprop.backends.base import Backend
     from neuro_eqprop.backends.lava.native.exact import ExactNetwork
+    from neuro_eqprop.backends.lava.native.learning import LearningNetwork
     from neuro_eqprop.backends.lava.native.stock import StockNetwork
     from neuro_eqprop.backends.snntorch.native import SpikingModule
     from neuro_eqprop.io.trace.trace import Trace
@@ -268,23 +269,51 @@ class SpikingModel:
             self, x, y, on=on, steps=steps, phases=phases, record=record, output=output
         ).trace
 
+    @overload
     def to_lava(
         self,
         *,
+        learning: Literal[False] = False,
         neurons: str = "exact",
         reset_interval: int | None = None,
         name: str | None = None,
-    ) -> ExactNetwork | StockNetwork:
+    ) -> ExactNetwork | StockNetwork: ...
+
+    @overload
+    def to_lava(
+        self,
+        *,
+        learning: Literal[True],
+        beta: float | None = None,
+        rate: float | npt.ArrayLike = ...,
+        phases: int | Schedule | None = None,
+        name: str | None = None,
+    ) -> LearningNetwork: ...
+
+    def to_lava(
+        self, *, learning: bool = False, name: str | None = None, **options: Any
+    ) -> ExactNetwork | StockNetwork | LearningNetwork:
         """Return the network as one Lava process to connect and run in your own script.
 
         Parameters
         ----------
+        learning : bool
+            Whether it learns: both phases and the learning rule run inside.
         neurons : str
             "exact" sends the same messages as the backend "lava", by Python process models of this
             package. "stock" is made of processes of `lava.proc` alone: `SigmaDelta` for code
             graded, `ATRLIF` for code rate, `Dense` and `Sparse`.
         reset_interval : int, optional
             Steps of a sample, after which all states are reset; None never resets.
+        beta : float, optional
+            With `learning`: strength of the nudge, -beta and then +beta after the free phase; the
+            default is that of the training.
+        rate : float or array (samples,)
+            With `learning`: the learning rate, or that of each sample; default 0.05. Weights have
+            no limit, where `learn_on_chip` clips them to 4.
+        phases : int or Schedule, optional
+            With `learning`: steps of a nudged phase, or all phases; the default is that of the
+            code.
         name : str, optional
             The name of the process.
 
@@ -292,7 +321,8 @@ class SpikingModel:
         -------
         lava.magma.core.process.process.AbstractProcess
             With ports `inp`, `out` and `s_<layer>`, Vars for weights, biases and states, and
-            methods `encode(x, steps)`, `decode(messages, steps)` and `processes()`.
+            methods `encode(x, steps)`, `decode(messages, steps)` and `processes()`. One that learns
+            has a port `target` too, `encode(x, y)`, `weights()`, `model()` and `save(run)`.
 
         Raises
         ------
@@ -306,9 +336,10 @@ class SpikingModel:
         >>> net = model.to_spiking(code="graded").to_lava(reset_interval=32)  # doctest: +SKIP
         >>> source.s_out.connect(net.inp)  # doctest: +SKIP
         """
-        from neuro_eqprop.backends.lava.export import lava_network
+        from neuro_eqprop.backends.lava.export import lava_network, learning_network
 
-        return lava_network(self, neurons=neurons, reset_interval=reset_interval, name=name)
+        make = learning_network if learning else lava_network
+        return make(self, name=name, **options)
 
     def to_snntorch(self, **options: Any) -> SpikingModule:  # noqa: ANN401
         """Return the network as a trainable `torch.nn.Module`.

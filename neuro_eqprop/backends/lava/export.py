@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
 from neuro_eqprop.activations import ActivationKind
 from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.backends.lava.learning.job import LearningJob
+from neuro_eqprop.backends.lava.learning.learner import check as check_learning
 from neuro_eqprop.backends.lava.native.plan import Edge, Layer, Plan
+from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import Gain, Graded, SpikingNetwork
+from neuro_eqprop.spiking.make_plastic import (
+    ALWAYS,
+    PlasticityConfig,
+    check_code,
+    make_plastic,
+    training_stimulus,
+)
+from neuro_eqprop.spiking.plasticity import LearningRule, TrainingSamples
 
 if TYPE_CHECKING:
     from neuro_eqprop.backends.lava.native.exact import ExactNetwork
+    from neuro_eqprop.backends.lava.native.learning import LearningNetwork
     from neuro_eqprop.backends.lava.native.stock import StockNetwork
     from neuro_eqprop.spiking.model import SpikingModel
 
@@ -25,6 +39,8 @@ FEW = 0.25
 
 
 NEURONS = ("exact", "stock")
+RATE, THETA, TAU, LIMIT = 0.05, 2.0**-8, 8.0, 4.0
+"""Constants of learning, equal to the defaults of `learn_on_chip`."""
 
 
 def lava_network(
@@ -62,6 +78,43 @@ def lava_network(
     except ValueError as error:
         raise BackendError(str(error)) from error
     return ExactNetwork(plan, name)
+
+
+def learning_network(
+    spiking: SpikingModel,
+    *,
+    beta: float | None = None,
+    rate: float | npt.ArrayLike = RATE,
+    phases: int | Schedule | None = None,
+    name: str | None = None,
+) -> LearningNetwork:
+    """The model as one Lava process that learns, see `SpikingModel.to_lava`."""
+    if find_spec("lava") is None:
+        raise BackendError("Lava is not installed; it runs on Python 3.10: pip install lava-nc")
+    if spiking.bits is not None:
+        raise BackendError(
+            "a Lava process that learns runs in floating point: leave out bits, or learn in fixed "
+            "point with learn_on_chip(on='lava', engine=True)"
+        )
+    model, code = spiking.model, spiking.coding.code
+    check_code(code)
+    assert code.learning is not None
+    if phases is None or isinstance(phases, int):
+        lengths = code.learning.lengths(phases)
+        phases = lengths.schedule(beta=model.beta if beta is None else beta, centered=True)
+    elif beta is not None:
+        raise ValueError("phases that are given one by one have their own beta; leave out beta")
+    coding = replace(spiking.coding, theta=THETA)
+    how = PlasticityConfig(coding, LearningRule(phases, TAU), LIMIT, spiking.network.dt)
+    plastic = make_plastic(model.network, model.params, how)
+    size, classes = model.network.input.size, model.network.output.size
+    nothing = training_stimulus(model.network, np.zeros((1, size)), np.zeros((1, classes)), coding)
+    rates = np.atleast_1d(np.asarray(rate, dtype=np.float64))
+    job = LearningJob(plastic, TrainingSamples(nothing, rates[:1]))
+    check_learning(job)
+    from neuro_eqprop.backends.lava.native.learning import LearningNetwork, LearningPlan
+
+    return LearningNetwork(LearningPlan(job, rates, coding.grid, model, ALWAYS), name)
 
 
 def stock_network(

@@ -28,7 +28,7 @@ import numpy as np
 
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.lava import job as lava_job
-from neuro_eqprop.backends.lava.job import Job, Part
+from neuro_eqprop.backends.lava.job import Job, Part, Tick
 from neuro_eqprop.schedules import Phase
 from neuro_eqprop.spiking.ir import Graded, Projection
 from neuro_eqprop.spiking.plasticity import (
@@ -89,9 +89,11 @@ class LearningJob:
 
 @dataclass(frozen=True, slots=True)
 class LearningPopulation(Part):
-    """What one process has to know of samples."""
+    """The parameters of one process that learns."""
 
     course: LearningJob
+    recorded: bool = True
+    """Whether it writes what it did to the folder; without, no folder is needed."""
 
 
 class StepControl(NamedTuple):
@@ -109,6 +111,21 @@ class StepControl(NamedTuple):
     """y3."""
     eta: float
     """What a tag counts in this commit, before the share; zero in integers."""
+
+
+def step_control(
+    rule: LearningRule, now: Tick, *, sample: int, first: bool, rate: float
+) -> StepControl:
+    """The control of a step; `first` marks the first one of a sample.
+
+    The batch is full if its last sample ends; a source that knows the last sample of all fills it.
+    """
+    silent = now.phase == len(rule.schedule)
+    third = rule.gates[now.phase] if now.counts and not silent else 0.0
+    done = sample % rule.batch + 1
+    eta = rate / (rule.gap * rule.window * done)
+    start = first and (rule.fresh or sample == 0)
+    return StepControl(start, now.beta, silent, third, silent and done == rule.batch, eta)
 
 
 def places(job: Job) -> dict[tuple[str, str], slice]:

@@ -32,8 +32,12 @@ class Reporting(PyLoihiProcessModel):  # type: ignore[misc]
             sample, step = divmod(self.time_step - 1, self.part.job.steps)
             self.step(sample, step)
         except BaseException:
-            report(self.part.folder, traceback.format_exc())
+            self.report()
             raise
+
+    def report(self) -> None:
+        """Write the traceback to the folder that the parent watches."""
+        report(self.part.folder, traceback.format_exc())
 
     @abstractmethod
     def step(self, sample: int, step: int) -> None:

@@ -10,8 +10,8 @@ from lava.magma.core.model.py.type import LavaPyType
 from lava.magma.core.process.ports.ports import InPort, OutPort
 from lava.magma.core.process.process import ProcessParameters
 
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.lava.job import tick
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.backends.lava.job import Tick, tick
 from neuro_eqprop.backends.lava.learning.job import (
     LearningPopulation,
     StepControl,
@@ -23,7 +23,7 @@ from neuro_eqprop.backends.lava.processes.population import PopulationProcess, R
 from neuro_eqprop.backends.lava.recording import StepRecorder
 from neuro_eqprop.backends.subprocess import progress
 from neuro_eqprop.spiking.ir import Gain
-from neuro_eqprop.spiking.neurons import Numbers, neurons_of
+from neuro_eqprop.spiking.neurons import Neurons, Numbers, neurons_of
 
 LENGTH = len(StepControl._fields)
 
@@ -40,8 +40,35 @@ class LearningProcess(PopulationProcess):
         self.y3 = OutPort(shape=shape)
 
 
+class Recorder:
+    """The files of one population: its activity, its traces, and its sign of life."""
+
+    def __init__(self, part: LearningPopulation) -> None:
+        self.part, self.done = part, 0
+        self.activity, self.life = StepRecorder(part), progress(part.folder)
+        self.total = part.job.steps * part.job.stimulus.samples
+        course, name = part.course, part.population.name
+        self.units = [course.chosen[k][1] for k in into(course, name)]
+        self.story = np.zeros(post_history(course, part.folder, part.index).shape)
+
+    def step(self, step: int, now: Tick, neurons: Neurons, sent: Numbers) -> None:
+        """Record the activity of a step."""
+        shown, values = neurons.payload(sent), neurons.values()
+        self.activity.note(step, now, message=shown, firing=neurons.firing(), values=values)
+
+    def traces(self, sample: int, step: int, trace: Array, counts: Ints) -> None:
+        """Record the traces after a step; after the last step of all write them."""
+        self.story[sample, step] = trace[self.units]
+        self.done += 1
+        if self.done == self.total:
+            course, folder, index = self.part.course, self.part.folder, self.part.index
+            np.save(trace_counts(course, folder, index).path, counts, allow_pickle=False)
+            np.save(post_history(course, folder, index).path, self.story, allow_pickle=False)
+        self.life[self.part.index + 1] = self.done
+
+
 class LearningModel(Reporting):
-    """Neurons by the beat of the source."""
+    """Neurons that follow the clock of the source."""
 
     part: LearningPopulation
     steps_run = LavaPyType(np.ndarray, np.int64)
@@ -49,19 +76,21 @@ class LearningModel(Reporting):
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
-        job, course, population = self.part.job, self.part.course, self.part.population
+        job, population = self.part.job, self.part.population
         self.neurons = neurons_of(job.network, population)
         kind = np.float64 if job.network.fixed is None else np.int64
         self.nothing = np.zeros(population.size, dtype=kind)
         self.fed = {g: bool(job.network.into(population.name, g)) for g in Gain}
-        self.recorder, self.life = StepRecorder(self.part), progress(self.part.folder)
-        self.total = job.steps * job.stimulus.samples
+        self.recorder = Recorder(self.part) if self.part.recorded else None
         self.trace = np.zeros(population.size)
         self.counts = np.zeros(len(job.schedule), dtype=np.int64)
         here = places(job)
         self.current, self.pull = (here.get((population.name, k)) for k in ("current", "pull"))
-        self.units = [course.chosen[k][1] for k in into(course, population.name)]
-        self.story = np.zeros(post_history(course, self.part.folder, self.part.index).shape)
+
+    def report(self) -> None:
+        """Write the traceback to the folder, if there is one."""
+        if self.part.recorded:
+            super().report()
 
     def step(self, sample: int, step: int) -> None:
         """One step, as the source sends it."""
@@ -83,10 +112,8 @@ class LearningModel(Reporting):
         self.s_out.send(self.commit_message() if control.silent else sent)
         self.update_traces(sent, bool(control.silent), now.phase)
         self.send_factors(control)
-        shown = neurons.payload(sent)
-        self.recorder.note(
-            step, now, message=shown, firing=neurons.firing(), values=neurons.values()
-        )
+        if self.recorder is not None:
+            self.recorder.step(step, now, neurons, sent)
         self.book(sample, step)
 
     def update_traces(self, sent: Numbers, silent: bool, phase: int) -> None:
@@ -96,15 +123,11 @@ class LearningModel(Reporting):
         self.trace = new
 
     def book(self, sample: int, step: int) -> None:
-        """Note what was done, and after the last step of all leave it behind."""
-        self.story[sample, step] = self.trace[self.units]
+        """Count the step, and record the traces after it."""
         self.overflows[:] = self.neurons.overflows
         self.steps_run[0] += 1
-        if self.time_step == self.total:
-            course, folder, index = self.part.course, self.part.folder, self.part.index
-            np.save(trace_counts(course, folder, index).path, self.counts, allow_pickle=False)
-            np.save(post_history(course, folder, index).path, self.story, allow_pickle=False)
-        self.life[self.part.index + 1] = self.time_step
+        if self.recorder is not None:
+            self.recorder.traces(sample, step, self.trace, self.counts)
 
     @abstractmethod
     def read_input(self, message: Numbers, place: slice | None) -> Array | None:

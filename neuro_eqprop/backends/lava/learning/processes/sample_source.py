@@ -20,6 +20,7 @@ from neuro_eqprop.backends.lava.learning.job import (
     StepControl,
     message_size,
     places,
+    step_control,
 )
 from neuro_eqprop.backends.lava.processes.population import Reporting
 from neuro_eqprop.spiking.fixed_point import nearest, to_12_bits
@@ -31,7 +32,7 @@ PULSE = 32
 
 
 class Source(AbstractProcess):  # type: ignore[misc]
-    """It tells every population in each step what there is: a beat, currents and pulls."""
+    """It tells every population in each step what there is: a step_control, currents and pulls."""
 
     def __init__(self, part: LearningPopulation) -> None:
         super().__init__(part=part)
@@ -48,7 +49,6 @@ class SourceModel(Reporting):
         job = self.part.job
         self.places, self.message = places(job), np.zeros(message_size(job))
         self.ticks = [tick(job.schedule, step) for step in range(job.steps)]
-        self.gates = (*self.part.course.plastic.rule.gates, 0.0)
 
     def step(self, sample: int, step: int) -> None:
         """Tell about one step."""
@@ -66,15 +66,11 @@ class SourceModel(Reporting):
 
     def control(self, sample: int, step: int) -> StepControl:
         """What is the same for all populations."""
-        now, rule = self.ticks[step], self.part.course.plastic.rule
-        silent = step == len(self.ticks) - 1
-        start = step == 0 and (rule.fresh or sample == 0)
-        third = self.gates[now.phase] if now.counts else 0.0
-        done = sample % rule.batch + 1
-        full = done == rule.batch or sample == self.part.job.stimulus.samples - 1
-        pulse = silent and full
-        eta = self.part.course.lessons.rates[sample] / (rule.gap * rule.window * done)
-        return self.told_as(StepControl(start, now.beta, silent, third, pulse, eta), sample)
+        rule, rate = self.part.course.plastic.rule, self.part.course.lessons.rates[sample]
+        found = step_control(rule, self.ticks[step], sample=sample, first=step == 0, rate=rate)
+        if sample == self.part.job.stimulus.samples - 1:
+            found = found._replace(pulse=found.silent)
+        return self.told_as(found, sample)
 
     @abstractmethod
     def count(self, name: str, values: Array) -> Array:
@@ -82,7 +78,7 @@ class SourceModel(Reporting):
 
     @abstractmethod
     def told_as(self, control: StepControl, sample: int) -> StepControl:
-        """The beat, in the numbers of the run."""
+        """The step_control, in the numbers of the run."""
 
     @abstractmethod
     def spoken(self) -> Numbers:

@@ -71,8 +71,8 @@ class LearningIntegersModel(LearningModel):
         assert fixed is not None
         self.unit = fixed.units[self.part.population.name]
         before = course.lessons.first * course.plastic.rule.steps
-        drawn = np.random.default_rng(course.engine.seed).random(2 * (before + self.total) + 1)
-        self.draws = drawn[2 + 2 * before :: 2]
+        self.rng = np.random.default_rng(course.engine.seed)
+        self.rng.random(1 + 2 * before)
 
     def read_input(self, message: Numbers, place: slice | None) -> Array | None:
         """Units, which are powers of two, in floating point."""
@@ -90,7 +90,7 @@ class LearningIntegersModel(LearningModel):
         """A integer trace, rounded by the number that Lava's engine draws in this step."""
         rule = self.part.course.plastic.rule
         kept = rule.keep * self.trace
-        new = np.floor(kept) + (self.draws[self.time_step - 1] < kept % 1)
+        new = np.floor(kept) + (self.rng.random(2)[1] < kept % 1)
         return np.asarray(np.where(sent, np.minimum(new + rule.impulse, 127.0), new))
 
     def send_factors(self, control: StepControl) -> None:

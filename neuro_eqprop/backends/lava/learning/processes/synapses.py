@@ -64,6 +64,25 @@ def rule_of(part: LearningPopulation, place: int) -> Loihi3FLearningRule:
     return made
 
 
+def synapse_arguments(part: LearningPopulation, place: int) -> dict[str, Any]:
+    """The arguments of `LearningDense` for the projection at a place."""
+    course = part.course
+    projection = course.plastic.network.projections[place]
+    graded = isinstance(course.plastic.network[projection.source].neuron, Graded)
+    weight = projection.weight
+    if course.engine is not None:
+        weight = np.rint(weight / course.learner(projection.name).scale).astype(np.int32)
+    regular, payload = GradedSpikeCfg.USE_REGULAR_IMPULSE, GradedSpikeCfg.ADD_WITHOUT_SATURATION
+    return {
+        "weights": weight,
+        "learning_rule": rule_of(part, place),
+        "num_message_bits": 8 if graded else 0,
+        "graded_spike_cfg": payload if graded else regular,
+        "sign_mode": SignMode.MIXED,
+        "weight_exp": course.exponent(projection),
+    }
+
+
 class PlasticSynapses(LearningDense):  # type: ignore[misc]
     """The synapses of the projection at a place; `s_in_bap` is to stay unconnected.
 
@@ -72,24 +91,7 @@ class PlasticSynapses(LearningDense):  # type: ignore[misc]
     """
 
     def __init__(self, part: LearningPopulation, *, place: int) -> None:
-        course = part.course
-        projection = course.plastic.network.projections[place]
-        source = course.plastic.network[projection.source]
-        graded = isinstance(source.neuron, Graded)
-        weight = projection.weight
-        if course.engine is not None:
-            weight = np.rint(weight / course.learner(projection.name).scale).astype(np.int32)
-        regular, payload = GradedSpikeCfg.USE_REGULAR_IMPULSE, GradedSpikeCfg.ADD_WITHOUT_SATURATION
-        super().__init__(
-            weights=weight,
-            learning_rule=rule_of(part, place),
-            num_message_bits=8 if graded else 0,
-            graded_spike_cfg=payload if graded else regular,
-            sign_mode=SignMode.MIXED,
-            weight_exp=course.exponent(projection),
-            part=part,
-            place=place,
-        )
+        super().__init__(**synapse_arguments(part, place), part=part, place=place)
 
 
 if TYPE_CHECKING:

@@ -1,0 +1,309 @@
+"""An equilibrium network that learns, as one hierarchical Lava process.
+
+A clock takes a sample and its target through the phases, and commits after each sample. Synapses
+are Lava's own `LearningDense` with its learning engine; populations, which send the traces and the
+third factor that the engine needs, run in Python process models of this package. The rule is that
+of `neuro_eqprop.spiking.plasticity` (Scellier & Bengio 2017) in floating point.
+"""
+
+# No `from __future__ import annotations`: Lava executes this file under another module name.
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from lava.magma.core.decorator import implements, requires, tag
+from lava.magma.core.model.py.model import PyLoihiProcessModel
+from lava.magma.core.model.py.ports import PyInPort, PyOutPort
+from lava.magma.core.model.py.type import LavaPyType
+from lava.magma.core.model.sub.model import AbstractSubProcessModel
+from lava.magma.core.process.ports.ports import InPort, OutPort
+from lava.magma.core.process.process import AbstractProcess, ProcessParameters
+from lava.magma.core.process.variable import Var
+from lava.magma.core.resources import CPU
+from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
+from lava.proc.dense.process import LearningDense
+
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.lava.job import tick
+from neuro_eqprop.backends.lava.learning.job import (
+    LearningJob,
+    LearningPopulation,
+    StepControl,
+    message_size,
+    places,
+    step_control,
+)
+from neuro_eqprop.backends.lava.learning.processes.graded import LearningGraded
+from neuro_eqprop.backends.lava.learning.processes.spiking import LearningSpikes
+from neuro_eqprop.backends.lava.learning.processes.synapses import synapse_arguments
+from neuro_eqprop.backends.lava.native.exact import weight_name
+from neuro_eqprop.backends.lava.native.plan import Row, port_name, table
+from neuro_eqprop.backends.lava.worker import synapses
+from neuro_eqprop.model import Model
+from neuro_eqprop.spiking.ir import Gain, Graded, Projection, SpikingNetwork
+from neuro_eqprop.spiking.plasticity import LearningRule
+
+
+@dataclass(frozen=True)
+class LearningPlan:
+    """A network that learns, the rate of each sample, and the model it started from."""
+
+    course: LearningJob
+    """Its stimulus has one sample, whose size is that of all samples."""
+    rates: Array
+    """Learning rate of each sample; the last one holds for all that follow."""
+    grid: float
+    """Samples and targets are rounded to multiples of this."""
+    model: Model
+    always: str
+    """The population whose weights are the biases."""
+
+    @property
+    def network(self) -> SpikingNetwork:
+        """The spiking network."""
+        return self.course.plastic.network
+
+    @property
+    def rule(self) -> LearningRule:
+        """Phases and constants of learning."""
+        return self.course.plastic.rule
+
+    @property
+    def entry(self) -> str:
+        """The population of the input."""
+        return next(iter(self.course.lessons.stimulus.current))
+
+    def part(self, name: str) -> LearningPopulation:
+        """The parameters of the process of a population."""
+        names = [population.name for population in self.network.populations]
+        index = names.index(name)
+        return LearningPopulation(self.course.job, index, Path(), self.course, recorded=False)
+
+    def learns(self, projection: Projection) -> bool:
+        """Whether the weights of a projection change."""
+        return projection.gain is Gain.ONE and projection.name in self.course.plastic.learns
+
+
+class PhaseClock(AbstractProcess):  # type: ignore[misc]
+    """Takes a sample and its target at the first step, and sends phases, currents and pulls."""
+
+    def __init__(self, plan: LearningPlan) -> None:
+        super().__init__(plan=plan)
+        network = plan.network
+        self.inp = InPort(shape=(network[plan.entry].size,))
+        self.target = InPort(shape=(network[network.output].size,))
+        self.news = OutPort(shape=(message_size(plan.course.job),))
+
+
+@implements(proc=PhaseClock, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("floating_pt")
+class PhaseClockModel(PyLoihiProcessModel):  # type: ignore[misc]
+    """What arrives later than the first step of a sample is not used."""
+
+    inp = LavaPyType(PyInPort.VEC_DENSE, float)
+    target = LavaPyType(PyInPort.VEC_DENSE, float)
+    news = LavaPyType(PyOutPort.VEC_DENSE, float)
+
+    def __init__(self, proc_params: ProcessParameters) -> None:
+        super().__init__(proc_params)
+        self.plan: LearningPlan = proc_params["plan"]
+        job = self.plan.course.job
+        self.ticks = [tick(job.schedule, step) for step in range(job.steps)]
+        self.message = np.zeros(message_size(job))
+        here = places(job)
+        self.current = here[self.plan.entry, "current"]
+        self.pull = here[self.plan.network.output, "pull"]
+
+    def run_spk(self) -> None:
+        """Receive, and send the step."""
+        sample, step = divmod(self.time_step - 1, len(self.ticks))
+        current, target, grid = self.inp.recv(), self.target.recv(), self.plan.grid
+        if step == 0:
+            self.message[self.current] = np.rint(current / grid) * grid
+            self.message[self.pull] = np.rint(target / grid) * grid
+        rate = float(self.plan.rates[min(sample, len(self.plan.rates) - 1)])
+        now = step_control(
+            self.plan.rule, self.ticks[step], sample=sample, first=step == 0, rate=rate
+        )
+        self.message[: len(StepControl._fields)] = now
+        self.news.send(self.message)
+
+
+class LearningNetwork(AbstractProcess):  # type: ignore[misc]
+    """A network that learns, with ports `inp`, `target`, `out` and `s_<layer>`.
+
+    A sample takes `steps` steps: its phases and a commit. `encode(x, y)` returns the data of two
+    sources, `weights()` the learned weights. Vars `weights_<source>_<target>` are the weights of
+    the sub-processes.
+    """
+
+    def __init__(self, plan: LearningPlan, name: str | None = None) -> None:
+        super().__init__(plan=plan, name=name)
+        self.plan, network = plan, plan.network
+        self.inp = InPort(shape=(network[plan.entry].size,))
+        self.target = InPort(shape=(network[network.output].size,))
+        self.out = OutPort(shape=(network[network.output].size,))
+        for population in network.populations:
+            setattr(self, port_name(population.name), OutPort(shape=(population.size,)))
+        for number, projection in enumerate(network.projections):
+            if plan.learns(projection):
+                setattr(self, weight_name(network, number), Var(projection.weight.shape))
+        self._post_init()
+
+    @property
+    def tag(self) -> str:
+        """The tag of a run configuration: `Loihi2SimCfg(select_tag=net.tag)`."""
+        return "floating_pt"
+
+    @property
+    def steps(self) -> int:
+        """Steps of a sample, the commit included."""
+        return self.plan.rule.steps
+
+    def processes(self) -> tuple[Row, ...]:
+        """The leaf processes: name, class, whether it is Lava's own, units, synapses."""
+        found = [Row("clock of the phases", "PhaseClock", False, 0, 0)]
+        for population in self.plan.network.populations:
+            kind = "LearningGraded" if isinstance(population.neuron, Graded) else "LearningSpikes"
+            found.append(Row(population.name, kind, False, population.size, 0))
+        for projection in self.plan.network.projections:
+            learns = self.plan.learns(projection)
+            name = projection.name if learns else f"{projection.name} nudge"
+            kind = "LearningDense" if learns else "Dense"
+            # A weight that is zero can still learn.
+            count = projection.weight.size if learns else int(projection.fan_out.sum())
+            found.append(Row(name, kind, True, 0, count))
+        return tuple(found)
+
+    def __str__(self) -> str:
+        return table(self.processes())
+
+    def encode(self, x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Array]:
+        """Samples and targets as the data of two RingBuffers.
+
+        Parameters
+        ----------
+        x : array (samples, features)
+            The samples.
+        y : array (samples,) or (samples, classes)
+            Class numbers, or the values that the output is nudged towards.
+
+        Returns
+        -------
+        array (features, samples * steps), array (classes, samples * steps)
+            For `inp` and for `target`.
+        """
+        rows, classes = np.atleast_2d(np.asarray(x, dtype=np.float64)), self.target.shape[0]
+        if rows.shape[1] != self.inp.shape[0]:
+            raise ValueError(f"x has {rows.shape[1]} features; the network takes {self.inp.shape}")
+        graded = isinstance(self.plan.network[self.plan.entry].neuron, Graded)
+        if not graded and not (rows.min(initial=0.0) >= 0 and rows.max(initial=0.0) <= 1):
+            raise ValueError("x leaves 0..1, the range of spike rates; use code 'graded'")
+        given = np.asarray(y)
+        targets = np.eye(classes)[given] if given.ndim == 1 else given.astype(np.float64)
+        if targets.shape != (len(rows), classes):
+            raise ValueError(
+                f"y has shape {given.shape}; {len(rows)} samples of {classes} classes need "
+                f"({len(rows)},) or ({len(rows)}, {classes})"
+            )
+        return np.repeat(rows.T, self.steps, axis=1), np.repeat(targets.T, self.steps, axis=1)
+
+    def rates(self, messages: npt.ArrayLike) -> Array:
+        """Rates (samples, units) in the free phase, from messages (units, samples * steps)."""
+        sent = np.asarray(messages, dtype=np.float64)
+        if sent.shape[1] % self.steps:
+            raise ValueError(f"{sent.shape[1]} steps are no multiple of {self.steps} a sample")
+        free = self.plan.rule.schedule[0]
+        sent = sent.reshape(len(sent), -1, self.steps)[..., : free.steps]
+        output = self.plan.network[self.plan.network.output].neuron
+        shown = sent.cumsum(axis=2) if isinstance(output, Graded) else sent
+        return np.asarray(shown[..., -free.window :].mean(axis=2).T)
+
+    def decode(self, messages: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Classes (samples,) predicted in the free phase, from (classes, samples * steps)."""
+        return np.asarray(self.rates(messages).argmax(axis=1))
+
+    def weights(self) -> dict[str, Array]:
+        """The weights (targets, sources) by projection; to be read before `stop()`.
+
+        Lava reads them one by one: 200 000 weights take some ten seconds.
+        """
+        network, found = self.plan.network, dict[str, Array]()
+        for number, projection in enumerate(network.projections):
+            if self.plan.learns(projection):
+                values = getattr(self, weight_name(network, number)).get()
+                found[projection.name] = np.array(values, dtype=np.float64)
+        return found
+
+    def model(self, weights: Mapping[str, Array] | None = None) -> Model:
+        """The rate model with the learned weights, or with those of an earlier `weights()`."""
+        found, before = self.weights() if weights is None else weights, self.plan.model
+        params = {
+            name: found[name]
+            if name in found
+            else found[f"{self.plan.always}->{name}"].reshape(value.shape)
+            for name, value in before.params.items()
+        }
+        return replace(before, params=params, provenance="learned on lava")
+
+    def save(
+        self,
+        run: str | Path,
+        *,
+        dataset: str | Path | None = None,
+        force: bool = False,
+        weights: Mapping[str, Array] | None = None,
+    ) -> None:
+        """Write the learned model as a run folder or a `.safetensors` file, as `Model.save`."""
+        self.model(weights).save(run, dataset=dataset, force=force)
+
+
+@implements(proc=LearningNetwork, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("floating_pt")
+class LearningNetworkModel(AbstractSubProcessModel):  # type: ignore[misc]
+    """Sub-processes of a network that learns, and their connections."""
+
+    def __init__(self, proc: LearningNetwork) -> None:
+        for port in (proc.inp, proc.target):
+            if not port.in_connections:
+                raise ValueError(
+                    f"port `{port.name}` is not connected: connect a RingBuffer with the data of "
+                    f"encode(x, y)"
+                )
+        plan, network = proc.plan, proc.plan.network
+        clock = self.keep("clock", PhaseClock(plan))
+        proc.inp.connect(clock.inp)
+        proc.target.connect(clock.target)
+        cells: dict[str, Any] = {}
+        for number, population in enumerate(network.populations):
+            name, graded = population.name, isinstance(population.neuron, Graded)
+            kind = LearningGraded if graded else LearningSpikes
+            cells[name] = self.keep(f"cells_{number}", kind(plan.part(name)))
+            clock.news.connect(cells[name].news)
+            cells[name].s_out.connect(getattr(proc, port_name(name)))
+        cells[network.output].s_out.connect(proc.out)
+        for number, projection in enumerate(network.projections):
+            part, target = plan.part(projection.source), cells[projection.target]
+            if plan.learns(projection):
+                joint = self.keep(
+                    f"synapses_{number}", LearningDense(**synapse_arguments(part, number))
+                )
+                target.y1.connect(joint.s_in_y1)
+                target.y2.connect(joint.s_in_y2)
+                target.y3.connect(joint.s_in_y3)
+                getattr(proc, weight_name(network, number)).alias(joint.weights)
+            else:
+                joint = self.keep(f"synapses_{number}", synapses(part, projection))
+            cells[projection.source].s_out.connect(joint.s_in)
+            joint.a_out.connect(target.a_one if projection.gain is Gain.ONE else target.a_beta)
+
+    def keep(self, name: str, process: AbstractProcess) -> Any:  # noqa: ANN401
+        """Keep a sub-process as an attribute, where Lava looks for it."""
+        setattr(self, name, process)
+        return process
