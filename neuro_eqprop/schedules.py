@@ -33,6 +33,8 @@ class Phase:
 
 Schedule: TypeAlias = tuple[Phase, ...]
 
+DT = 1e-3
+"""Seconds of a step, where a simulator, a chip or an exported file has a clock."""
 TAIL = 0.75
 """Default share of a phase over which firing rates are averaged."""
 

@@ -1,4 +1,4 @@
-"""What is told on standard error: the size of a trace to come; bars, when that is a terminal."""
+"""Messages on standard error, if it is a terminal: progress bars, the size of a trace."""
 
 from __future__ import annotations
 
@@ -20,26 +20,32 @@ if TYPE_CHECKING:
     from neuro_eqprop.traces import Plan
 
 Advance = Callable[[float, str], None]
-"""Told how much more is done, and a word on how it goes."""
+"""Adds to what is done; the text after the count shows the latest metric, or is empty."""
 
 
-@contextmanager
-def bar(what: str, total: int) -> Iterator[Advance]:
-    """A bar with the time left."""
+def progress_bars() -> Progress:
+    """Bars on standard error with the time left; nothing where that is no terminal."""
     console = Console(stderr=True)
-    columns = (
+    return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[word]}"),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[text]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(what, total=total, word="")
 
-        def advance(more: float, word: str) -> None:
-            progress.update(task, advance=more, word=word)
+
+@contextmanager
+def bar(description: str, total: int) -> Iterator[Advance]:
+    """A progress bar with the time left."""
+    with progress_bars() as progress:
+        task = progress.add_task(description, total=total, text="")
+
+        def advance(more: float, text: str) -> None:
+            progress.update(task, advance=more, text=text)
 
         yield advance
 
@@ -47,29 +53,20 @@ def bar(what: str, total: int) -> Iterator[Advance]:
 @contextmanager
 def stages() -> Iterator[Callable[[str, int, int], None]]:
     """Progress bars of work in several stages, one bar for each."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with progress_bars() as progress:
         tasks: dict[str, TaskID] = {}
 
         def advance(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
-                tasks[stage] = progress.add_task(stage, total=total)
+                tasks[stage] = progress.add_task(stage, total=total, text="")
             progress.update(tasks[stage], completed=done, total=total)
 
         yield advance
 
 
 def announce(plan: Plan) -> None:
-    """Say how large a trace can become, before it is begun; as bars, only on a terminal."""
+    """Print the largest size that a trace can reach, before recording; only on a terminal."""
     console, size = Console(stderr=True, highlight=False), plan.most_bytes / 1e6
-    told = f"recording {len(plan.index)} samples of {plan.steps} steps"
     if console.is_terminal:
-        console.print(f"{told}: at most {size:.1f} MB", soft_wrap=True)
+        samples = f"{len(plan.index)} samples of {plan.steps} steps"
+        console.print(f"recording {samples}: at most {size:.1f} MB", soft_wrap=True)

@@ -55,7 +55,7 @@ def export(args: Namespace) -> list[Path]:
     """Write the trace in each requested format."""
     from neuro_eqprop.io.trace.export import refuse_existing
     from neuro_eqprop.io.trace.lazy import read
-    from neuro_eqprop.io.trace.trace import DT
+    from neuro_eqprop.schedules import DT
 
     targets = [path for path in (args.npz, args.csv, args.nwb) if path is not None]
     if not targets:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from neuro_eqprop.architectures.mlp import LayeredSettings
 from neuro_eqprop.architectures.registry import MODELS
 from neuro_eqprop.arrays import Shape, UnknownNameError
 from neuro_eqprop.data import Dataset
+from neuro_eqprop.io.toml import read_toml
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.settings import check, convert, setting, settings_of
 from neuro_eqprop.training.config import Nudging, TrainingConfig
@@ -23,11 +23,6 @@ from neuro_eqprop.training.settings import ContrastiveSettings, RuleSettings, Tr
 
 if TYPE_CHECKING:
     from neuro_eqprop.training.augment import Augmentation
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 def refuse_build(settings: ModelSettings, shape: Shape, classes: int) -> Network:
@@ -320,12 +315,7 @@ def without_unused(written: Mapping[str, Any]) -> dict[str, Any]:
 
 def read(path: Path) -> Study:
     """The study in a TOML file, with tables or, as version 0.1 wrote it, flat."""
-    try:
-        written = tomllib.loads(path.read_text())
-    except FileNotFoundError:
-        raise ValueError(f"there is no study file {path}") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ValueError(f"{path} cannot be read as a study: {error}") from error
+    written = dict(read_toml(path).content)
     written.pop("learn", None)  # settings of on-chip learning, see `on_chip_config`
     try:
         return adapt(Study(), written if nested(written) else without_unused(written))

@@ -13,7 +13,7 @@ from neuro_eqprop.experiments import config as study_config
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.run_folder import STUDY
 from neuro_eqprop.io.toml import read_toml
-from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.schedules import DT, Schedule
 from neuro_eqprop.settings import change, check, convert, setting
 from neuro_eqprop.spiking.codes import CODES, Code, Coding, find_code, learning_codes
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig
@@ -37,8 +37,6 @@ RATES = "rate"
 EPOCHS = 10
 DEFAULTS = {"batch": 1, "optimiser": "sgd", "learning_rate": 0.05, "epochs": EPOCHS}
 """Defaults of a study that learns on a chip, where they differ from those of training."""
-DT = 1e-3
-"""Seconds of a step; results do not depend on it."""
 
 
 @dataclass(frozen=True)

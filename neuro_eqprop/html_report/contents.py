@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +14,9 @@ from neuro_eqprop.energy.file import read_energy as read_energy_file
 from neuro_eqprop.energy.result import EnergyReport
 from neuro_eqprop.html_report.training_snapshots import snapshots
 from neuro_eqprop.html_report.values import Row
+from neuro_eqprop.io.toml import FileFormatError, read_toml
 from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.traces import ActivityKind
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 
 SIMULATOR_ORDER = ("lava", "brian2", "snntorch", "reference")
 """Order of preference of simulators in the headline and in lists."""
@@ -224,9 +218,9 @@ def read_study(path: Path, notes: list[str]) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        return flatten(tomllib.loads(path.read_text(encoding="utf-8")), "")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        notes.append(f"{path.name} could not be read: {error}.")
+        return flatten(read_toml(path).content, "")
+    except FileFormatError as error:
+        notes.append(f"{path.name} could not be read: {error.__cause__ or error}.")
         return {}
 
 

@@ -16,7 +16,7 @@ from neuro_eqprop.html import html_table
 from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Role
 from neuro_eqprop.operators import Pooled
-from neuro_eqprop.schedules import Schedule, free_only, tail, three_phase
+from neuro_eqprop.schedules import DT, Schedule, free_only, tail, three_phase
 from neuro_eqprop.spiking.codes import Code, Coding, find_code
 from neuro_eqprop.spiking.input_coding import (
     InputCoding,
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from neuro_eqprop.backends.lava.native.stock import StockNetwork
     from neuro_eqprop.backends.snntorch.native import SpikingModule
     from neuro_eqprop.io.trace.trace import Trace
-
-DT = 1e-3
-"""Seconds of a step, where a simulator or chip has a clock."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

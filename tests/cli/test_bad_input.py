@@ -314,7 +314,9 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
             assert f"there is no run in {tmp_path / place} to resume" in said
             assert "leave out --resume" in said
     assert "is a file" in refused(1, "train", "--out", str(tmp_path / "file"), "--force")
-    assert "no study file" in refused(1, "train", "nowhere.toml", "--out", str(tmp_path / "new"))
+    assert "there is no such file" in refused(
+        1, "train", "nowhere.toml", "--out", str(tmp_path / "new")
+    )
     assert not (tmp_path / "none").exists()
     assert not (tmp_path / "new").exists()
 
@@ -323,9 +325,9 @@ def test_a_run_of_another_study_is_refused(run: Path) -> None:
     (run / "study.toml").write_text('dataset = "digitz"\n')
     assert "unknown data set 'digitz'" in refused(2, "evaluate", str(run))
     (run / "study.toml").write_text("dataset = \n")
-    assert "cannot be read as a study" in refused(1, "evaluate", str(run))
+    assert "not readable as TOML" in refused(1, "evaluate", str(run))
     (run / "study.toml").unlink()
-    assert "no study file" in refused(1, "evaluate", str(run))
+    assert "there is no such file" in refused(1, "evaluate", str(run))
 
 
 def test_a_network_that_cannot_be_lowered_names_layer_and_reason(tmp_path: Path) -> None:

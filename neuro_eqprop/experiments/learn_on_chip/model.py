@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from neuro_eqprop.experiments.on_chip_config import OnChipConfig
+from neuro_eqprop.experiments import config as study_config
+from neuro_eqprop.experiments.on_chip_config import OnChipConfig, write
 from neuro_eqprop.experiments.rate_baseline import Direction
+from neuro_eqprop.experiments.run_folder import STUDY
+from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.model import Model
 from neuro_eqprop.schedules import Schedule
 
@@ -43,3 +46,15 @@ class OnChipModel(Model):
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
     path: Path | None = None
+
+    def save(
+        self, path: str | Path, *, dataset: str | Path | None = None, force: bool = False
+    ) -> None:
+        """Write the model as `Model.save` does; a run folder also gets the settings of [learn].
+
+        `energy` then estimates the learning that took place, and `report` shows it.
+        """
+        super().save(path, dataset=dataset, force=force)
+        if Path(path).is_dir():
+            study = Path(path) / STUDY
+            write_text(study, write(study_config.read(study), self.config))

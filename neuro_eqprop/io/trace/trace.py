@@ -11,12 +11,11 @@ from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.io.trace.dataframe import Frame, Labelled, to_pandas, to_xarray
 from neuro_eqprop.io.trace.export import to_csv, to_npz
 from neuro_eqprop.plots.traces import Axes, plot_raster, plot_settling, plot_synapse
+from neuro_eqprop.schedules import DT
 from neuro_eqprop.synapse_recording import HEBBIAN, Synapse, SynapseLog
 from neuro_eqprop.traces import Record, SpikeTrain, TraceData
 
 ALL = slice(None)
-DT = 1e-3
-"""Seconds of a step in an exported file unless stated."""
 
 
 class Trace(TraceData):

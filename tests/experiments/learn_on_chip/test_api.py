@@ -15,6 +15,7 @@ from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.data import Dataset, load
+from neuro_eqprop.experiments import on_chip_config
 from neuro_eqprop.experiments.learn_on_chip import (
     OnChipModel,
     OnChipWarning,
@@ -23,9 +24,12 @@ from neuro_eqprop.experiments.learn_on_chip import (
     learn_on_chip,
     learning_result,
 )
-from neuro_eqprop.experiments.run_folder import open_run
+from neuro_eqprop.experiments.learning_cost import run_plasticity
+from neuro_eqprop.experiments.on_chip_config import was_learned_on_chip
+from neuro_eqprop.experiments.run_folder import STUDY, open_run
 from neuro_eqprop.io.trace.lazy import read
 from neuro_eqprop.model import Model
+from neuro_eqprop.spiking.codes import Code
 
 SMALL: dict[str, Any] = {
     "hidden": (8,),
@@ -181,3 +185,20 @@ def test_own_arrays_of_two_classes_learn_in_fixed_point(tmp_path: Path) -> None:
     assert model.history[-1]["test_accuracy"] > 0.9
     for value in model.params.values():
         np.testing.assert_array_equal(value * 128, np.rint(value * 128))
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_saved_model_keeps_the_settings_of_learning_for_energy(
+    learned: OnChipModel, tmp_path: Path, as_text: bool
+) -> None:
+    out = tmp_path / "saved"
+    learned.save(str(out) if as_text else out)
+    assert was_learned_on_chip(out)
+    assert on_chip_config.read(out / STUDY) == (learned.study, learned.config)
+    check_equal(learned, open_run(out).model)
+    plasticity, presentations = run_plasticity(open_run(out), code=Code.RATE, steps=9, limit=1.0)
+    assert learned.study is not None
+    assert plasticity == learned.config.plasticity(learned.study)
+    assert presentations == learned.samples_seen == 120
+    learned.save(tmp_path / "weights.safetensors")
+    check_equal(learned, Model.load(tmp_path / "weights.safetensors"))
