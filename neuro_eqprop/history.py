@@ -26,7 +26,7 @@ class History(Sequence[Mapping[str, Any]]):
     Parameters
     ----------
     rows : tuple of mappings
-        What `metrics.jsonl` of a run folder holds: `epoch`, `train_accuracy`, `test_accuracy`,
+        The lines of `metrics.jsonl` in a run folder: `epoch`, `train_accuracy`, `test_accuracy`,
         `settle_steps`, `spectral`, `seconds` (of the epoch) and more.
 
     Examples

@@ -93,7 +93,7 @@ class Model:
 
     @property
     def summary(self) -> str:
-        """How it was made, in a few words."""
+        """How it was made, in one phrase."""
         if not self.epochs:
             return "untrained" if self.provenance == TRAINED else self.provenance
         study, many = self.study, f"{self.epochs} epoch{'s' if self.epochs > 1 else ''}"
@@ -405,7 +405,7 @@ class Model:
         Parameters
         ----------
         path : str or Path
-            What `save` or `train(..., out=path)` has written.
+            A file or folder of `save` or `train(..., out=path)`.
 
         Returns
         -------

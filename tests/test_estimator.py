@@ -95,7 +95,7 @@ def test_every_option_of_training_that_an_estimator_has_a_use_for_is_a_parameter
 def test_it_learns_what_the_command_learns(tmp_path: Path) -> None:
     data = load_digits()
     study = as_the_command_has_it("--model", "looped", "--epochs", "1", "--hidden", "16")
-    run_training(study, tmp_path / "run", force=False, resume=False, watch=lambda _: None)
+    run_training(study, tmp_path / "run", force=False, resume=False, on_epoch=lambda _: None)
     fitted = EqPropClassifier(model="looped", epochs=1, hidden=(16,)).fit(
         data.train.x, data.train.y
     )

@@ -13,7 +13,7 @@ from neuro_eqprop import check_backend
 from neuro_eqprop.backends.base import Feature
 from neuro_eqprop.backends.registry import BACKENDS, with_features
 from neuro_eqprop.cli import main
-from neuro_eqprop.experiments.environment import look
+from neuro_eqprop.experiments.environment import check_environment
 from neuro_eqprop.spiking.codes import CODES
 
 MODULE = """
@@ -97,7 +97,7 @@ def test_help_doctor_and_refusals_list_what_another_package_adds(
     assert "unknown backend 'tinny'; known: tiny, " in capsys.readouterr().err
     assert main(["learn", "--out", str(tmp_path / "run"), "--code", "tiny"]) == 1
     assert "code 'tiny' cannot learn: " in capsys.readouterr().err
-    notes = {each.thing: (each.here, each.note) for each in look()}
+    notes = {each.thing: (each.here, each.note) for each in check_environment()}
     assert notes["backend tiny"] == (True, "the reference again")
     assert not notes["backend missing"][0]
 

@@ -17,7 +17,7 @@ from neuro_eqprop.experiments.train import run_training
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("startup") / "run"
     study = make_study(hidden=(8,), epochs=1, batch=256)
-    run_training(study, out, force=False, resume=False, watch=lambda _: None)
+    run_training(study, out, force=False, resume=False, on_epoch=lambda _: None)
     return out
 
 

@@ -23,7 +23,7 @@ COMMANDS = {
     "compare": "rates against spikes: two traces side by side",
     "energy": "joules per inference on hardware profiles",
     "profiles": "the chips: limits, costs and their sources",
-    "traces": "look into a trace file",
+    "traces": "show, follow and export a trace file",
     "report": "one self-contained page from a run",
     "claims": "test the claims of the research notes",
     "data": "the data sets: where they are, what is in them",

@@ -1,4 +1,4 @@
-"""What a command of the command line is, and the words its options understand."""
+"""`Command`, and the types of its options."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def to_json(outcome: Outcome) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: its options, its work, and how its outcome looks to a person.
+    """A command: its options, its work, and how its result is printed.
 
     `run` prints nothing on standard output and returns a JSON object, or a result with `to_json`,
     for `--json`; `show` prints the same object for people. An outcome with a sentence under
@@ -53,11 +53,11 @@ class Command:
 
 
 class UsageError(ValueError):
-    """The words of a call are wrong, as only the work itself could find out."""
+    """A call has wrong arguments, found after parsing; exit code 2."""
 
 
 def common(parser: ArgumentParser, default: bool | str) -> None:
-    """The options that every command has.
+    """Add the options of every command.
 
     A verb below a command takes them with the default `SUPPRESS`, to leave alone what stood before.
     """
@@ -75,18 +75,18 @@ def check_overwrite(path: Path, force: bool) -> None:
 
 
 def positive_int(text: str) -> int:
-    """A whole number above zero."""
+    """A positive integer."""
     try:
         value = int(text)
     except ValueError:
-        raise ArgumentTypeError(f"{text!r} is not a whole number") from None
+        raise ArgumentTypeError(f"{text!r} is not an integer") from None
     if value < 1:
         raise ArgumentTypeError(f"{value} is not above zero")
     return value
 
 
 def positive_float(text: str) -> float:
-    """A number above zero."""
+    """A positive number."""
     try:
         value = float(text)
     except ValueError:
@@ -108,12 +108,12 @@ def fraction(text: str) -> float:
 
 
 def percent(part: float) -> str:
-    """A fraction of one, as people read it."""
+    """A fraction as a percentage."""
     return f"{100 * part:.2f} %"
 
 
 def plain_table(console: Console) -> Table:
-    """A table without lines, its columns closer together on a narrow terminal."""
+    """A table without borders, with narrow gaps on a narrow terminal."""
     from rich.table import Table
 
     gap = 2 if console.width >= 90 else 1
@@ -121,7 +121,7 @@ def plain_table(console: Console) -> Table:
 
 
 def print_facts(rows: Mapping[str, object], console: Console) -> None:
-    """A small table of names and values."""
+    """Print a table of names and values."""
     from rich.markup import escape
     from rich.table import Table
 

@@ -14,18 +14,21 @@ from neuro_eqprop.cli.command import Command, Json
 
 
 def options(parser: ArgumentParser) -> None:
-    """None."""
+    """Add no options."""
 
 
 def run(args: Namespace) -> Json:
-    """Look around."""
-    from neuro_eqprop.experiments.environment import look
+    """Check the environment."""
+    from neuro_eqprop.experiments.environment import check_environment
 
-    return {"version": __version__, "findings": [asdict(finding) for finding in look()]}
+    return {
+        "version": __version__,
+        "findings": [asdict(finding) for finding in check_environment()],
+    }
 
 
 def show(outcome: Json, console: Console) -> None:
-    """A line for each thing."""
+    """Print a line for each item."""
     table = Table(show_header=False, box=None, pad_edge=False)
     for each in outcome["findings"]:
         mark = "[green]yes[/green]" if each["here"] else "[yellow]no[/yellow]"

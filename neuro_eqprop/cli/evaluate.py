@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from neuro_eqprop.model import Model
 
 SWEPT = ("steps", "accuracy", "agreement", "pearson", "rmse", "p999", "spikes_per_neuron")
-"""What is told of each number of steps."""
+"""The fields of a row of a sweep."""
 
 
 def several(text: str) -> list[int]:
@@ -107,11 +107,11 @@ def options(parser: ArgumentParser) -> None:
     code_options(parser)
     input_option(parser)
     parser.set_defaults(code=None)
-    told = "numbers of steps, as 8,16,32: how the error falls"
-    parser.add_argument("--sweep", type=several, metavar="T,T,...", help=told)
-    parser.add_argument("--bits", type=positive_int, help="of integer weights, in fixed point")
+    sweep = "evaluate with several numbers of steps, as 8,16,32"
+    parser.add_argument("--sweep", type=several, metavar="T,T,...", help=sweep)
+    parser.add_argument("--bits", type=positive_int, help="bits of integer weights, in fixed point")
     parser.add_argument(
-        "--max-drop", type=fraction, metavar="D", help="fail if more accuracy is lost"
+        "--max-drop", type=fraction, metavar="D", help="fail if accuracy drops by more than D"
     )
 
 
@@ -168,7 +168,7 @@ def evaluate_once(args: Namespace, source: Source, split: Split, steps: int | No
 
 
 def show(outcome: Json, console: Console) -> None:
-    """The outcome in words."""
+    """Print the result."""
     spikes = outcome["code"] is not None
     pearson = "none" if outcome["pearson"] is None else f"{outcome['pearson']:.5f}"
     rows = {

@@ -26,18 +26,18 @@ from neuro_eqprop.cli.evaluate import (
 
 
 def options(parser: ArgumentParser) -> None:
-    """Which run, where, what to record."""
+    """Add the source, the simulator and the variables to record."""
     add = parser.add_argument
     source_options(parser)
     add("--on", required=True, metavar="WHERE", help=", ".join(("rate", *BACKENDS)))
     add("--samples", type=positive_int, default=10, metavar="N")
     add("--traces", type=Path, metavar="FILE.h5", help="RUN/traces.h5 or NET.h5 if not given")
     add("--phases", action="store_true", help="run the nudged phases too")
-    told = (
+    record = (
         "also, for example hidden:voltage, 'hidden->output:hebbian', 'hidden->output[3,17]:hebbian'"
     )
-    add("--record", action="append", default=[], metavar="WHAT:VARIABLE", help=told)
-    add("--bits", type=positive_int, help="of integer weights, in fixed point")
+    add("--record", action="append", default=[], metavar="WHAT:VARIABLE", help=record)
+    add("--bits", type=positive_int, help="bits of integer weights, in fixed point")
     add("--force", action="store_true", help="replace the trace file")
     code_options(parser)
     input_option(parser)
@@ -97,7 +97,7 @@ def run(args: Namespace) -> Json:
 
 
 def show(outcome: Json, console: Console) -> None:
-    """The outcome in words."""
+    """Print the result."""
     rows = {
         "on": outcome["on"],
         "phases": f"{', '.join(outcome['phases'])}, {outcome['steps']} steps each",

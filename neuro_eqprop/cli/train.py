@@ -98,27 +98,27 @@ def run(args: Namespace) -> Json:
     except ValueError as error:
         raise UsageError(str(error)) from error
     with bar(f"training {study.model.name} on {study.dataset}", study.training.epochs) as advance:
-        judged: list[str] = []
+        shown: list[str] = []
 
         def watch(line: Json) -> None:
-            judged[:] = [f"test {percent(line['test_accuracy'])}"]
-            advance(0.0, f"epochs, {judged[0]}")
+            shown[:] = [f"test {percent(line['test_accuracy'])}"]
+            advance(0.0, f"epochs, {shown[0]}")
 
         def tick(part: float, right: float) -> None:
-            advance(part, f"epochs, {judged[0] if judged else f'train {percent(right)}'}")
+            advance(part, f"epochs, {shown[0] if shown else f'train {percent(right)}'}")
 
         traces = args.out / TRACES if args.traces == BESIDE else args.traces
-        told = run_training(
+        result = run_training(
             study,
             args.out,
             force=args.force,
             resume=args.resume,
-            watch=watch,
+            on_epoch=watch,
             traces=traces,
-            tell=announce,
-            tick=tick,
+            announce=announce,
+            on_batch=tick,
         )
-    return told | ({FAILURE: told["diverged"]} if told["diverged"] else {})
+    return result | ({FAILURE: result["diverged"]} if result["diverged"] else {})
 
 
 def show(outcome: Json, console: Console) -> None:

@@ -22,7 +22,7 @@ FORMATS = ("nir", "lava", "netx")
 
 
 def options(parser: ArgumentParser) -> None:
-    """Which run, and where to."""
+    """Add the run and the file."""
     add = parser.add_argument
     add("run", type=Path, metavar="RUN")
     add("--out", type=Path, required=True, metavar="NET.nir|DIR|NET.net")
@@ -34,7 +34,7 @@ def options(parser: ArgumentParser) -> None:
         "(default: nir)",
     )
     add("--code", help=f"{', '.join(CODES)} (default: rate; graded for lava and netx)")
-    add("--bits", type=positive_int, help="of integer weights, in fixed point")
+    add("--bits", type=positive_int, help="bits of integer weights, in fixed point")
     add("--nudged", action="store_true", help="with the synapses of the nudge (nir)")
     add("--neurons", default="exact", help="exact or stock processes (lava; default: exact)")
     add("--steps", type=positive_int, help="of a sample (lava, netx; default: that of the code)")
@@ -90,7 +90,7 @@ def run(args: Namespace) -> Json:
 
 
 def show(outcome: Json, console: Console) -> None:
-    """The outcome in words."""
+    """Print the result."""
     if outcome["to"] != "nir":
         rows = {
             "wrote": outcome["path"],

@@ -1,4 +1,4 @@
-"""What a model loses as spikes, layer by layer."""
+"""The error of a model as spikes, layer by layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is installed and works on this machine."""
+"""Installed packages, simulators, tools and data sets of this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A thing that was looked for: whether it is here, what it is, and what to do if not."""
+    """A checked item: whether it is available, and its version or how to get it."""
 
     thing: str
     here: bool
@@ -24,7 +24,7 @@ class Finding:
 
 
 def versions() -> dict[str, str]:
-    """The versions of what a result may depend on."""
+    """The versions of the packages that results depend on."""
     found = {name: installed(name) for name in PACKAGES}
     own = {"neuro_eqprop": __version__, "python": sys.version.split()[0]}
     return own | {name: number for name, number in found.items() if number}
@@ -40,8 +40,8 @@ def backend_finding(name: str) -> Finding:
     return Finding(f"backend {name}", reason is None, reason or info.summary)
 
 
-def look() -> list[Finding]:
-    """Look for everything the program can use."""
+def check_environment() -> list[Finding]:
+    """Check everything that the package can use."""
     findings = [Finding("python", True, sys.version.split()[0])]
     for name in PACKAGES:
         number = installed(name)

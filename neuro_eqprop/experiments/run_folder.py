@@ -78,7 +78,7 @@ class Run:
 
     @property
     def evaluations(self) -> tuple[Mapping[str, Any], ...]:
-        """What `evaluate` has appended to `evaluations.jsonl`, oldest first."""
+        """The results in `evaluations.jsonl`, oldest first."""
         return read_history(self.path / EVALUATIONS).rows
 
     def evaluate(

@@ -163,15 +163,15 @@ def run_training(
     *,
     force: bool,
     resume: bool,
-    watch: EpochCallback = no_metrics,
+    on_epoch: EpochCallback = no_metrics,
     traces: Path | None = None,
-    tick: BatchCallback = no_progress,
-    tell: AnnounceCallback = no_announcement,
+    on_batch: BatchCallback = no_progress,
+    announce: AnnounceCallback = no_announcement,
 ) -> dict[str, Any]:
     """Train a study into a run folder; return the fields of `train --json`."""
     check_device(study.training.device)
     began, data = time.perf_counter(), load_for(study)
-    output = TrainingOutput(out, force, resume, traces, watch, tick, tell)
+    output = TrainingOutput(out, force, resume, traces, on_epoch, on_batch, announce)
     model, diverged = train_study(study, study.network(data), data, output)
     result = training_result(model, data, out=out, seconds=time.perf_counter() - began)
     return result | {"diverged": diverged}
@@ -198,7 +198,7 @@ def train_study(
     rows = list(read_history(out / run_folder.METRICS)) if out is not None else []
     diverged: TrainingError | None = None
     with probing(
-        traces, study, network, data, start=start, overwrite=overwrite, tell=output.announce
+        traces, study, network, data, start=start, overwrite=overwrite, announce=output.announce
     ) as record_epoch:
         try:
             for progress in epochs(study, network, data, start, output.on_batch):

@@ -1,7 +1,7 @@
-"""A few samples that settle after each epoch of a training, recorded while it goes on.
+"""Record how a few samples settle after each epoch of a training.
 
-Steps and samples run on over the epochs; the weights after the run are those of the last epoch so
-far, and the weight in the story of a synapse is that of its epoch.
+Steps and samples are numbered on from epoch to epoch. The weights after the run are those of the
+last epoch so far; the weight in the history of a synapse is that of its epoch.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from neuro_eqprop.traces import ActivityKind, Plan, parse_record
 from neuro_eqprop.training.train import Snapshot
 
 SAMPLES, STEPS = 2, 16
-"""How many samples settle for how many steps in each phase."""
+"""Samples of each epoch, and steps of each phase."""
 MOST = 2**22
-"""Bytes of an epoch, above which fewer samples settle."""
+"""Bytes of an epoch above which fewer samples are recorded."""
 
-Look: TypeAlias = Callable[[Snapshot, Mapping[str, Any]], None]
-"""Given the state and the line of metrics after an epoch."""
+RecordEpoch: TypeAlias = Callable[[Snapshot, Mapping[str, Any]], None]
+"""Called with the state and the metrics after an epoch."""
 
 
 @contextmanager
@@ -52,19 +52,19 @@ def probing(
     *,
     start: Snapshot,
     overwrite: bool,
-    tell: AnnounceCallback = no_announcement,
-) -> Iterator[Look]:
-    """What to call after each epoch; it does nothing without a path."""
+    announce: AnnounceCallback = no_announcement,
+) -> Iterator[RecordEpoch]:
+    """A context with a function to call after each epoch; a no-op without a path."""
     if path is None:
         yield lambda *_: None
         return
     plan = plan_of(study, network, data, start)
-    tell(plan)
+    announce(plan)
     count = len(plan.index) // max(1, study.training.epochs - start.epoch)
     x, target = plan.inputs[:count], one_hot(plan.label[:count], data.classes)
     with Writer(path, plan, overwrite=overwrite) as writer:
 
-        def look(snapshot: Snapshot, line: Mapping[str, Any]) -> None:
+        def record_epoch(snapshot: Snapshot, line: Mapping[str, Any]) -> None:
             params = exact(snapshot.params)
             free, sink = (
                 field(NumpyOps(), network, params, x),
@@ -76,7 +76,7 @@ def probing(
             writer.epoch(numbers(line))
             writer.weights({name: params[name] for name in plan.weights})
 
-        yield look
+        yield record_epoch
 
 
 def exact(params: Mapping[str, Array]) -> dict[str, Array]:
@@ -85,13 +85,13 @@ def exact(params: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def schedule_of(study: Study) -> Schedule:
-    """The phases of the training, each long enough to be looked at."""
+    """The phases of the training, each of `STEPS` steps."""
     make = two_phase if study.rule.nudging == "positive" else three_phase
     return make(beta=study.rule.beta, free=STEPS, nudged=STEPS)
 
 
 def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> Plan:
-    """What the trace of a training is going to hold."""
+    """The contents of the trace of a training."""
     schedule, params = schedule_of(study), exact(start.params)
     kinds = {layer.name: ActivityKind.RATE for layer in network.moving}
     weights = {
@@ -122,13 +122,13 @@ def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> P
 
 
 def units(network: Network) -> dict[str, str]:
-    """The numbers of an epoch, and their units."""
+    """The recorded metrics of an epoch, with their units."""
     plain = {"epoch": "epoch", "train_accuracy": "1", "test_accuracy": "1", "seconds": "s"}
     return plain | {f"norm of {connection.name}": "1" for connection in network.connections}
 
 
 def numbers(line: Mapping[str, Any]) -> dict[str, float]:
-    """The same from a line of metrics."""
+    """The recorded metrics, from a row of the history."""
     plain = ("epoch", "train_accuracy", "test_accuracy", "seconds")
     norms = {f"norm of {name}": float(norm) for name, norm in line["spectral"].items()}
     return {name: float(line[name]) for name in plain} | norms

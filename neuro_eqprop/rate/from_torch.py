@@ -1,4 +1,4 @@
-"""A torch MLP or ConvNet as a network whose connections lead forwards alone.
+"""Convert a torch MLP or ConvNet to a network whose connections point forwards only.
 
 Weights keep their meaning: layer l has rates rho_l(A(W_l) s_(l-1) + b_l), and settles in one sweep.
 torch's Hardsigmoid is clip(u / 6 + 1/2, 0, 1): its slope and shift go into the weights. Means over
@@ -46,18 +46,18 @@ if TYPE_CHECKING:
     from torch import nn
 
 SILENT = ("Dropout", "Dropout2d", "Identity")
-"""Modules that do nothing when a network is used."""
+"""Modules without an effect in evaluation mode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A Linear or Conv2d, with the means before it and the activation after it."""
+    """A Linear or Conv2d with the average pooling before it and the activation after it."""
 
     operator: Operator
     weight: Array
     bias: Array
     shape: Shape
-    """Of its rates."""
+    """Shape of its rates."""
     activation: Activation = LINEAR
 
 
@@ -115,7 +115,7 @@ def from_torch(module: nn.Module, shape: int | Shape) -> Model:
 
 
 def names(stages: list[Stage]) -> list[str]:
-    """conv1, conv2, ... for images, hidden1, hidden2, ... (or hidden) for vectors, and output."""
+    """Names of layers: conv1, conv2, ...; hidden1, hidden2, ... (or hidden); output."""
     images = sum(len(stage.shape) > 1 for stage in stages)
     vectors = len(stages) - images - 1
     hidden = ["hidden"] if vectors == 1 else [f"hidden{k + 1}" for k in range(vectors)]
@@ -123,7 +123,7 @@ def names(stages: list[Stage]) -> list[str]:
 
 
 def stages_of(module: nn.Module, shape: Shape) -> tuple[Shape, list[Stage]]:
-    """The shape of the input layer; and the Linear and Conv2d layers in their order."""
+    """The shape of the input layer, and the Linear and Conv2d layers in order."""
     stages: list[Stage] = []
     check_sequential(module)
     parts = list(leaves(module))
@@ -141,7 +141,7 @@ def stages_of(module: nn.Module, shape: Shape) -> tuple[Shape, list[Stage]]:
             size = square_of_means(name, part, now)
             pool, now = pool * size, (now[0], *(n // size for n in now[1:]))
             if stages and stages[-1].activation is LINEAR:
-                raise refused(name, kind, "means are taken of rates, so an activation comes first")
+                raise refused(name, kind, "pooling averages rates, so an activation comes first")
         elif kind in ("Linear", "Conv2d"):
             stage = linear(name, part, now) if kind == "Linear" else filtered(name, part, now)
             inner = stage.operator
@@ -156,12 +156,12 @@ def stages_of(module: nn.Module, shape: Shape) -> tuple[Shape, list[Stage]]:
             weight, bias = folded(name, part, stages[-1].weight, stages[-1].bias)
             stages[-1] = replace(stages[-1], weight=weight, bias=bias)
         else:
-            stages[-1] = bent(stages[-1], name, part)
+            stages[-1] = with_activation(stages[-1], name, part)
     return given, stages
 
 
 def check_sequential(module: nn.Module) -> None:
-    """Raise ForeignError for a module with a `forward` of its own.
+    """Raise ForeignError for a module with its own `forward`.
 
     `from_torch` reads the order of layers from Sequentials, and cannot read code.
     """
@@ -173,14 +173,14 @@ def check_sequential(module: nn.Module) -> None:
         if not plain:
             kind = type(part).__name__
             raise ForeignError(
-                f"{name if name == 'the module' else repr(name)} is a {kind} with a `forward` of "
-                "its own, which from_torch cannot read: it converts an nn.Sequential of layers; "
+                f"{name if name == 'the module' else repr(name)} is a {kind} with its own "
+                "`forward`, which from_torch cannot read: it converts an nn.Sequential of layers; "
                 "put the layers into one, in the order of `forward`"
             )
 
 
 def leaves(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
-    """The modules of a Sequential in their order, those of Sequentials within it too."""
+    """The layers of a Sequential in order, with those of nested Sequentials."""
     if type(module).__name__ != "Sequential":
         yield prefix or "the module", module
         return
@@ -189,7 +189,7 @@ def leaves(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module
 
 
 def linear(name: str, part: Any, shape: Shape) -> Stage:  # noqa: ANN401
-    """A Linear in float64."""
+    """A Linear layer in float64."""
     if len(shape) != 1:
         raise refused(name, "Linear", f"it is given images {shape}; put a Flatten before it")
     weight = numbers(name, part, "weight")
@@ -199,14 +199,14 @@ def linear(name: str, part: Any, shape: Shape) -> Stage:  # noqa: ANN401
 
 
 def filtered(name: str, part: Any, shape: Shape) -> Stage:  # noqa: ANN401
-    """A Conv2d in float64, its biases one for each channel."""
+    """A Conv2d layer in float64, with one bias for each channel."""
     operator, weight, made = convolution(name, part, shape)
     bias = numbers(name, part, "bias").reshape(-1, 1, 1)
     return Stage(operator, weight, bias, made)
 
 
-def bent(stage: Stage, name: str, part: Any) -> Stage:  # noqa: ANN401
-    """A stage with the activation that follows it."""
+def with_activation(stage: Stage, name: str, part: Any) -> Stage:  # noqa: ANN401
+    """The stage with the activation that follows it."""
     kind = type(part).__name__
     if kind == "Hardsigmoid":
         return replace(
@@ -235,10 +235,10 @@ def forward(model: Model, x: Array) -> dict[str, Array]:
 
 
 def normalised(model: Model, x: Array, part: float = 0.999) -> Model:
-    """The same network with rates of 0..1, which spikes of code `rate` carry.
+    """Scale the rates of a converted model to 0..1, as spikes of code `rate` need.
 
     With scale k_l the `part` quantile of the rates of layer l over samples x, W_l becomes
-    W_l k_(l-1) / k_l and b_l becomes b_l / k_l. What lies above is clipped. The output's drive,
+    W_l k_(l-1) / k_l and b_l becomes b_l / k_l. Larger rates are clipped. The output's drive,
     from which answers are read, is its old one over its scale.
     """
     states, before = forward(model, x), 1.0

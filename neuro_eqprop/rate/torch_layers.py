@@ -17,28 +17,28 @@ KNOWN = (
 POOLS = ("AvgPool2d", "AdaptiveAvgPool2d")
 NORMS = ("BatchNorm1d", "BatchNorm2d")
 REASONS = {
-    "MaxPool2d": "the largest of a square is not linear, and no synapses find it; use AvgPool2d",
-    "LayerNorm": "it divides by a deviation of its own input, which no synapses do",
-    "MultiheadAttention": "it multiplies its inputs with each other, which no synapses do",
+    "MaxPool2d": "the largest of a square is not linear, which no synapse computes; use AvgPool2d",
+    "LayerNorm": "it divides by the deviation of its input, which no synapse computes",
+    "MultiheadAttention": "it multiplies its inputs with each other, which no synapse computes",
 }
 
 
 class ForeignError(ValueError):
-    """A torch module cannot be brought in; the message names the layer and the reason."""
+    """A torch module cannot be converted; the message names the layer and the reason."""
 
 
 def refused(name: str, kind: str, reason: str) -> ForeignError:
-    """Why a module is not brought in."""
+    """The error for a layer that cannot be converted."""
     return ForeignError(f"layer {name!r} is a {kind}: {reason}; known are {KNOWN}")
 
 
 def numbers(name: str, part: Any, which: str) -> Array:  # noqa: ANN401
-    """The weight or bias of a layer in float64; no bias is one of zeros."""
+    """The weight or bias of a layer in float64; zeros for a missing bias."""
     values, kind = getattr(part, which), type(part).__name__
     if values is None:
         return np.zeros(len(part.weight))
     if not values.is_floating_point():
-        raise refused(name, kind, f"its {which} is of type {values.dtype}, not real numbers")
+        raise refused(name, kind, f"its {which} is of type {values.dtype}, not floating point")
     found = np.asarray(values.detach().cpu().double().numpy(), dtype=np.float64)
     if not np.isfinite(found).all():
         raise refused(name, kind, f"its {which} holds values that are not finite")
@@ -46,7 +46,7 @@ def numbers(name: str, part: Any, which: str) -> Array:  # noqa: ANN401
 
 
 def one(name: str, part: Any, which: str) -> int:  # noqa: ANN401
-    """A setting that is the same along both sides of an image."""
+    """A setting that must be equal for height and width."""
     value = getattr(part, which)
     sides = value if isinstance(value, tuple) else (value, value)
     if len(set(sides)) != 1 or sides[0] is None:
@@ -60,14 +60,14 @@ def convolution(
     part: Any,  # noqa: ANN401
     shape: Shape,
 ) -> tuple[Conv2d, Array, Shape]:
-    """The operator of a Conv2d, its kernels, and the shape it makes of images.
+    """The operator of a Conv2d, its kernels, and the shape of its output.
 
     Kernels with gaps (dilation) or for some channels only (groups) are kernels with zeros.
     """
     if len(shape) != 3:
         reason = f"it is given {shape}, not (channels, height, width)"
         raise refused(name, "Conv2d", reason)
-    weight = whole_kernels(part, numbers(name, part, "weight"), one(name, part, "dilation"))
+    weight = full_kernels(part, numbers(name, part, "weight"), one(name, part, "dilation"))
     one(name, part, "kernel_size")
     if weight.shape[1] != shape[0]:
         reason = f"it takes {weight.shape[1]} channels and is given {shape[0]}"
@@ -81,7 +81,7 @@ def convolution(
 
 
 def margin_of(name: str, part: Any) -> int:  # noqa: ANN401
-    """The zeros around an image."""
+    """The padding of an image with zeros."""
     if part.padding == "same":
         kernel = one(name, part, "dilation") * (one(name, part, "kernel_size") - 1) + 1
         if kernel % 2 == 0:
@@ -94,8 +94,8 @@ def margin_of(name: str, part: Any) -> int:  # noqa: ANN401
     return margin
 
 
-def whole_kernels(part: Any, weight: Array, dilation: int) -> Array:  # noqa: ANN401
-    """Kernels over all channels and without gaps."""
+def full_kernels(part: Any, weight: Array, dilation: int) -> Array:  # noqa: ANN401
+    """Kernels with zeros for dilation and for channels of other groups."""
     out, few, high, wide = weight.shape
     groups = part.groups
     found = np.zeros((out, few * groups, dilation * (high - 1) + 1, dilation * (wide - 1) + 1))
@@ -111,7 +111,7 @@ def folded(
     weight: Array,
     bias: Array,
 ) -> tuple[Array, Array]:
-    """Weight and bias with a normalisation by kept means and variances drawn into them."""
+    """Weight and bias with a batch normalisation folded into them."""
     if part.running_mean is None or len(part.running_mean) != len(weight):
         reason = f"it keeps no means and variances of {len(weight)} units or channels"
         raise refused(name, type(part).__name__, reason)

@@ -102,7 +102,7 @@ def training(folder: Path) -> tuple[float, float]:
     def once(traces: Path | None) -> None:
         study = make_study(epochs=EPOCHS)
         run_training(
-            study, folder / "t", force=True, resume=False, watch=lambda _: None, traces=traces
+            study, folder / "t", force=True, resume=False, on_epoch=lambda _: None, traces=traces
         )
 
     return cost(TRAINING, lambda: once(None), lambda: once(folder / "training.h5"))
@@ -130,7 +130,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         study = make_study(epochs=1)
-        run_training(study, folder / "run", force=False, resume=False, watch=lambda _: None)
+        run_training(study, folder / "run", force=False, resume=False, on_epoch=lambda _: None)
         run = open_run(folder / "run")
         for where in sys.argv[1:] or (TRAINING, *SAMPLES):
             try:

@@ -44,7 +44,7 @@ MORE = {
 def trained(folder: Path) -> Run:
     """The default run, made in a folder as `neuro-eqprop train` does: on one thread."""
     torch.set_num_threads(1)
-    run_training(Study(), folder, force=False, resume=False, watch=lambda line: None)
+    run_training(Study(), folder, force=False, resume=False, on_epoch=lambda line: None)
     return open_run(folder)
 
 

@@ -50,7 +50,7 @@ def nothing(_: object) -> None:
 
 
 def trained(options: str, seed: int, folder: Path) -> tuple[Run, dict[str, Any]]:
-    told = run_training(study(options, seed), folder, force=True, resume=False, watch=nothing)
+    told = run_training(study(options, seed), folder, force=True, resume=False, on_epoch=nothing)
     return open_run(folder), told
 
 

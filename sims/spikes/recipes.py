@@ -46,7 +46,7 @@ def trained(name: str, runs: Path) -> Run:
     """The run of that name in the folder, trained if it is not there."""
     folder = runs / name.replace(" ", "_")
     if not (folder / MODEL).exists():
-        run_training(study(RECIPES[name]), folder, force=True, resume=False, watch=unseen)
+        run_training(study(RECIPES[name]), folder, force=True, resume=False, on_epoch=unseen)
     return open_run(folder)
 
 

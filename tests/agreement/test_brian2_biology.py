@@ -405,7 +405,9 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("biology") / "run"
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    run_training(make_study(epochs=10), folder, force=False, resume=False, watch=lambda line: None)
+    run_training(
+        make_study(epochs=10), folder, force=False, resume=False, on_epoch=lambda line: None
+    )
     torch.set_num_threads(threads)
     return open_run(folder)
 

@@ -42,7 +42,7 @@ def trained(
     torch.set_num_threads(1)
     out = tmp_path_factory.mktemp(request.param) / "run"
     study = make_study(model=request.param)
-    told = run_training(study, out, force=False, resume=False, watch=nothing)
+    told = run_training(study, out, force=False, resume=False, on_epoch=nothing)
     torch.set_num_threads(threads)
     return open_run(out), told
 
@@ -126,7 +126,7 @@ def test_two_hidden_layers_reach_their_accuracy(tmp_path: Path) -> None:
         free_steps=6,
         nudged_steps=3,
     )
-    told = run_training(study, tmp_path / "run", force=False, resume=False, watch=nothing)
+    told = run_training(study, tmp_path / "run", force=False, resume=False, on_epoch=nothing)
     assert told["test_accuracy"] >= 0.98
     run = open_run(tmp_path / "run")
     spikes = run.model.evaluate(run.data.test, on="reference", code="graded", steps=64)

@@ -53,7 +53,7 @@ def quiet(_: dict[str, Any]) -> None:
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("good") / "run"
-    run_training(TINY, out, force=False, resume=False, watch=quiet)
+    run_training(TINY, out, force=False, resume=False, on_epoch=quiet)
     return out
 
 

@@ -37,7 +37,7 @@ def nothing(_: Any) -> None:  # noqa: ANN401
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     out = tmp_path_factory.mktemp("evaluated") / "run"
-    run_training(STUDY, out, force=False, resume=False, watch=nothing)
+    run_training(STUDY, out, force=False, resume=False, on_epoch=nothing)
     return open_run(out)
 
 
@@ -160,7 +160,7 @@ def test_an_unknown_place_lists_the_known_ones(run: Run) -> None:
 
 def test_a_network_that_cannot_be_lowered_names_its_layer(tmp_path: Path) -> None:
     study = make_study(hidden=(4,), epochs=1, batch=512, activation="tanh", output="linear")
-    run_training(study, tmp_path / "run", force=False, resume=False, watch=nothing)
+    run_training(study, tmp_path / "run", force=False, resume=False, on_epoch=nothing)
     run = open_run(tmp_path / "run")
     with pytest.raises(LoweringError, match="layer 'hidden' has activation 'tanh'"):
         judge(run, "reference")

@@ -49,7 +49,7 @@ def nothing(_: Any) -> None:  # noqa: ANN401
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     out = tmp_path_factory.mktemp("simulated") / "run"
-    run_training(STUDY, out, force=False, resume=False, watch=nothing)
+    run_training(STUDY, out, force=False, resume=False, on_epoch=nothing)
     return open_run(out)
 
 

@@ -127,3 +127,21 @@ def test_it_becomes_a_run_that_every_command_takes(
     assert '"agreement": 1.0' in capsys.readouterr().out
     with pytest.raises(ValueError, match="already holds a run"):
         brought.save(out, dataset="digits")
+
+
+class Net(nn.Module):
+    """A usual module of torch, with its own `forward`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 3), nn.Linear(3, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.second(torch.relu(self.first(x)))
+        return found
+
+
+def test_a_module_with_its_own_forward_is_refused_with_what_to_do() -> None:
+    for module in (Net(), nn.Sequential(Net(), nn.ReLU(), nn.Linear(2, 2))):
+        with pytest.raises(ForeignError, match=r"Net with its own `forward`.*nn\.Sequential"):
+            from_torch(module, 4)

@@ -137,7 +137,7 @@ REFUSED: list[tuple[tuple[nn.Module, ...], str]] = [
     ((nn.Conv2d(2, 3, 4, padding="same"), *END), "'same' of kernels of 4 is lopsided"),
     ((nn.Conv2d(1, 3, 3), *END), "takes 1 channels and is given 2"),
     ((nn.Conv2d(2, 3, 9), *END), "kernels of 9 leave nothing"),
-    ((nn.Conv2d(2, 3, 3, dtype=torch.complex64), *END), "complex64, not real numbers"),
+    ((nn.Conv2d(2, 3, 3, dtype=torch.complex64), *END), "complex64, not floating point"),
     ((nn.Conv2d(2, 3, 3), nn.ReLU(), nn.Linear(6, 4)), "layer '2' .* put a Flatten before it"),
     ((nn.Conv2d(2, 3, 3), nn.AvgPool2d(2), nn.ReLU(), *END), "'1' .* an activation comes first"),
     ((nn.Conv2d(2, 3, 3), nn.ReLU(), nn.MaxPool2d(2), *END), "'2' is a MaxPool2d: the largest"),

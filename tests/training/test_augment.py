@@ -49,7 +49,7 @@ def test_what_cannot_be_moved_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "run"
     study = make_study(dataset="parity", hidden=(4,), epochs=1, shift=1)
     with pytest.raises(ValueError, match="only pictures"):
-        run_training(study, out, force=False, resume=False, watch=lambda _: None)
+        run_training(study, out, force=False, resume=False, on_epoch=lambda _: None)
     assert not out.exists()
     with pytest.raises(ValueError, match="shift is -1"):
         make_study(shift=-1)

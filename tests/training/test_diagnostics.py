@@ -107,7 +107,7 @@ def test_the_confusion_counts_every_sample_once() -> None:
 
 def test_a_training_tells_of_held_out_samples_and_of_its_gradient(tmp_path: Path) -> None:
     study = make_study(epochs=1, hidden=(12,), validation=0.2)
-    told = run_training(study, tmp_path / "run", force=False, resume=False, watch=lambda _: None)
+    told = run_training(study, tmp_path / "run", force=False, resume=False, on_epoch=lambda _: None)
     line = json.loads((tmp_path / "run" / METRICS).read_text().splitlines()[-1])
     assert line["validation_accuracy"] == told["validation_accuracy"]
     assert 0.0 < line["validation_accuracy"] < 1.0
@@ -121,7 +121,7 @@ def test_a_training_tells_of_held_out_samples_and_of_its_gradient(tmp_path: Path
 def test_a_device_that_is_not_there_is_refused_in_a_sentence(tmp_path: Path) -> None:
     study = make_study(epochs=1, device="nowhere")
     with pytest.raises(RunError, match="use cpu"):
-        run_training(study, tmp_path / "run", force=False, resume=False, watch=lambda _: None)
+        run_training(study, tmp_path / "run", force=False, resume=False, on_epoch=lambda _: None)
     assert not (tmp_path / "run").exists()
 
 

@@ -133,9 +133,9 @@ def test_a_run_goes_on_to_the_same_bytes(tmp_path: Path, few: Path, change: dict
         raise KeyboardInterrupt
 
     def finish(name: str, resume: bool) -> bytes:
-        run_training(study, tmp_path / name, force=False, resume=resume, watch=lambda _: None)
+        run_training(study, tmp_path / name, force=False, resume=resume, on_epoch=lambda _: None)
         return (tmp_path / name / "model.safetensors").read_bytes()
 
     with pytest.raises(KeyboardInterrupt):
-        run_training(study, tmp_path / "cut", force=False, resume=False, watch=stop)
+        run_training(study, tmp_path / "cut", force=False, resume=False, on_epoch=stop)
     assert finish("cut", resume=True) == finish("whole", resume=False)

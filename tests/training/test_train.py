@@ -139,7 +139,7 @@ def test_training_that_explodes_says_so_and_what_to_do() -> None:
 
 def test_a_run_leaves_what_is_promised(tmp_path: Path) -> None:
     seen: list[dict[str, Any]] = []
-    told = run_training(TINY, tmp_path / "run", force=False, resume=False, watch=seen.append)
+    told = run_training(TINY, tmp_path / "run", force=False, resume=False, on_epoch=seen.append)
     names = sorted(path.name for path in (tmp_path / "run").iterdir())
     assert names == ["metrics.jsonl", "model.safetensors", "study.toml"]
     lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
@@ -172,18 +172,18 @@ def stopped(study: Study, out: Path, after: int) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_training(study, out, force=False, resume=False, watch=stop)
+        run_training(study, out, force=False, resume=False, on_epoch=stop)
 
 
 def go_on(study: Study, out: Path) -> dict[str, Any]:
-    return run_training(study, out, force=False, resume=True, watch=quiet)
+    return run_training(study, out, force=False, resume=True, on_epoch=quiet)
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.set_num_threads(1)
     out = tmp_path_factory.mktemp("whole") / "run"
-    run_training(LOOPED, out, force=False, resume=False, watch=quiet)
+    run_training(LOOPED, out, force=False, resume=False, on_epoch=quiet)
     return out
 
 
@@ -250,14 +250,14 @@ def test_a_snapshot_of_another_network_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_with_a_run_is_left_alone_unless_forced(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    run_training(TINY, out, force=False, resume=False, watch=quiet)
+    run_training(TINY, out, force=False, resume=False, on_epoch=quiet)
     for name in ("evaluations.jsonl", "report.html", "traces.h5", "notes.txt"):
         (out / name).write_text("made from the first run")
     before, other = files(out), adapt(TINY, {"seed": 8})
     with pytest.raises(RunError, match=r"already holds a run .*--force"):
-        run_training(other, out, force=False, resume=False, watch=quiet)
+        run_training(other, out, force=False, resume=False, on_epoch=quiet)
     assert files(out) == before
-    run_training(other, out, force=True, resume=False, watch=quiet)
+    run_training(other, out, force=True, resume=False, on_epoch=quiet)
     assert read(out / "study.toml") == other
     assert set(files(out)) == {"study.toml", "metrics.jsonl", "model.safetensors", "notes.txt"}
 
@@ -265,14 +265,14 @@ def test_a_folder_with_a_run_is_left_alone_unless_forced(tmp_path: Path) -> None
 def test_what_else_lies_in_a_folder_is_kept(tmp_path: Path) -> None:
     for name in ("mine.h5", "report.html", "energy.json"):
         (tmp_path / name).write_text("mine")
-    run_training(adapt(TINY, {"epochs": 1}), tmp_path, force=False, resume=False, watch=quiet)
+    run_training(adapt(TINY, {"epochs": 1}), tmp_path, force=False, resume=False, on_epoch=quiet)
     assert all((tmp_path / name).exists() for name in ("mine.h5", "report.html", "energy.json"))
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("mine")
     with pytest.raises(RunError, match="is a file"):
-        run_training(TINY, tmp_path / "run", force=True, resume=False, watch=quiet)
+        run_training(TINY, tmp_path / "run", force=True, resume=False, on_epoch=quiet)
     assert (tmp_path / "run").read_text() == "mine"
 
 
@@ -317,7 +317,7 @@ def test_interrupted_then_killed_a_run_still_ends_in_the_same_bytes(tmp_path: Pa
     assert not (out / "model.safetensors").exists()
 
     go_on(LONG, out)
-    run_training(LONG, whole, force=False, resume=False, watch=quiet)
+    run_training(LONG, whole, force=False, resume=False, on_epoch=quiet)
     assert model(out) == model(whole)
     lines = (out / "metrics.jsonl").read_text()
     assert [json.loads(line)["epoch"] for line in lines.splitlines()] == list(range(1, 121))
