@@ -1,18 +1,21 @@
-"""The fused process against the reference, and Lava's own LIF against its own equations."""
+"""The fused process against the reference; Lava's own neurons against equations and rates."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from neuro_eqprop import open_run
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import BackendError, Feature
 from neuro_eqprop.backends.lava.variants import LavaFused, LavaStock
 from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.ir import (
+    FixedPoint,
     Gain,
     Population,
     Projection,
@@ -22,7 +25,7 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
 )
 from neuro_eqprop.testing import CASES, check_case, draw_case
-from neuro_eqprop.testing.case import Case, record_everything, run_case
+from neuro_eqprop.testing.case import Case, run_case
 from neuro_eqprop.testing.random_networks import draw_whole_case
 from neuro_eqprop.traces import MemorySink, Record
 
@@ -55,15 +58,14 @@ def stock() -> tuple[SpikingNetwork, Stimulus]:
     def grid(*shape: int) -> Array:
         return np.asarray(np.rint(rng.normal(0, 0.4, shape) * 64) / 64)
 
-    neuron = Spiking(0.5, 0.125, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)
-    plain = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)
+    neuron = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)
     populations = (
         Population("a", neuron, np.abs(grid(5))),
-        Population("b", plain, np.array([0.25, 0.5, 0.0])),
+        Population("b", neuron, np.array([0.25, 0.5, 0.0])),
     )
     ways = (
         Projection("a", "b", grid(3, 5)),
-        Projection("b", "a", grid(5, 3), delay=3),
+        Projection("b", "a", grid(5, 3)),
         Projection("a", "a", grid(5, 5)),
     )
     network = SpikingNetwork(1e-3, populations, ways, "b")
@@ -71,26 +73,19 @@ def stock() -> tuple[SpikingNetwork, Stimulus]:
 
 
 def by_hand(network: SpikingNetwork, stimulus: Stimulus, sample: int) -> dict[str, Array]:
-    """s = v > threshold, and v = 0 where s, without limits."""
-    u = {p.name: np.zeros(p.size) for p in network.populations}
-    v = {p.name: np.full(p.size, 0.5) for p in network.populations}
+    """ATRLIF: v = v + a + bias, s = v - r >= 1/2, and r = r + 1 where s, without limits."""
+    v, r = ({p.name: np.zeros(p.size) for p in network.populations} for _ in range(2))
     sent: list[dict[str, Array]] = []
-    for t in range(STEPS):
+    for _ in range(STEPS):
         now: dict[str, Array] = {}
         for p in network.populations:
-            neuron = p.neuron
-            assert isinstance(neuron, Spiking)
-            a = np.zeros(p.size)
-            for way in network.into(p.name, Gain.ONE):
-                if t >= way.delay:
-                    a = a + way.weight @ sent[t - way.delay][way.source]
-            u[p.name] = (1 - neuron.current_decay) * u[p.name] + a
-            outside = p.bias + stimulus.current[p.name][sample]
-            voltage = (1 - neuron.voltage_decay) * v[p.name] + u[p.name] + outside
-            now[p.name] = (voltage > neuron.threshold).astype(float)
-            v[p.name] = np.where(now[p.name] > 0, 0.0, voltage)
+            for way in network.into(p.name, Gain.ONE) if sent else ():
+                v[p.name] += way.weight @ sent[-1][way.source]
+            v[p.name] += p.bias + stimulus.current[p.name][sample]
+            now[p.name] = (v[p.name] - r[p.name] >= 0.5).astype(float)
+            r[p.name] += now[p.name]
         sent.append(now)
-    return {name: np.stack([step[name] for step in sent]) for name in u}
+    return {name: np.stack([step[name] for step in sent]) for name in v}
 
 
 def test_stock_neurons_do_what_their_equations_say() -> None:
@@ -106,20 +101,45 @@ def test_stock_neurons_do_what_their_equations_say() -> None:
             np.testing.assert_array_equal(result.messages[name][sample, 0], raster.sum(axis=0))
         drive = recording.signals["b", "drive"]
         np.testing.assert_allclose(result.drive["b"][sample, 0], drive[-30:].mean(axis=0))
-    whole = Case("", network, stimulus, schedule, record_everything(network))
-    right = run_case(load_backend("reference"), whole).result
-    assert np.abs(result.firing["b"] - right.firing["b"]).mean() > 0.02
+
+
+@pytest.mark.parametrize(("code", "bits"), [("graded", None), ("graded", 8), ("rate", 8)])
+def test_stock_neurons_have_the_rates_and_classes_of_the_rate_network(
+    code: str, bits: int | None, trained_run: Path
+) -> None:
+    run = open_run(trained_run)
+    x = run.data.test.x[:4]
+    found = run.model.to_spiking(code=code, bits=bits).run(x, on="lava-stock")
+    rates = run.model.equilibrium(x)
+    np.testing.assert_array_equal(found.predictions, rates.classes)
+    for layer in ("hidden", "output"):
+        error = found.rates[layer] - rates.state[layer]
+        assert np.sqrt(np.mean(error**2)) < 0.02
+    assert np.abs(found.drive - rates.drive).max() < 0.1
 
 
 def test_what_stock_neurons_cannot_do_is_refused_with_a_reason() -> None:
     support = LavaStock().support
     assert Feature.SPIKING in support
+    assert Feature.GRADED in support
+    assert Feature.FIXED_POINT in support
     assert Feature.EXACT not in support
     for name, told in {
-        "graded relu": ".*graded messages: .*binary spikes; use reference",
-        "nudge": ".*no gains are switched",
-        "reset to zero, in fixed point": ".*floating point",
-        "floor": ": its voltages are not recorded",
+        "nudge": ".*switch no gains",
+        "reset to zero, in fixed point": ".*resets by subtraction",
+        "floor": ".*(leaks|voltages are not recorded)",
     }.items():
         with pytest.raises(BackendError, match=f"^lava-stock{told}"):
             run_case(load_backend("lava-stock"), NAMED[name])
+    network, stimulus = stock()
+    fine = replace(network.projections[0], weight=network.projections[0].weight + 1 / 4096)
+    fine_network = replace(network, projections=(fine, *network.projections[1:]))
+    units = FixedPoint({"a": 2.0**-12, "b": 2.0**-12})
+    with pytest.raises(BackendError, match="'a->b' have more than 8 bits; use lava"):
+        LavaStock().run(
+            replace(fine_network, fixed=units),
+            stimulus,
+            free_only(steps=4, window=1),
+            record=Record(frozenset(), frozenset()),
+            sink=MemorySink(),
+        )

@@ -28,24 +28,23 @@ FUSED = replace(
     chunk=2000,
 )
 
-BINARY = "Lava's LIF sends binary spikes"
 STOCK = replace(
     BACKEND,
     name="lava-stock",
-    label="Lava, LIF",
-    summary="the same graph with Lava's LIF, which resets to zero",
+    label="Lava, stock",
+    summary="Lava's own processes alone: SigmaDelta or ATRLIF, Dense and Sparse",
     simulator="neuro_eqprop.backends.lava.variants:LavaStock",
     support=Support(
         {
-            Feature.EXACT: "Lava's LIF resets to zero, discards the voltage above its threshold, "
-            "and does not fire at it; evaluate prints the error of its rates",
-            Feature.GRADED: BINARY,
-            Feature.TANH: BINARY,
-            Feature.GATED_GAIN: "no gains are switched for Lava's LIF",
-            Feature.FOLLOW: "Lava's LIF tracks no rate",
-            Feature.FIXED_POINT: "Lava's LIF runs in floating point here",
+            Feature.EXACT: "Lava's SigmaDelta has no damping and its ATRLIF neither floor nor "
+            "ceiling; evaluate prints the error of its rates",
+            Feature.TANH: "SigmaDelta has relu, of which a pair makes a clip, and no tanh",
+            Feature.GATED_GAIN: "SigmaDelta and ATRLIF switch no gains between phases",
+            Feature.FOLLOW: "ATRLIF tracks no rate",
+            Feature.RESET_TO_ZERO: "ATRLIF resets by subtraction",
+            Feature.DELAY: "its Dense and Sparse take one step",
         }
     ),
     learner="",
-    cannot_learn="Lava's LIF tells its synapses no traces that the rule could use",
+    cannot_learn="SigmaDelta and ATRLIF send their synapses no traces that the rule could use",
 )

@@ -18,7 +18,7 @@ from neuro_eqprop.backends.lava.learning.job import LearningJob
 from neuro_eqprop.backends.lava.learning.learner import check as check_learning
 from neuro_eqprop.backends.lava.native.plan import Edge, Layer, Plan
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.spiking.ir import Gain, Graded, SpikingNetwork
+from neuro_eqprop.spiking.ir import Gain, Graded, Population, SpikingNetwork
 from neuro_eqprop.spiking.make_plastic import (
     ALWAYS,
     PlasticityConfig,
@@ -170,7 +170,7 @@ def stock_plan(
     entry = "input" if "input" not in {p.name for p in network.populations} else "input data"
     edges = [Edge(entry, target, sparse(weight)) for target, weight in feeds.items()]
     edges += [Edge(p.source, p.target, sparse(p.weight)) for p in network.projections]
-    features = next(iter(feeds.values())).shape[1]
+    features = max((weight.shape[1] for weight in feeds.values()), default=0)
     try:
         return Plan(
             features,
@@ -194,24 +194,35 @@ def sparse(weight: Array) -> Array | csr_matrix:
 
 def check_stock(network: SpikingNetwork) -> None:
     """Refuse, in one sentence, what stock processes cannot do."""
-    reason = None
-    kinds = {type(p.neuron) for p in network.populations}
-    if network.fixed is not None:
-        reason = "it is in fixed point already; lower it in floating point and pass bits=8"
-    elif len(kinds) > 1:
-        reason = "it mixes graded and spiking populations"
-    elif any(p.gain is Gain.BETA for p in network.projections):
-        reason = "a nudge switches synapses between phases, which SigmaDelta and ATRLIF do not"
-    elif any(p.delay > 1 for p in network.projections):
-        reason = "a connection has a delay above one step"
-    for population in network.populations:
-        neuron = population.neuron
-        if isinstance(neuron, Graded):
-            if neuron.activation.curve is ActivationKind.TANH:
-                reason = f"population {population.name!r} has activation tanh; SigmaDelta has relu"
-        elif neuron.follow is not None:
-            reason = f"population {population.name!r} tracks a rate; use code 'rate' or 'graded'"
+    reason = stock_limit(network)
     if reason is not None:
         raise BackendError(
             f"stock Lava processes cannot run this network: {reason}; neurons='exact' can"
         )
+
+
+def stock_limit(network: SpikingNetwork) -> str | None:
+    """Why stock processes cannot run a network, or None if they can."""
+    if network.fixed is not None:
+        return "it is in fixed point already; lower it in floating point and pass bits=8"
+    if len({type(p.neuron) for p in network.populations}) > 1:
+        return "it mixes graded and spiking populations"
+    if any(p.gain is Gain.BETA for p in network.projections):
+        return "a nudge switches synapses between phases, which SigmaDelta and ATRLIF do not"
+    if any(p.delay > 1 for p in network.projections):
+        return "a connection has a delay above one step"
+    limits = (neuron_limit(population) for population in network.populations)
+    return next((limit for limit in limits if limit is not None), None)
+
+
+def neuron_limit(population: Population) -> str | None:
+    """Why no stock process is the neuron of a population, or None."""
+    name, neuron = population.name, population.neuron
+    if isinstance(neuron, Graded):
+        tanh = neuron.activation.curve is ActivationKind.TANH
+        return f"population {name!r} has activation tanh; SigmaDelta has relu" if tanh else None
+    if neuron.follow is not None:
+        return f"population {name!r} tracks a rate; use code 'rate' or 'graded'"
+    if (neuron.current_decay, neuron.voltage_decay, neuron.threshold) != (1.0, 0.0, 1.0):
+        return f"population {name!r} leaks, or has another threshold than 1"
+    return None

@@ -26,7 +26,7 @@ class Form(Enum):
     FUSED = "fused"
     """One process for all of it, many samples side by side."""
     STOCK = "stock"
-    """The graph with Lava's LIF neurons, which reset to zero."""
+    """Lava's own neurons: `SigmaDelta` for graded messages, `ATRLIF` for binary spikes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from neuro_eqprop.backends.base import BackendError, Result, Support
 from neuro_eqprop.backends.lava import FUSED, STOCK
+from neuro_eqprop.backends.lava.export import stock_limit
 from neuro_eqprop.backends.lava.job import Form, Job
 from neuro_eqprop.backends.lava.simulator import DEADLINE, measure
 from neuro_eqprop.backends.registry import check_run
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
+from neuro_eqprop.spiking.fixed_point import weights
+from neuro_eqprop.spiking.ir import Graded, Population, SpikingNetwork, Stimulus
 from neuro_eqprop.traces import Record, Sink
+
+LARGEST = 128
+"""Of an integer weight of 8 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,7 @@ class LavaFused:
 
 @dataclass(frozen=True, slots=True)
 class LavaStock:
-    """The process graph with Lava's LIF: it resets to zero, and its rates are off by that."""
+    """Lava's own processes alone; in fixed point, weights of 8 bits with one scale a projection."""
 
     deadline: float = DEADLINE
     name: str = STOCK.name
@@ -61,9 +68,35 @@ class LavaStock:
         record: Record,
         sink: Sink,
     ) -> Result:
-        """Run all samples through the schedule; thresholds and decays are kept, limits are not."""
+        """Run all samples through the schedule."""
         check_run(self, network, stimulus)
+        reason = stock_limit(replace(network, fixed=None)) or weight_limit(network)
+        if reason is not None:
+            raise BackendError(f"lava-stock cannot run this network: {reason}; use lava")
         if any(variable == "voltage" for _, variable in record.signals):
             raise BackendError("lava-stock: its voltages are not recorded; record spikes or drive")
         job = Job(network, stimulus, schedule, record, Form.STOCK)
-        return measure(job, sink, deadline=self.deadline).result
+        result = measure(job, sink, deadline=self.deadline).result
+        return replace(result, copies=max(neurons_a_unit(p) for p in network.populations))
+
+
+def neurons_a_unit(population: Population) -> int:
+    """Stock neurons of a unit: two relu units make a clip."""
+    neuron = population.neuron
+    if not isinstance(neuron, Graded):
+        return 1
+    return max(
+        1, int(np.isfinite(neuron.activation.low)) + int(np.isfinite(neuron.activation.high))
+    )
+
+
+def weight_limit(network: SpikingNetwork) -> str | None:
+    """Why the integer weights do not fit 8 bits, or None."""
+    if network.fixed is None:
+        return None
+    for projection in network.projections:
+        whole = np.abs(weights(network, projection))
+        divisor = np.maximum(np.gcd.reduce(whole, axis=1, keepdims=True), 1)
+        if (whole // divisor).max(initial=0) > LARGEST:
+            return f"weights of {projection.name!r} have more than 8 bits"
+    return None

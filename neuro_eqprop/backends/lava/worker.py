@@ -44,7 +44,7 @@ def work(job: Job, folder: Path) -> dict[str, list[Any]]:
     if job.form is Form.FUSED:
         return run_fused(job, folder, settings)
     if job.form is Form.STOCK:
-        from neuro_eqprop.backends.lava.builtin import run_stock
+        from neuro_eqprop.backends.lava.stock_run import run_stock
 
         return run_stock(job, folder, settings)
     return run_graph(job, folder, settings)

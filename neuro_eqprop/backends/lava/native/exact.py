@@ -27,7 +27,14 @@ from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 from lava.proc.dense.process import Dense
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.lava.native.plan import Row, identifier, integers, port_name, table
+from neuro_eqprop.backends.lava.native.plan import (
+    Row,
+    identifier,
+    integers,
+    port_name,
+    run_config,
+    table,
+)
 from neuro_eqprop.spiking.fixed_point import weights
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, Projection, SpikingNetwork
 from neuro_eqprop.spiking.neurons import Numbers, neurons_of
@@ -336,6 +343,12 @@ class ExactNetwork(AbstractProcess):  # type: ignore[misc]
                 units = network[projection.source].size
                 found.append(Row(f"{projection.name} delay", "Delay", False, units, 0))
         return tuple(found)
+
+    def run_config(self, *, hardware: bool = False) -> Any:  # noqa: ANN401
+        """Lava's run configuration for this network: on the CPU, or on Loihi 2."""
+        return run_config(
+            self.tag, stock=all(row.stock for row in self.processes()), hardware=hardware
+        )
 
     def __str__(self) -> str:
         return table(self.processes())

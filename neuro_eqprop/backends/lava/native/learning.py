@@ -41,7 +41,7 @@ from neuro_eqprop.backends.lava.learning.processes.graded import LearningGraded
 from neuro_eqprop.backends.lava.learning.processes.spiking import LearningSpikes
 from neuro_eqprop.backends.lava.learning.processes.synapses import synapse_arguments
 from neuro_eqprop.backends.lava.native.exact import weight_name
-from neuro_eqprop.backends.lava.native.plan import Row, port_name, table
+from neuro_eqprop.backends.lava.native.plan import Row, port_name, run_config, table
 from neuro_eqprop.backends.lava.worker import synapses
 from neuro_eqprop.model import Model
 from neuro_eqprop.spiking.ir import Gain, Graded, Projection, SpikingNetwork
@@ -179,6 +179,12 @@ class LearningNetwork(AbstractProcess):  # type: ignore[misc]
             count = projection.weight.size if learns else int(projection.fan_out.sum())
             found.append(Row(name, kind, True, 0, count))
         return tuple(found)
+
+    def run_config(self, *, hardware: bool = False) -> Any:  # noqa: ANN401
+        """Lava's run configuration for this network: on the CPU, or on Loihi 2."""
+        return run_config(
+            self.tag, stock=all(row.stock for row in self.processes()), hardware=hardware
+        )
 
     def __str__(self) -> str:
         return table(self.processes())

@@ -115,7 +115,7 @@ def scale_of(plan: Plan) -> Scale:
     }
     reach = 1 + int(np.ceil(np.log2(max(largest_drive(plan), 1.0))))
     if plan.graded:
-        state = max(1, *finest.values())
+        state = max([1, *finest.values()])
         return Scale(min(INPUT_BITS, STATE_BITS - state - reach), state, 0, finest)
     # v keeps the sum of all drives since the last reset, counted in 2^-(drive_exp + 6).
     steps = int(np.ceil(np.log2(plan.reset_interval or 1)))
@@ -197,3 +197,28 @@ def table(rows: Sequence[Row]) -> str:
         own = "yes" if row.stock else "no"
         lines.append(f"{row.name:24} {row.kind:20} {own:5} {row.units:7} {row.synapses:9}")
     return "\n".join(lines)
+
+
+def run_config(tag: str, *, stock: bool, hardware: bool = False) -> Any:  # noqa: ANN401
+    """Lava's run configuration: a simulation on the CPU or, with `hardware`, a Loihi 2 chip.
+
+    Raises
+    ------
+    RuntimeError
+        For a chip, if a process has no model for it, or if Intel's lava-loihi is not installed.
+    """
+    from lava.magma.core import run_configs
+
+    if not hardware:
+        return run_configs.Loihi2SimCfg(select_tag=tag)
+    if not stock:
+        raise RuntimeError(
+            "this network has processes with Python models alone, which no chip runs; make it with "
+            "neurons='stock', or simulate it with run_config()"
+        )
+    if not hasattr(run_configs, "CLoihiProcessModel"):
+        raise RuntimeError(
+            "a run on Loihi 2 needs lava-loihi, which Intel gives to members of its research "
+            "community (INRC) and which is not installed here; simulate with run_config()"
+        )
+    return run_configs.Loihi2HwCfg(select_tag=tag)

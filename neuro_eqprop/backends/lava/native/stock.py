@@ -53,6 +53,7 @@ from neuro_eqprop.backends.lava.native.plan import (
     identifier,
     integers,
     port_name,
+    run_config,
     scale_of,
     table,
 )
@@ -99,6 +100,12 @@ class StockNetwork(AbstractProcess):  # type: ignore[misc]
         if self.plan.reset_interval is not None:
             found.append(Row("reset between samples", "Reset", True, 0, 0))
         return tuple(found)
+
+    def run_config(self, *, hardware: bool = False) -> Any:  # noqa: ANN401
+        """Lava's run configuration for this network: on the CPU, or on Loihi 2."""
+        return run_config(
+            self.tag, stock=all(row.stock for row in self.processes()), hardware=hardware
+        )
 
     def __str__(self) -> str:
         return table(self.processes())
@@ -202,12 +209,19 @@ class StockNetworkModel(AbstractSubProcessModel):  # type: ignore[misc]
 
     def reset(self, plan: Plan, name: str, states: Sequence[Var]) -> None:
         """Put states back to zero after every `reset_interval` steps."""
-        if plan.reset_interval is None:
-            return
-        for number, state in enumerate(states):
-            process = Reset(interval=plan.reset_interval, offset=plan.reset_interval - 1)
-            process.connect_var(state)
+        for number, process in enumerate(resets(plan, states)):
             self.keep(f"{name}_reset_{number}", process)
+
+
+def resets(plan: Plan, states: Sequence[Var]) -> list[Reset]:
+    """Processes that put states back to zero after every `reset_interval` steps."""
+    found: list[Reset] = []
+    if plan.reset_interval is None:
+        return found
+    for state in states:
+        found.append(Reset(interval=plan.reset_interval, offset=plan.reset_interval - 1))
+        found[-1].connect_var(state)
+    return found
 
 
 def neurons(plan: Plan, scale: Scale, layer: Layer) -> AbstractProcess:

@@ -1,0 +1,146 @@
+"""Source and recorder of a population of Lava's own neurons."""
+
+from __future__ import annotations
+
+import numpy as np
+from lava.magma.core.decorator import implements, requires, tag
+from lava.magma.core.model.py.ports import PyInPort, PyOutPort
+from lava.magma.core.model.py.type import LavaPyType
+from lava.magma.core.process.ports.ports import InPort, OutPort
+from lava.magma.core.process.process import AbstractProcess, ProcessParameters
+from lava.magma.core.process.variable import Var
+from lava.magma.core.resources import CPU
+from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
+
+from neuro_eqprop.backends.lava.job import Part, tick
+from neuro_eqprop.backends.lava.native.plan import Layer, Plan, Scale, biases, integers
+from neuro_eqprop.backends.lava.processes.population import Reporting
+from neuro_eqprop.backends.lava.recording import StepRecorder
+from neuro_eqprop.backends.subprocess import progress
+from neuro_eqprop.spiking.neurons import Numbers
+
+
+def unit_count(plan: Plan, layer: Layer) -> int:
+    """Stock neurons of a layer: a clipped graded unit is a pair of them."""
+    return layer.size * (max(1, len(layer.corners)) if plan.graded else 1)
+
+
+def input_exponent(plan: Plan, scale: Scale) -> int:
+    """What arrives at neurons counts 2^-exponent; zero in floating point."""
+    return scale.message_exp + scale.state_exp if plan.graded else scale.drive_exp
+
+
+class StockSource(AbstractProcess):  # type: ignore[misc]
+    """Sends the input current: at the first step of a sample to graded units, else in each step."""
+
+    def __init__(self, part: Part, *, plan: Plan, scale: Scale) -> None:
+        super().__init__(part=part, plan=plan, scale=scale)
+        self.s_out = OutPort(shape=(unit_count(plan, plan.layers[part.index]),))
+
+
+class StockSourceModel(Reporting):
+    """Graded units add up what they receive, so that one message suffices."""
+
+    def __init__(self, proc_params: ProcessParameters) -> None:
+        super().__init__(proc_params)
+        plan: Plan = proc_params["plan"]
+        self.graded, exponent = plan.graded, input_exponent(plan, proc_params["scale"])
+        layer = plan.layers[self.part.index]
+        rows = self.part.job.stimulus.current[layer.name]
+        sent = np.tile(rows, unit_count(plan, layer) // layer.size)
+        self.rows: Numbers = sent if plan.bits is None else integers(sent, exponent)
+
+    def step(self, sample: int, step: int) -> None:
+        """Send the current of the sample."""
+        row = self.rows[sample]
+        self.s_out.send(row if step == 0 or not self.graded else 0 * row)
+
+
+@implements(proc=StockSource, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("floating_pt")
+class FloatStockSource(StockSourceModel):
+    """In float64."""
+
+    s_out = LavaPyType(PyOutPort.VEC_DENSE, float)
+
+
+@implements(proc=StockSource, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("fixed_pt")
+class IntegerStockSource(StockSourceModel):
+    """In fixed point."""
+
+    s_out = LavaPyType(PyOutPort.VEC_DENSE, np.int32)
+
+
+class StockRecorder(AbstractProcess):  # type: ignore[misc]
+    """Receives what a population receives, and what it sends."""
+
+    def __init__(self, part: Part, *, plan: Plan, scale: Scale) -> None:
+        super().__init__(part=part, plan=plan, scale=scale)
+        shape = (unit_count(plan, plan.layers[part.index]),)
+        self.a_in = InPort(shape=shape)
+        self.s_in = InPort(shape=shape)
+        self.steps_run = Var(shape=(1,), init=0)
+
+
+class StockRecorderModel(Reporting):
+    """Drive d = sum of a + bias (graded), d = a + bias (spiking); rates from the messages."""
+
+    steps_run = LavaPyType(np.ndarray, np.int64)
+
+    def __init__(self, proc_params: ProcessParameters) -> None:
+        super().__init__(proc_params)
+        plan, scale = proc_params["plan"], proc_params["scale"]
+        self.layer: Layer = plan.layers[self.part.index]
+        self.graded, self.exponent = plan.graded, input_exponent(plan, scale)
+        self.message_exp = scale.message_exp if plan.graded else 0
+        self.signs = [sign for sign, _ in self.layer.corners] if plan.graded else []
+        bottom = self.layer.low if plan.graded and self.signs else 0.0
+        self.bottom = np.full(self.layer.size, bottom)
+        # Rates are sent above their lower bound; the bound itself is a constant part of the drive.
+        shifted = biases(plan, self.layer)[: self.layer.size] + self.bottom
+        self.bias = shifted if plan.graded else self.layer.bias
+        self.recorder, self.life = StepRecorder(self.part), progress(self.part.folder)
+        self.total, self.rate = np.zeros(self.layer.size), self.bottom.copy()
+
+    def step(self, sample: int, step: int) -> None:
+        """Record a step."""
+        size = self.layer.size
+        arrived = np.ldexp(np.asarray(self.a_in.recv()[:size], dtype=np.float64), -self.exponent)
+        sent = np.ldexp(np.asarray(self.s_in.recv(), dtype=np.float64), -self.message_exp)
+        parts = sent.reshape(-1, size)
+        message = parts[0] if not self.signs else np.asarray(self.signs) @ parts
+        if step == 0:
+            self.total, self.rate = np.zeros(size), self.bottom.copy()
+        self.total = self.total + arrived if self.graded else arrived
+        self.rate = self.rate + message if self.graded else message
+        now = tick(self.part.job.schedule, step)
+        # Both neurons of a pair send messages of their own.
+        self.recorder.sums[0][0, now.phase] += (parts != 0).sum(axis=0) - (message != 0)
+        values = {"drive": self.total + self.bias, "state": self.rate}
+        shown = message if self.graded else message > 0
+        self.recorder.note(step, now, message=shown, firing=self.rate, values=values)
+        self.steps_run[0] += 1
+        self.life[self.part.index + 1] = self.time_step
+
+
+@implements(proc=StockRecorder, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("floating_pt")
+class FloatStockRecorder(StockRecorderModel):
+    """In float64."""
+
+    a_in = LavaPyType(PyInPort.VEC_DENSE, float)
+    s_in = LavaPyType(PyInPort.VEC_DENSE, float)
+
+
+@implements(proc=StockRecorder, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("fixed_pt")
+class IntegerStockRecorder(StockRecorderModel):
+    """In fixed point."""
+
+    a_in = LavaPyType(PyInPort.VEC_DENSE, np.int32)
+    s_in = LavaPyType(PyInPort.VEC_DENSE, np.int32)
