@@ -24,8 +24,36 @@ def test_there_is_something_to_try() -> None:
     assert README.count("```") == 2 * len(BLOCKS), "a block without a language is not tested"
 
 
+LAVA = [code for code in PYTHON if "lava.magma" in code]
+OTHERS = [code for code in PYTHON if code not in LAVA]
+COMPARE = """
+import numpy as np
+train = spiking.record(data.test.x[:20], on="lava", steps=32).spikes["output"]
+expected = np.zeros((640, 10))
+expected[train.step, train.unit] = train.value
+assert np.array_equal(messages.T, expected)
+assert train.step.size > 100
+"""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("code", PYTHON, ids=range(len(PYTHON)))
+@pytest.mark.lava
+@pytest.mark.parametrize("kind", ["graded", "rate"])
+def test_every_message_of_the_lava_example_equals_that_of_the_backend_lava(
+    kind: str, tmp_path: Path
+) -> None:
+    (example,) = LAVA
+    assert '"graded"' in example
+    code = (example + COMPARE).replace('"graded"', f'"{kind}"')
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", OTHERS, ids=range(len(OTHERS)))
 def test_python_runs_in_an_empty_folder(code: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
