@@ -1,4 +1,4 @@
-"""What a simulator that learns must do, and how one is found by its name."""
+"""Learners: the interface of a simulator that learns, and what learning returns."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from neuro_eqprop.spiking.ir import Gain
 from neuro_eqprop.spiking.plasticity import COMMIT, PlasticNetwork, TrainingSamples
 from neuro_eqprop.traces import Counts
 
-Watch = Callable[[int], None]
-"""Called with the number of further samples are done."""
+ProgressCallback = Callable[[int], None]
+"""Called with the number of samples done since the last call."""
 
 
-def nobody(_: int) -> None:
-    """Watches nothing."""
+def no_progress(_: int) -> None:
+    """No-op progress callback."""
 
 
 @dataclass(frozen=True, slots=True)
 class Synapses:
-    """Of which synapses to tell the history: projection names with a target and a source unit."""
+    """Synapses to record: projection names, each with a target and a source unit."""
 
     chosen: tuple[tuple[str, int, int], ...] = ()
 
 
 NO_SYNAPSES = Synapses()
 SYNAPSE_VARIABLES = ("pre", "post", "tag", "weight")
-"""What is told of a synapse at the end of every step: both traces, tag and weight."""
+"""Recorded variables of a synapse at the end of every step: both traces, tag and weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What samples left behind, and what they cost."""
+    """Result of a learning run: weights, tags, output drive and event counts."""
 
     weights: Mapping[str, Array]
-    """By projection that learns, in floating point."""
+    """By plastic projection, in floating point."""
     tags: Mapping[str, Array]
-    """As they stood at the last commit, in its numbers; of a pair, of the one that goes forward."""
+    """Tags at the last commit, in its number format; for a mirrored pair, of the forward one."""
     drive: Array
-    """Of the output in the free phase: its mean over the window (samples, units)."""
+    """Drive of the output in the free phase: mean over the window (samples, units)."""
     counts: Mapping[tuple[str, str], Counts]
     """By population and phase, the commit included."""
     saturated: Mapping[str, int]
-    """By projection that learns, how many weights stand at a limit in the end."""
+    """By plastic projection, the number of weights at a limit after the last sample."""
     clipped: int
-    """How often a commit cut a weight off at its limit."""
+    """How often a commit clipped a weight to its limit."""
     overflows: int = 0
-    """In integers, how often a current wrapped or a voltage was cut off."""
-    story: Array = field(default_factory=lambda: np.zeros((0, 0, 0, len(SYNAPSE_VARIABLES))))
-    """(samples, steps, synapses, what) of the synapses that were chosen."""
+    """In fixed point, how often a current wrapped or a voltage saturated."""
+    history: Array = field(default_factory=lambda: np.zeros((0, 0, 0, len(SYNAPSE_VARIABLES))))
+    """(samples, steps, synapses, SYNAPSE_VARIABLES) of the recorded synapses."""
 
     @property
     def total(self) -> Counts:
@@ -65,38 +65,43 @@ class Learner(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called on the command line."""
+        """Its name, as in `--on`."""
         ...
 
-    def check(self, plastic: PlasticNetwork, lessons: TrainingSamples) -> None:
-        """Refuse, with the reason, what it cannot learn; nothing is begun."""
+    def check(self, plastic: PlasticNetwork, training: TrainingSamples) -> None:
+        """Raise an error, with the reason, for a network or samples that it cannot learn."""
         ...
 
     def learn(
-        self, plastic: PlasticNetwork, lessons: TrainingSamples, *, synapses: Synapses, watch: Watch
+        self,
+        plastic: PlasticNetwork,
+        training: TrainingSamples,
+        *,
+        synapses: Synapses,
+        progress: ProgressCallback,
     ) -> Learned:
-        """Learn from all samples, one after the other, beginning at rest with traces at zero."""
+        """Learn from all samples in order, from the resting state with all traces at zero."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """What was counted: rows are the phases and then the commit, columns the populations."""
+    """Event counts: rows are the phases followed by the commit, columns the populations."""
 
     sent: Mapping[str, Ints]
-    """By population, of each unit (phases, units)."""
+    """By population, messages of each unit (phases, units)."""
     traces: Ints
-    """(phases, populations): traces that changed."""
+    """Trace updates (phases, populations)."""
     tags: Ints
-    """The same of tags of synapses into the population."""
+    """Tag updates of the synapses onto each population."""
     weights: Ints
-    """The same of weights."""
+    """Weight updates of the synapses onto each population."""
 
 
 def tally_learning(
-    plastic: PlasticNetwork, lessons: TrainingSamples, events: Events
+    plastic: PlasticNetwork, training: TrainingSamples, events: Events
 ) -> dict[tuple[str, str], Counts]:
-    """Events by population and phase. A synapse that learns counts as one at any weight."""
+    """Event counts by population and phase; a plastic synapse counts even if its weight is zero."""
     network, counts = plastic.network, {}
     phases = [(phase.name, phase.steps) for phase in plastic.rule.schedule] + [(COMMIT, 1)]
     for column, population in enumerate(network.populations):
@@ -107,7 +112,7 @@ def tally_learning(
                 fan_out += len(projection.weight) if learns else projection.fan_out
         for row, (phase, length) in enumerate(phases):
             sent = events.sent[population.name][row]
-            steps, total = length * lessons.stimulus.samples, int(sent.sum())
+            steps, total = length * training.stimulus.samples, int(sent.sum())
             counts[population.name, phase] = Counts(
                 steps=steps,
                 spikes=total,

@@ -82,6 +82,6 @@ def count_learning_events(
     target = one_hot(train.y, run.data.classes)
     stimulus = training_stimulus(network, train.x, target, plasticity.coding)
     given = TrainingSamples(stimulus, np.full(len(train), run.study.training.learning_rate))
-    learned = load_learner("emulator").learn(plastic, given, synapses=NO_SYNAPSES, watch=watch)
+    learned = load_learner("emulator").learn(plastic, given, synapses=NO_SYNAPSES, progress=watch)
     code = plasticity.coding.code
     return LearningCounts(plastic, learned, len(train), code, presentations, note)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.learning import NO_SYNAPSES, Learner, Watch, nobody
+from neuro_eqprop.backends.learning import NO_SYNAPSES, Learner, ProgressCallback, no_progress
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
@@ -59,7 +59,7 @@ def learn_rates(
     schedule: Schedule,
     batch: int,
     limit: float,
-    watch: Watch = nobody,
+    watch: ProgressCallback = no_progress,
 ) -> RateLearned:
     """Learn from all lessons with rates: the same order, batches, learning rates and limit."""
     held, drives, clipped = dict(params), [], 0
@@ -104,7 +104,7 @@ def directions(
     for k in range(stimulus.samples):
         one = stimulus.take(k, k + 1)
         lesson = TrainingSamples(one, np.zeros(1))
-        tags = learner.learn(plastic, lesson, synapses=NO_SYNAPSES, watch=nobody).tags
+        tags = learner.learn(plastic, lesson, synapses=NO_SYNAPSES, progress=no_progress).tags
         asked, _ = asked_for(network, params, one, schedule)
         slope = gradient(network, params, one)
         for name in asked:

@@ -19,7 +19,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import kinds
-from neuro_eqprop.backends.learning import Learner, Synapses, nobody
+from neuro_eqprop.backends.learning import Learner, Synapses, no_progress
 from neuro_eqprop.experiments.simulate import origin_of
 from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.networks import Network
@@ -105,8 +105,8 @@ def record_synapses(
     chosen = plan.record.hebbian
     synapses = Synapses(tuple((name, *pair) for name, pairs in chosen.items() for pair in pairs))
     with Writer(path, plan, overwrite=overwrite) as writer:
-        learned = learner.learn(plastic, samples, synapses=synapses, watch=nobody)
-        for k, (values, rate) in enumerate(zip(learned.story, samples.rates, strict=True)):
+        learned = learner.learn(plastic, samples, synapses=synapses, progress=no_progress)
+        for k, (values, rate) in enumerate(zip(learned.history, samples.rates, strict=True)):
             writer.sample(k, Recording({}, {}, synapse_logs(plastic, values, chosen, float(rate))))
         writer.weights(learned.weights)
         writer.counts(merge_commit(plastic, learned.counts))

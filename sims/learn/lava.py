@@ -20,7 +20,7 @@ import numpy as np
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, nobody
+from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, no_progress
 from neuro_eqprop.backends.registry import load_backend, load_learner
 from neuro_eqprop.data import Split, load_digits, one_hot
 from neuro_eqprop.initialise import initialise
@@ -138,7 +138,7 @@ class Clock:
 
 def learn(on: str, task: Task, watch: Clock | None = None) -> Learned:
     return load_learner(on).learn(
-        task.plastic, task.samples, synapses=NO_SYNAPSES, watch=watch or nobody
+        task.plastic, task.samples, synapses=NO_SYNAPSES, progress=watch or no_progress
     )
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.learning import NO_SYNAPSES, nobody
+from neuro_eqprop.backends.learning import NO_SYNAPSES, no_progress
 from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.learn import settings
@@ -95,7 +95,9 @@ def mnist() -> tuple[Network, dict[str, Array], Split]:
     first = train.take(slice(0, 4000))
     stimulus = training_stimulus(net, first.x, one_hot(first.y, 10), coding)
     samples = TrainingSamples(stimulus, np.full(4000, 0.05))
-    found = load_learner("emulator").learn(plastic, samples, synapses=NO_SYNAPSES, watch=nobody)
+    found = load_learner("emulator").learn(
+        plastic, samples, synapses=NO_SYNAPSES, progress=no_progress
+    )
     learned_network = with_weights(plastic, found.weights)
     return net, parameters(net, learned_network, found.weights), train.take(slice(50_000, 50_040))
 
@@ -291,7 +293,7 @@ def speed() -> list[str]:
                 for samples in (2, 600):
                     began = time.process_time()
                     part = TrainingSamples(stimulus.take(0, samples), np.full(samples, 0.02))
-                    learner.learn(plastic, part, synapses=NO_SYNAPSES, watch=nobody)
+                    learner.learn(plastic, part, synapses=NO_SYNAPSES, progress=no_progress)
                 found.append(600 / (time.process_time() - began))
             title = f"{name}, {code.name}, {'/'.join(map(str, each))}"
             rows.append(f"| {title} | {found[0]:.0f} | {found[1]:.0f} |")

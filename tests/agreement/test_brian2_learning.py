@@ -15,7 +15,7 @@ from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.brian2.learning_equations import time_constant
-from neuro_eqprop.backends.learning import Learned, Synapses, nobody
+from neuro_eqprop.backends.learning import Learned, Synapses, no_progress
 from neuro_eqprop.backends.registry import learner_names, load_learner
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import load_digits, one_hot
@@ -43,11 +43,11 @@ DEEP = Synapses((("hidden2->hidden1", 3, 2), ("hidden1->hidden2", 2, 3)))
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What to learn from a number of lessons."""
+    """What to learn from a number of samples."""
 
     code: Code
     rule: LearningRule
-    lessons: int = 4
+    samples: int = 4
     limit: float = 2.0
     flaws: Nonidealities = Nonidealities()  # noqa: RUF009 - frozen
     net: str = "layered"
@@ -65,7 +65,7 @@ CASES = {
     "graded, one-sided, apart": Case(
         Code.GRADED,
         LearningRule(ONE_SIDED, 5.0, batch=2),
-        lessons=5,
+        samples=5,
         flaws=Nonidealities(asymmetric=True),
     ),
     "graded, deep": Case(Code.GRADED, LearningRule(CENTERED, 5.0), net="deep"),
@@ -93,24 +93,24 @@ def task(case: Case) -> tuple[PlasticNetwork, TrainingSamples]:
     params = initialise(net, np.random.default_rng(0))
     params = {name: value + (0.0 if "->" in name else 0.3) for name, value in params.items()}
     coding = Coding(case.code, theta=2.0**-8)
-    stimulus = training_stimulus(net, x[: case.lessons], target[: case.lessons], coding)
+    stimulus = training_stimulus(net, x[: case.samples], target[: case.samples], coding)
     plastic = make_plastic(
         net, params, PlasticityConfig(coding, case.rule, case.limit, 1e-3, case.flaws)
     )
-    return plastic, TrainingSamples(stimulus, np.linspace(0.2, 0.05, case.lessons))
+    return plastic, TrainingSamples(stimulus, np.linspace(0.2, 0.05, case.samples))
 
 
 def both(case: Case, synapses: Synapses) -> tuple[PlasticNetwork, Learned, Learned]:
-    plastic, lessons = task(case)
+    plastic, training = task(case)
     a, b = (
-        load_learner(on).learn(plastic, lessons, synapses=synapses, watch=nobody)
+        load_learner(on).learn(plastic, training, synapses=synapses, progress=no_progress)
         for on in ("reference", "brian2")
     )
     for name, weight in a.weights.items():
         np.testing.assert_allclose(b.weights[name], weight, rtol=0, atol=1e-12)
     for name, tag in a.tags.items():
         np.testing.assert_allclose(b.tags[name], tag, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(b.story, a.story, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(b.history, a.history, rtol=0, atol=1e-12)
     np.testing.assert_allclose(b.drive, a.drive, rtol=0, atol=1e-12)
     assert a.counts == b.counts
     assert (a.saturated, a.clipped, a.overflows) == (b.saturated, b.clipped, b.overflows)
@@ -131,39 +131,39 @@ def test_brian2_learns_what_the_reference_does(name: str) -> None:
     if "clipped" in name:
         assert b.clipped > 0
     if case.net == "deep":
-        forward, back = b.story[..., 1, :], b.story[..., 0, :]
+        forward, back = b.history[..., 1, :], b.history[..., 0, :]
         np.testing.assert_array_equal(back[..., 3], 0.5 * forward[..., 3])
         np.testing.assert_array_equal(back[..., 0], forward[..., 1])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", [Code.RATE, Code.GRADED])
-def test_they_are_equal_after_a_hundred_lessons(code: Code) -> None:
-    _, a, b = both(Case(code, LearningRule(CENTERED, 5.0), lessons=100), SYNAPSES)
+def test_they_are_equal_after_a_hundred_samples(code: Code) -> None:
+    _, a, b = both(Case(code, LearningRule(CENTERED, 5.0), samples=100), SYNAPSES)
     for name, weight in a.weights.items():
         np.testing.assert_array_equal(b.weights[name], weight)
 
 
 def test_whole_numbers_and_delays_are_refused_with_the_reason() -> None:
-    plastic, lessons = task(
+    plastic, training = task(
         Case(Code.RATE, LearningRule(CENTERED, 5.0, numbers=IntegerArithmetic(7)), limit=1.0)
     )
     learner = load_learner("brian2")
     with pytest.raises(BackendError, match=r"floating point.*without bits"):
-        learner.learn(plastic, lessons, synapses=Synapses(), watch=nobody)
-    plastic, lessons = task(Case(Code.RATE, LearningRule(CENTERED, 5.0)))
+        learner.learn(plastic, training, synapses=Synapses(), progress=no_progress)
+    plastic, training = task(Case(Code.RATE, LearningRule(CENTERED, 5.0)))
     late = tuple(
         replace(p, delay=2) if p.gain is Gain.BETA else p for p in plastic.network.projections
     )
     plastic = replace(plastic, network=replace(plastic.network, projections=late))
     with pytest.raises(BackendError, match="delay of 2"):
-        learner.learn(plastic, lessons, synapses=Synapses(), watch=nobody)
+        learner.learn(plastic, training, synapses=Synapses(), progress=no_progress)
 
 
-def test_every_lesson_is_told_of() -> None:
-    plastic, lessons = task(Case(Code.GRADED, LearningRule(ONE_SIDED, 5.0), lessons=3))
+def test_every_sample_is_told_of() -> None:
+    plastic, training = task(Case(Code.GRADED, LearningRule(ONE_SIDED, 5.0), samples=3))
     seen: list[int] = []
-    load_learner("brian2").learn(plastic, lessons, synapses=Synapses(), watch=seen.append)
+    load_learner("brian2").learn(plastic, training, synapses=Synapses(), progress=seen.append)
     assert "brian2" in learner_names()
     assert seen == [1, 1, 1]
 

@@ -11,7 +11,7 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.backends.lava.learning.job import LearningJob, LearningPopulation
-from neuro_eqprop.backends.learning import Learned, Synapses, nobody
+from neuro_eqprop.backends.learning import Learned, Synapses, no_progress
 from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.initialise import initialise
@@ -37,11 +37,11 @@ SYNAPSES = Synapses((("input->hidden", 3, 20), ("output->hidden", 2, 1), ("alway
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What to learn from a number of lessons."""
+    """What to learn from a number of samples."""
 
     code: Code
     rule: LearningRule
-    lessons: int
+    samples: int
     network: Network
     theta: float = 2.0**-8
     limit: float = 2.0
@@ -79,24 +79,24 @@ HUNDRED = {
 
 def task(case: Case) -> tuple[PlasticNetwork, TrainingSamples]:
     train = load_digits().train
-    rows = np.flatnonzero(train.y < 3)[: case.lessons]
+    rows = np.flatnonzero(train.y < 3)[: case.samples]
     coding = Coding(case.code, theta=case.theta)
     params = initialise(case.network, np.random.default_rng(0))
     params = {name: value + (0.0 if "->" in name else 0.3) for name, value in params.items()}
     params = {name: np.clip(value, -case.limit, case.limit) for name, value in params.items()}
     stimulus = training_stimulus(case.network, train.x[rows], one_hot(train.y[rows], 3), coding)
-    lessons = TrainingSamples(stimulus, np.linspace(0.1, 0.02, case.lessons), case.first)
+    training = TrainingSamples(stimulus, np.linspace(0.1, 0.02, case.samples), case.first)
     return make_plastic(
         case.network, params, PlasticityConfig(coding, case.rule, case.limit, 1e-3)
-    ), lessons
+    ), training
 
 
 def learn(on: str, case: Case) -> Learned:
-    plastic, lessons = task(case)
+    plastic, training = task(case)
     seen: list[int] = []
-    watch = seen.append if on == "lava" else nobody
-    learned = load_learner(on).learn(plastic, lessons, synapses=SYNAPSES, watch=watch)
-    assert on != "lava" or sum(seen) == case.lessons
+    watch = seen.append if on == "lava" else no_progress
+    learned = load_learner(on).learn(plastic, training, synapses=SYNAPSES, progress=watch)
+    assert on != "lava" or sum(seen) == case.samples
     moved = learned.weights["input->hidden"] - plastic.projection("input->hidden").weight
     assert np.count_nonzero(moved) > 100
     return learned
@@ -107,7 +107,7 @@ def check_close(a: Learned, b: Learned, *, within: float) -> None:
         np.testing.assert_allclose(weight, b.weights[name], rtol=0, atol=within)
     for name, tag in a.tags.items():
         np.testing.assert_allclose(tag, b.tags[name], rtol=0, atol=within)
-    np.testing.assert_allclose(a.story, b.story, rtol=0, atol=within)
+    np.testing.assert_allclose(a.history, b.history, rtol=0, atol=within)
     np.testing.assert_allclose(a.drive, b.drive, rtol=0, atol=1e-12)
     assert (a.saturated, a.clipped, a.overflows) == (b.saturated, b.clipped, b.overflows)
 
@@ -119,12 +119,12 @@ def test_lava_learns_what_the_reference_does(name: str) -> None:
     check_close(reference, lava, within=0.0 if "engine" in name else 1e-12)
     assert reference.counts == lava.counts
     assert ("clipped" in name) == (lava.clipped > 0)
-    assert np.ptp(lava.story[..., 2]) > 0
+    assert np.ptp(lava.history[..., 2]) > 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HUNDRED)
-def test_they_are_equal_after_a_hundred_lessons(name: str) -> None:
+def test_they_are_equal_after_a_hundred_samples(name: str) -> None:
     reference, lava = learn("reference", HUNDRED[name]), learn("lava", HUNDRED[name])
     check_close(reference, lava, within=0.0 if "engine" in name else 1e-12)
     there, back = lava.weights["hidden->output"], lava.weights["output->hidden"].T
@@ -149,8 +149,8 @@ def test_the_engine_is_lavas_own() -> None:
     from neuro_eqprop.backends.lava.learning.processes import synapses
 
     assert issubclass(synapses.PlasticSynapses, LearningDense)
-    plastic, lessons = task(HUNDRED["rate"])
-    course = LearningJob(plastic, lessons)
+    plastic, training = task(HUNDRED["rate"])
+    course = LearningJob(plastic, training)
     rule = synapses.rule_of(LearningPopulation(course.job, 0, Path(), course), 0)
     assert type(rule) is Loihi3FLearningRule
     pairs = (

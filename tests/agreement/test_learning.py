@@ -9,8 +9,8 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID, TANH
 from neuro_eqprop.architectures import layered, looped
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.learning import Learned, Synapses, nobody
-from neuro_eqprop.backends.reference.loihi_engine import ENDS, rounded
+from neuro_eqprop.backends.learning import Learned, Synapses, no_progress
+from neuro_eqprop.backends.reference.loihi_engine import ENDS, round_stochastic
 from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.initialise import initialise
@@ -56,11 +56,11 @@ def start(net: Network) -> dict[str, Array]:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What to learn from a number of lessons."""
+    """What to learn from a number of samples."""
 
     code: Code
     rule: LearningRule
-    lessons: int = 8
+    samples: int = 8
     theta: float = 2.0**-8
     limit: float = 2.0
     flaws: Nonidealities = Nonidealities()  # noqa: RUF009 - frozen
@@ -71,13 +71,13 @@ def task(case: Case) -> tuple[PlasticNetwork, TrainingSamples]:
     x, target, net, params = three_classes()
     coding = Coding(case.code, theta=case.theta)
     how = PlasticityConfig(coding, case.rule, case.limit, 1e-3, case.flaws)
-    stimulus = training_stimulus(net, x[: case.lessons], target[: case.lessons], coding)
-    rates = np.linspace(0.1, 0.02, case.lessons)
+    stimulus = training_stimulus(net, x[: case.samples], target[: case.samples], coding)
+    rates = np.linspace(0.1, 0.02, case.samples)
     return make_plastic(net, params, how), TrainingSamples(stimulus, rates, case.first)
 
 
-def learn(on: str, plastic: PlasticNetwork, lessons: TrainingSamples) -> Learned:
-    return load_learner(on).learn(plastic, lessons, synapses=SYNAPSES, watch=nobody)
+def learn(on: str, plastic: PlasticNetwork, training: TrainingSamples) -> Learned:
+    return load_learner(on).learn(plastic, training, synapses=SYNAPSES, progress=no_progress)
 
 
 CASES = {
@@ -116,7 +116,7 @@ def check_equal(a: Learned, b: Learned) -> None:
         np.testing.assert_array_equal(weight, b.weights[name])
     for name, tag in a.tags.items():
         np.testing.assert_array_equal(tag, b.tags[name])
-    np.testing.assert_array_equal(a.story, b.story)
+    np.testing.assert_array_equal(a.history, b.history)
     np.testing.assert_allclose(a.drive, b.drive, rtol=0, atol=1e-12)
     assert a.counts == b.counts
     assert (a.saturated, a.clipped, a.overflows) == (b.saturated, b.clipped, b.overflows)
@@ -124,19 +124,19 @@ def check_equal(a: Learned, b: Learned) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_emulator_learns_what_the_reference_does_bit_for_bit(name: str) -> None:
-    plastic, lessons = task(CASES[name])
-    a, b = learn("reference", plastic, lessons), learn("emulator", plastic, lessons)
+    plastic, training = task(CASES[name])
+    a, b = learn("reference", plastic, training), learn("emulator", plastic, training)
     check_equal(a, b)
     moved = a.weights["input->hidden"] - plastic.projection("input->hidden").weight
     assert np.count_nonzero(moved) > 100
-    assert np.ptp(a.story[..., 2]) > 0
+    assert np.ptp(a.history[..., 2]) > 0
 
 
 @pytest.mark.parametrize("code", [Code.RATE, Code.GRADED])
-def test_they_are_equal_after_a_hundred_lessons(code: Code) -> None:
-    case = Case(code, LearningRule(CENTERED, 5.0), lessons=100)
-    plastic, lessons = task(case)
-    check_equal(learn("reference", plastic, lessons), learn("emulator", plastic, lessons))
+def test_they_are_equal_after_a_hundred_samples(code: Code) -> None:
+    case = Case(code, LearningRule(CENTERED, 5.0), samples=100)
+    plastic, training = task(case)
+    check_equal(learn("reference", plastic, training), learn("emulator", plastic, training))
 
 
 @pytest.mark.parametrize("numbers", [None, IntegerArithmetic(7), ENGINE])
@@ -146,10 +146,10 @@ def test_windows_of_any_length_gather_the_same_unwatched(
 ) -> None:
     phases = PhaseLengths(6, 4, window).schedule(beta=0.5, centered=True)
     batch = 1 if isinstance(numbers, LoihiEngine) else 2
-    case = Case(Code.RATE, LearningRule(phases, 5.0, batch, numbers=numbers), lessons=5)
-    plastic, lessons = task(case)
+    case = Case(Code.RATE, LearningRule(phases, 5.0, batch, numbers=numbers), samples=5)
+    plastic, training = task(case)
     learned = [
-        load_learner(on).learn(plastic, lessons, synapses=Synapses(), watch=nobody)
+        load_learner(on).learn(plastic, training, synapses=Synapses(), progress=no_progress)
         for on in ("reference", "emulator")
     ]
     check_equal(*learned)
@@ -169,9 +169,9 @@ def test_they_are_equal_on_other_networks(which: str) -> None:
     plastic = make_plastic(
         net, start(net), PlasticityConfig(coding, LearningRule(CENTERED, 5.0), 2.0, 1e-3)
     )
-    lessons = TrainingSamples(training_stimulus(net, x[:6], target[:6], coding), np.full(6, 0.1))
+    training = TrainingSamples(training_stimulus(net, x[:6], target[:6], coding), np.full(6, 0.1))
     learned = [
-        load_learner(on).learn(plastic, lessons, synapses=Synapses(), watch=nobody)
+        load_learner(on).learn(plastic, training, synapses=Synapses(), progress=no_progress)
         for on in ("reference", "emulator")
     ]
     check_equal(*learned)
@@ -180,20 +180,22 @@ def test_they_are_equal_on_other_networks(which: str) -> None:
         np.testing.assert_array_equal(loop, loop.T)
 
 
-def test_the_emulator_may_be_stopped_between_lessons(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_emulator_may_be_stopped_between_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     from neuro_eqprop.backends.emulator import learning
 
-    plastic, lessons = task(CASES["rate, run on"])
-    whole = learn("emulator", plastic, lessons)
+    plastic, training = task(CASES["rate, run on"])
+    whole = learn("emulator", plastic, training)
     monkeypatch.setattr(learning, "AT_ONCE", 1)
     seen: list[int] = []
-    parts = load_learner("emulator").learn(plastic, lessons, synapses=SYNAPSES, watch=seen.append)
+    parts = load_learner("emulator").learn(
+        plastic, training, synapses=SYNAPSES, progress=seen.append
+    )
     assert seen == [1] * 8
     check_equal(whole, parts)
 
 
 def rate_update(k: int, schedule: Schedule) -> dict[str, Array]:
-    """What rate EqProp asks for with lesson k, at tight equilibria."""
+    """What rate EqProp asks for with sample k, at tight equilibria."""
     x, target, net, params = three_classes()
     ops, x, target = NumpyOps(), x[k : k + 1], target[k : k + 1]
     settling = replace(SWEEPS, tolerance=1e-12)
@@ -203,14 +205,18 @@ def rate_update(k: int, schedule: Schedule) -> dict[str, Array]:
     return {n if "->" in n else f"always->{n}": v.reshape(len(v), -1) for n, v in asked.items()}
 
 
-def cosines(rule: LearningRule, code: Code, lessons: int = 15) -> dict[str, float]:
+def cosines(rule: LearningRule, code: Code, samples: int = 15) -> dict[str, float]:
     """By projection, the median cosine of tags with what rate EqProp asks for."""
-    plastic, every = task(Case(code, rule, lessons=lessons))
+    plastic, every = task(Case(code, rule, samples=samples))
     make = three_phase if len(rule.schedule) == 3 else two_phase
     found: dict[str, list[float]] = {}
-    for k in range(lessons):
+    for k in range(samples):
         one = TrainingSamples(every.stimulus.take(k, k + 1), every.rates[k : k + 1])
-        tags = load_learner("emulator").learn(plastic, one, synapses=Synapses(), watch=nobody).tags
+        tags = (
+            load_learner("emulator")
+            .learn(plastic, one, synapses=Synapses(), progress=no_progress)
+            .tags
+        )
         wanted = rate_update(k, make(beta=0.5, free=2000, nudged=2000))
         for name, value in wanted.items():
             found.setdefault(name, []).append(cosine(tags[name], value))
@@ -242,7 +248,7 @@ def test_with_the_sign_turned_tags_point_the_other_way() -> None:
             return (0.0, 1.0, -1.0)
 
     schedule = PhaseLengths(16, 12, 4).schedule(beta=0.5, centered=True)
-    assert max(cosines(Turned(schedule, 8.0), Code.GRADED, lessons=5).values()) < -0.9
+    assert max(cosines(Turned(schedule, 8.0), Code.GRADED, samples=5).values()) < -0.9
 
 
 @pytest.mark.parametrize("code", [Code.RATE, Code.GRADED])
@@ -256,8 +262,10 @@ def test_three_classes_are_learned(code: Code) -> None:
     )
     order = np.random.default_rng(0).permutation(np.tile(np.arange(100), 3))
     stimulus = training_stimulus(net, x[order], target[order], coding)
-    lessons = TrainingSamples(stimulus, np.full(300, 0.05))
-    learned = load_learner("emulator").learn(plastic, lessons, synapses=SYNAPSES, watch=nobody)
+    training = TrainingSamples(stimulus, np.full(300, 0.05))
+    learned = load_learner("emulator").learn(
+        plastic, training, synapses=SYNAPSES, progress=no_progress
+    )
     right = learned.drive.argmax(axis=1) == target[order].argmax(axis=1)
     assert right[:30].mean() < 0.8
     assert right[-100:].mean() >= 0.95
@@ -278,7 +286,7 @@ def test_the_engine_rounds_as_lava_does() -> None:
     w, m = rng.integers(-256, 256, shape), rng.integers(-257, 256, shape)
     pre, post = rng.integers(0, 128, 9), rng.integers(0, 128, 7)
     decayed = Lava._decay_trace(pre, 1, 8.0, 0.4)
-    np.testing.assert_array_equal(decayed, rounded(np.exp(-1 / 8.0) * pre, 0.4))
+    np.testing.assert_array_equal(decayed, round_stochastic(np.exp(-1 / 8.0) * pre, 0.4))
     for y2, y3 in ((ENGINE.factor, 0), (-ENGINE.factor, 0), (0, 32)):
         told = {
             "shape": shape,
@@ -298,18 +306,18 @@ def test_the_engine_rounds_as_lava_does() -> None:
         grown = np.clip(np.floor(pre[None] * post[:, None] * y2 / 1024), *ENDS)
         grown = np.clip(128.0 * m + grown, *ENDS)
         grown = np.clip(grown + np.clip(np.floor(-m * y3 / 32) * 128.0, *ENDS), *ENDS)
-        np.testing.assert_array_equal(found["tag_1"], rounded(grown / 128.0, 0.3))
+        np.testing.assert_array_equal(found["tag_1"], round_stochastic(grown / 128.0, 0.3))
         asked = np.clip(np.floor(m * y3 / 32) * 2.0 ** (7 + ENGINE.exponent), *ENDS)
-        asked = rounded(np.clip(128.0 * w + asked, *ENDS) / 128.0, 0.3)
+        asked = round_stochastic(np.clip(128.0 * w + asked, *ENDS) / 128.0, 0.3)
         np.testing.assert_array_equal(found["weights"], asked)
 
 
 def test_the_engine_learns_and_keeps_pairs_nearly_symmetric() -> None:
     assert isinstance(ENGINE, LoihiEngine)
-    plastic, lessons = task(
-        Case(Code.RATE, LearningRule(CENTERED, 5.0, numbers=ENGINE), lessons=60)
+    plastic, training = task(
+        Case(Code.RATE, LearningRule(CENTERED, 5.0, numbers=ENGINE), samples=60)
     )
-    learned = learn("emulator", plastic, lessons)
+    learned = learn("emulator", plastic, training)
     there, back = learned.weights["hidden->output"], learned.weights["output->hidden"]
     assert np.count_nonzero(there != back.T) <= 0.05 * there.size
     assert not np.array_equal(there, plastic.projection("hidden->output").weight)

@@ -15,8 +15,8 @@ from neuro_eqprop.backends.learning import (
     SYNAPSE_VARIABLES,
     Events,
     Learned,
+    ProgressCallback,
     Synapses,
-    Watch,
     tally_learning,
 )
 from neuro_eqprop.spiking.plasticity import Plastic, PlasticNetwork, TrainingSamples
@@ -24,30 +24,35 @@ from neuro_eqprop.spiking.plasticity import Plastic, PlasticNetwork, TrainingSam
 
 @dataclass(frozen=True, slots=True)
 class Brian2Learner:
-    """One sample after the other, in floating point."""
+    """Learns sample by sample, in floating point."""
 
     name: str = "brian2"
 
-    def check(self, plastic: PlasticNetwork, lessons: TrainingSamples) -> None:
-        """Refuse what the equations do not say, and samples that do not fit the network."""
+    def check(self, plastic: PlasticNetwork, training: TrainingSamples) -> None:
+        """Raise an error for an unsupported network, or samples that do not fit it."""
         check(plastic)
-        lessons.stimulus.check(plastic.network)
+        training.stimulus.check(plastic.network)
 
     def learn(
-        self, plastic: PlasticNetwork, lessons: TrainingSamples, *, synapses: Synapses, watch: Watch
+        self,
+        plastic: PlasticNetwork,
+        training: TrainingSamples,
+        *,
+        synapses: Synapses,
+        progress: ProgressCallback,
     ) -> Learned:
         """Learn from all samples."""
-        self.check(plastic, lessons)
+        self.check(plastic, training)
         brian2 = simulator()
         with settings(brian2):
-            course = LearningNetwork(brian2, plastic, lessons)
-            monitors = [course.story(*chosen) for chosen in synapses.chosen]
-            course.run(watch)
-        return learned(course, synapses, monitors)
+            network = LearningNetwork(brian2, plastic, training)
+            monitors = [network.monitor_synapse(*chosen) for chosen in synapses.chosen]
+            network.run(progress)
+        return collect_result(network, synapses, monitors)
 
 
 def check(plastic: PlasticNetwork) -> None:
-    """Refuse what the equations do not say."""
+    """Raise an error for a network that the equations do not describe."""
     if plastic.rule.numbers is not None:
         raise BackendError(
             "brian2 learns in floating point: its equations have no stochastic rounding "
@@ -56,56 +61,58 @@ def check(plastic: PlasticNetwork) -> None:
     late = next((p for p in plastic.network.projections if p.delay != 1), None)
     if late is not None:
         raise BackendError(
-            f"projection {late.name!r} has a delay of {late.delay} steps; samples have one"
+            f"projection {late.name!r} has a delay of {late.delay} steps; learning needs a delay of 1"
         )
 
 
-def learned(course: LearningNetwork, synapses: Synapses, monitors: list[list[Handle]]) -> Learned:
-    """What there is in the end."""
-    plastic, lessons = course.plastic, course.lessons
+def collect_result(
+    run: LearningNetwork, synapses: Synapses, monitors: list[list[Handle]]
+) -> Learned:
+    """The result of the run."""
+    plastic, training = run.plastic, run.training
     weights: dict[str, Array] = {}
     saturated: dict[str, int] = {}
     for part in plastic.plastic:
-        weight = shaped(course, part, "w")
+        weight = synapse_matrix(run, part, "w")
         weights[part.name] = weight
         saturated[part.name] = int(np.count_nonzero(np.abs(weight) >= part.limit))
         if part.mirror is not None:
             weights[part.mirror] = part.mirrored * weight.T
             saturated[part.mirror] = saturated[part.name]
-    drives = np.asarray(course.answers.sum_drive[:]).reshape(lessons.stimulus.samples, -1)
-    cut = sum(int(np.asarray(paths.cut[:]).sum()) for paths in course.pairs.values())
+    drives = np.asarray(run.answers.sum_drive[:]).reshape(training.stimulus.samples, -1)
+    cut = sum(int(np.asarray(paths.cut[:]).sum()) for paths in run.pairs.values())
     return Learned(
         weights,
-        {part.name: shaped(course, part, "kept") for part in plastic.plastic},
+        {part.name: synapse_matrix(run, part, "kept") for part in plastic.plastic},
         drives / plastic.rule.schedule[0].window,
-        tally_learning(plastic, lessons, counted(course)),
+        tally_learning(plastic, training, count_events(run)),
         saturated,
         cut,
-        story=synapse_histories(course, synapses, monitors),
+        history=synapse_histories(run, synapses, monitors),
     )
 
 
-def shaped(course: LearningNetwork, part: Plastic, variable: str) -> Array:
+def synapse_matrix(run: LearningNetwork, part: Plastic, variable: str) -> Array:
     """A variable of the synapses of a projection (targets, sources)."""
-    values = np.asarray(getattr(course.pairs[part.name], variable)[:])
-    return values.reshape(course.plastic.projection(part.name).weight.shape).copy()
+    values = np.asarray(getattr(run.pairs[part.name], variable)[:])
+    return values.reshape(run.plastic.projection(part.name).weight.shape).copy()
 
 
-def counted(course: LearningNetwork) -> Events:
-    """What neurons and synapses counted."""
-    plastic, rule = course.plastic, course.rule
+def count_events(run: LearningNetwork) -> Events:
+    """The event counts of neurons and synapses."""
+    plastic, rule = run.plastic, run.rule
     phases = range(len(rule.schedule))
-    names = [p.name for p in course.network.populations]
+    names = [p.name for p in run.network.populations]
     sent: dict[str, Ints] = {}
     counts = np.zeros((3, len(phases) + 1, len(names)), dtype=np.int64)
     for column, name in enumerate(names):
-        group = course.groups[name]
+        group = run.groups[name]
         rows = [getattr(group, f"sent_{k}")[:] for k in phases]
         sent[name] = np.array([*rows, np.zeros_like(rows[0])]).astype(np.int64)
         rows = [getattr(group, f"traced_{k}")[:] for k in (*phases, "pause")]
         counts[0, :, column] = np.sum(rows, axis=1)
     for part in plastic.plastic:
-        paths, there = course.pairs[part.name], plastic.projection(part.name)
+        paths, there = run.pairs[part.name], plastic.projection(part.name)
         ends = [there.target, *([there.source] if part.mirror else [])]
         for column in (names.index(end) for end in ends):
             counts[2, -1, column] += int(paths.changed[:].sum())
@@ -116,17 +123,17 @@ def counted(course: LearningNetwork) -> Events:
 
 
 def synapse_histories(
-    course: LearningNetwork, synapses: Synapses, monitors: list[list[Handle]]
+    run: LearningNetwork, synapses: Synapses, monitors: list[list[Handle]]
 ) -> Array:
-    """The history of the chosen synapses; a mirror has its ends turned and its own weight."""
-    lessons, steps = course.lessons.stimulus.samples, course.rule.steps
+    """The recorded synapses; for a mirror, traces are swapped and the weight is scaled."""
+    samples, steps = run.training.stimulus.samples, run.rule.steps
     if not monitors:
         return np.zeros((0, 0, 0, len(SYNAPSE_VARIABLES)))
-    found = np.zeros((lessons, steps, len(monitors), len(SYNAPSE_VARIABLES)))
-    parts = {name: p for p in course.plastic.plastic for name in (p.name, p.mirror) if name}
+    found = np.zeros((samples, steps, len(monitors), len(SYNAPSE_VARIABLES)))
+    parts = {name: p for p in run.plastic.plastic for name in (p.name, p.mirror) if name}
     for k, (group, (name, _, _)) in enumerate(zip(monitors, synapses.chosen, strict=True)):
         values = [
-            np.asarray(getattr(monitor, what)[0])[1:].reshape(lessons, steps)
+            np.asarray(getattr(monitor, what)[0])[1:].reshape(samples, steps)
             for monitor, what in zip(group, "rrmw", strict=True)
         ]
         if name == parts[name].mirror:

@@ -1,9 +1,9 @@
-"""The rule of `neuro_eqprop.spiking.plasticity` in the words of Brian2.
+"""The rule of `neuro_eqprop.spiking.plasticity` as Brian2 equations.
 
-A spiking unit has a trace with a time constant, dr/dt = -r / tau_trace, that a spike lifts; that of
-a graded unit is what it has sent. Events gate the rest: `tick` in every step of a phase, `window`
-where tags gather. Pauses have a clock of their own, once in a sample: neurons are silent, weights
-commit, and the next sample is taken up. So the first pause comes before the first sample.
+A spiking unit has a trace dr/dt = -r / tau_trace that increases with each spike; the trace of a
+graded unit is the sum of its messages. Events gate the rest: `tick` in every step of a phase,
+`window` where tags accumulate. A pause, on a separate clock, occurs once per sample: neurons are
+silent, weights commit, and the next sample is loaded. So the first pause precedes the first sample.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EVENTS = {
     "answer": "answering(t) > 0.5",
 }
 
-# Brian2 may regroup the terms of a sum, so a statement holds no more than one addition.
+# Brian2 may reorder the terms of a sum, so a statement has at most one addition.
 LIFT = """
 r = r + impulse * fired
 r = r * int(r >= least)
@@ -79,8 +79,8 @@ changed : 1
 """
 
 
-def population(neuron: Neuron, rule: LearningRule) -> tuple[str, str, str]:
-    """The variables of a population, the statements of a tick and those of a pause."""
+def population_equations(neuron: Neuron, rule: LearningRule) -> tuple[str, str, str]:
+    """The model of a population, the statements of a tick and the statements of a pause."""
     model, code = step(neuron, 1)
     phases = range(len(rule.schedule))
     model += "".join(f"sent_{k} : 1\ntraced_{k} : 1\n" for k in phases)
@@ -103,8 +103,8 @@ def population(neuron: Neuron, rule: LearningRule) -> tuple[str, str, str]:
     return model, code + "was = r\n", pause + "was = r\n"
 
 
-def gathering(rule: LearningRule) -> tuple[str, str]:
-    """What synapses count, and the statements of a step in a window."""
+def tag_equations(rule: LearningRule) -> tuple[str, str]:
+    """The counters of synapses, and their statements for a step in a window."""
     open_in = [k for k, gate in enumerate(rule.gates) if gate]
     model = "".join(f"grown_{k} : 1\n" for k in open_in)
     counts = (
@@ -113,8 +113,8 @@ def gathering(rule: LearningRule) -> tuple[str, str]:
     return model, GATHER + "".join(counts)
 
 
-def of_the_rule(rule: LearningRule, dt: Handle) -> dict[str, Handle]:
-    """What the statements of traces call by name."""
+def trace_constants(rule: LearningRule, dt: Handle) -> dict[str, Handle]:
+    """The namespace of the trace equations."""
     return {
         "tau_trace": time_constant(rule, dt),
         "impulse": 1.0 - rule.keep,
@@ -123,7 +123,7 @@ def of_the_rule(rule: LearningRule, dt: Handle) -> dict[str, Handle]:
 
 
 def time_constant(rule: LearningRule, dt: Handle) -> Handle:
-    """The time in which a trace falls to 1/e; of its neighbours, that which decays to the bit."""
+    """The trace time constant; a neighbouring float if its decay equals `keep` exactly."""
     near, step_size = float(rule.tau * dt), float(dt)
     tried = [near]
     for end in (0.0, np.inf):
@@ -136,11 +136,11 @@ def time_constant(rule: LearningRule, dt: Handle) -> Handle:
 
 
 def clock_tables(
-    brian2: ModuleType, rule: LearningRule, lessons: int, dt: Handle
+    brian2: ModuleType, rule: LearningRule, samples: int, dt: Handle
 ) -> dict[str, Handle]:
-    """The pause before the samples and all of them step by step: phases, and when the events are.
+    """Timed arrays over the first pause and all samples: the phase and the gates of each step.
 
-    `phase_of` is -1 in a pause, and `waiting` one in those that do not commit.
+    `phase_of` is -1 in a pause, and `waiting` is 1 in a pause without a commit.
     """
     columns: dict[str, list[Array]] = {"phase_of": [], "factor": [], "answering": []}
     gates = zip((PAUSE, *rule.schedule), (0.0, *rule.gates), strict=True)
@@ -150,11 +150,11 @@ def clock_tables(
         columns["factor"].append(gate * (ticks >= phase.steps - phase.window))
         columns["answering"].append(1.0 * (ticks == phase.steps - 1) * (row == 1))
     found = {
-        name: brian2.TimedArray(np.append(np.tile(np.concatenate(column), lessons), end), dt=dt)
+        name: brian2.TimedArray(np.append(np.tile(np.concatenate(column), samples), end), dt=dt)
         for (name, column), end in zip(columns.items(), (-1.0, 0.0, 0.0), strict=True)
     }
-    waiting = np.ones(lessons + 1)
+    waiting = np.ones(samples + 1)
     waiting[rule.batch :: rule.batch] = waiting[-1] = 0.0
     found["waiting"] = brian2.TimedArray(waiting, dt=rule.steps * dt)
-    schedule = (PAUSE, *rule.schedule) * lessons
+    schedule = (PAUSE, *rule.schedule) * samples
     return found | tables(brian2, (*schedule, PAUSE), dt)

@@ -1,7 +1,7 @@
-"""The objects of a Brian2 run that learns, by the equations of `backends.brian2_rule`.
+"""The Brian2 objects of a run that learns, with the equations of `learning_equations`.
 
-A projection that learns and its mirror are one `Synapses` object with one weight, on which spikes
-travel both ways.
+A plastic projection and its mirror are one `Synapses` object with one weight, which passes
+spikes in both directions.
 """
 
 from __future__ import annotations
@@ -16,87 +16,89 @@ from neuro_eqprop.backends.brian2.learning_equations import (
     EVENTS,
     SYNAPSE,
     clock_tables,
-    gathering,
-    of_the_rule,
-    population,
+    population_equations,
+    tag_equations,
+    trace_constants,
 )
-from neuro_eqprop.backends.learning import Watch
+from neuro_eqprop.backends.learning import ProgressCallback
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, Projection, Spiking
 from neuro_eqprop.spiking.plasticity import Plastic, PlasticNetwork, TrainingSamples
 
 
 class LearningNetwork:
-    """Samples under way: the objects of one Brian2 run."""
+    """The Brian2 objects of one learning run."""
 
     def __init__(
-        self, brian2: ModuleType, plastic: PlasticNetwork, lessons: TrainingSamples
+        self, brian2: ModuleType, plastic: PlasticNetwork, training: TrainingSamples
     ) -> None:
-        self.brian2, self.plastic, self.lessons = brian2, plastic, lessons
+        self.brian2, self.plastic, self.training = brian2, plastic, training
         self.network, self.rule = plastic.network, plastic.rule
         self.dt = self.network.dt * brian2.second
         self.clock = brian2.Clock(dt=self.dt)
-        self.lesson = brian2.Clock(dt=self.rule.steps * self.dt)
-        self.named = clock_tables(brian2, self.rule, lessons.stimulus.samples, self.dt)
+        self.sample_clock = brian2.Clock(dt=self.rule.steps * self.dt)
+        self.tables = clock_tables(brian2, self.rule, training.stimulus.samples, self.dt)
         self.places = {(p.name, p.gain): k for k, p in enumerate(self.network.projections)}
         self.groups = {p.name: self.neurons(p) for p in self.network.populations}
         self.pairs = {part.name: self.pair(part) for part in plastic.plastic}
-        self.whole = brian2.Network(*self.groups.values(), *self.pairs.values())
+        self.brian2_network = brian2.Network(*self.groups.values(), *self.pairs.values())
         for projection in self.network.projections:
             learns = projection.gain is Gain.ONE and projection.name in plastic.learns
             if not learns and projection.weight.any():
-                self.whole.add(self.fixed(projection))
+                self.brian2_network.add(self.fixed(projection))
         self.answers = brian2.EventMonitor(
             self.groups[self.network.output], "answer", variables=["sum_drive"]
         )
-        self.whole.add(self.answers)
+        self.brian2_network.add(self.answers)
 
-    def neurons(self, told: Population) -> Handle:
-        """A population at rest, which takes up what a sample brings when it begins."""
+    def neurons(self, population: Population) -> Handle:
+        """A population in its resting state; it reads its input at the start of each sample."""
         brian2, rule = self.brian2, self.rule
-        model, tick, pause = population(told.neuron, rule)
+        model, tick, pause = population_equations(population.neuron, rule)
         names = ["tick"]
-        if any(self.plastic.projection(p.name).source == told.name for p in self.plastic.plastic):
+        if any(
+            self.plastic.projection(p.name).source == population.name for p in self.plastic.plastic
+        ):
             names.append("window")
-        if told.name == self.network.output:
+        if population.name == self.network.output:
             names.append("answer")
         group = brian2.NeuronGroup(
-            told.size,
+            population.size,
             model,
-            threshold=f"{message(told)} != 0",
+            threshold=f"{message_variable(population)} != 0",
             reset="",
             events={name: EVENTS[name] for name in names},
             namespace={
-                **self.named,
-                **constants(brian2, told.neuron),
-                **of_the_rule(rule, self.dt),
-                **self.brought(told),
+                **self.tables,
+                **constants(brian2, population.neuron),
+                **trace_constants(rule, self.dt),
+                **self.input_tables(population),
             },
             method="exact",
             clock=self.clock,
         )
         group.set_event_schedule("tick", when="start")
         group.run_on_event("tick", tick, when="groups", order=1)
-        group.run_regularly(pause, when="groups", order=1, clock=self.lesson)
-        if isinstance(told.neuron, Spiking):
-            group.v = told.neuron.threshold / 2
+        group.run_regularly(pause, when="groups", order=1, clock=self.sample_clock)
+        if isinstance(population.neuron, Spiking):
+            group.v = population.neuron.threshold / 2
         return group
 
-    def brought(self, told: Population) -> dict[str, Handle]:
-        """What every sample brings to a population."""
-        stimulus = self.lessons.stimulus
-        nothing = np.zeros((stimulus.samples, told.size))
-        current = told.bias + stimulus.current.get(told.name, nothing)
-        pull = stimulus.pull.get(told.name, nothing)
+    def input_tables(self, population: Population) -> dict[str, Handle]:
+        """Current and pull of a population, sample by sample."""
+        stimulus = self.training.stimulus
+        nothing = np.zeros((stimulus.samples, population.size))
+        current = population.bias + stimulus.current.get(population.name, nothing)
+        pull = stimulus.pull.get(population.name, nothing)
         return {
-            "brought": self.brian2.TimedArray(current, dt=self.lesson.dt),
-            "pulled": self.brian2.TimedArray(pull, dt=self.lesson.dt),
+            "brought": self.brian2.TimedArray(current, dt=self.sample_clock.dt),
+            "pulled": self.brian2.TimedArray(pull, dt=self.sample_clock.dt),
         }
 
     def pair(self, part: Plastic) -> Handle:
-        """The synapses of a projection that learns, which its mirror goes back on."""
+        """The synapses of a plastic projection, which also carry its mirror."""
         there = self.plastic.projection(part.name)
         source, target = self.network[there.source], self.network[there.target]
-        counts, gather = gathering(self.rule)
+        counts, gather = tag_equations(self.rule)
         on_pre = {
             "there": f"a_one_post += passed{payload(source, 'pre')}",
             "gather": gather,
@@ -114,14 +116,14 @@ class LearningNetwork:
             on_post=on_post,
             on_event=events,
             delay={name: 0 * self.dt for name in events},
-            namespace={**self.named, **self.constants(part)},
+            namespace={**self.tables, **self.constants(part)},
             clock=self.clock,
         )
         rows, columns = np.nonzero(np.ones_like(there.weight))
         paths.connect(i=columns, j=rows)
         self.set_weights(paths, part, there)
-        paths.run_regularly(COMMITTED, when="end", clock=self.lesson)
-        # What arrives is added in the order of the projections, which fixes the last digits.
+        paths.run_regularly(COMMITTED, when="end", clock=self.sample_clock)
+        # Adding inputs in the order of the projections fixes the floating-point rounding.
         paths.there.order = self.places[part.name, Gain.ONE]
         paths.gather.order = len(self.places)
         if part.mirror is not None:
@@ -129,20 +131,20 @@ class LearningNetwork:
         return paths
 
     def constants(self, part: Plastic) -> dict[str, Handle]:
-        """What the statements of a commit call by name."""
-        rule, rates = self.rule, self.lessons.rates
+        """The namespace of the commit statements."""
+        rule, rates = self.rule, self.training.rates
         etas = np.zeros(len(rates) + 1)
         for k, rate in enumerate(rates):
             if k % rule.batch == rule.batch - 1 or k == len(rates) - 1:
                 etas[k + 1] = self.plastic.eta(part, float(rate), k % rule.batch + 1)
         return {
-            "eta": self.brian2.TimedArray(etas, dt=self.lesson.dt),
+            "eta": self.brian2.TimedArray(etas, dt=self.sample_clock.dt),
             "limit": part.limit,
             "mirrored": part.mirrored,
         }
 
     def set_weights(self, paths: Handle, part: Plastic, there: Projection) -> None:
-        """Weights as they are before the first sample, and what is passed on of them."""
+        """Set the initial weights, and the effective weights that synapses pass on."""
         gains = self.plastic.gains
         one = np.ones_like(there.weight)
         paths.w = there.weight.ravel()
@@ -152,7 +154,7 @@ class LearningNetwork:
         paths.passed_back = (part.mirrored * paths.w[:]) * paths.gain_back[:]
 
     def fixed(self, projection: Projection) -> Handle:
-        """The synapses of a projection that does not learn."""
+        """The synapses of a projection that is not plastic."""
         arriving = "a_one" if projection.gain is Gain.ONE else "a_beta"
         sent = payload(self.network[projection.source], "pre")
         paths = self.brian2.Synapses(
@@ -171,7 +173,7 @@ class LearningNetwork:
         paths.pre.order = self.places[projection.name, projection.gain]
         return paths
 
-    def story(self, name: str, target: int, source: int) -> list[Handle]:
+    def monitor_synapse(self, name: str, target: int, source: int) -> list[Handle]:
         """Monitors of a synapse's pre and post trace, tag and weight; a mirror's are its pair's."""
         part = next(p for p in self.plastic.plastic if name in (p.name, p.mirror))
         row, column = (target, source) if name == part.name else (source, target)
@@ -187,26 +189,28 @@ class LearningNetwork:
             self.brian2.StateMonitor(of, what, record=[k], when="end", order=1, clock=self.clock)
             for of, what, k in chosen
         ]
-        self.whole.add(*found)
+        self.brian2_network.add(*found)
         return found
 
-    def run(self, watch: Watch) -> None:
-        """All samples; `watch` hears of each."""
+    def run(self, progress: ProgressCallback) -> None:
+        """Run all samples; `progress` is called after each."""
 
         def ended(t: Handle) -> None:
             if t > self.dt / 2:
-                watch(1)
+                progress(1)
 
-        self.whole.add(self.brian2.NetworkOperation(ended, clock=self.lesson, when="end"))
-        length = self.lessons.stimulus.samples * self.rule.steps + 1
-        self.whole.run(length * self.dt, namespace={})
-
-
-def message(told: Population) -> str:
-    """The variable that holds what a population sends."""
-    return "q" if isinstance(told.neuron, Graded) else "fired"
+        self.brian2_network.add(
+            self.brian2.NetworkOperation(ended, clock=self.sample_clock, when="end")
+        )
+        length = self.training.stimulus.samples * self.rule.steps + 1
+        self.brian2_network.run(length * self.dt, namespace={})
 
 
-def payload(told: Population, end: str) -> str:
-    """What a weight is multiplied by when a spike of a population at that end arrives."""
-    return f" * q_{end}" if isinstance(told.neuron, Graded) else ""
+def message_variable(population: Population) -> str:
+    """The name of the variable with the message of a population."""
+    return "q" if isinstance(population.neuron, Graded) else "fired"
+
+
+def payload(population: Population, end: str) -> str:
+    """The factor of a weight when a message of a population at that end arrives."""
+    return f" * q_{end}" if isinstance(population.neuron, Graded) else ""

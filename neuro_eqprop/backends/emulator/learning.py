@@ -1,4 +1,4 @@
-"""The rule of `neuro_eqprop.spiking.plasticity`, compiled: for whole training sets."""
+"""The rule of `neuro_eqprop.spiking.plasticity` in compiled code, fast enough for training sets."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from neuro_eqprop.backends.learning import (
     SYNAPSE_VARIABLES,
     Events,
     Learned,
+    ProgressCallback,
     Synapses,
-    Watch,
     tally_learning,
 )
 from neuro_eqprop.spiking.counter_rng import mix
@@ -35,43 +35,48 @@ if TYPE_CHECKING:
     from neuro_eqprop.spiking.fixed_point import GradedIntegers, SpikingIntegers
 
 AT_ONCE = 2**25
-"""Synapse-steps done in one go, a fraction of a second: so often a run can be interrupted."""
+"""Synapse-steps per call of compiled code: a fraction of a second, so that Ctrl-C works."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmulatorLearner:
-    """One sample after the other in compiled code, in float64 or in integers.
+    """Learns sample by sample in compiled code, in float64 or in integers.
 
-    The first run on a machine compiles for some seconds; the code is then kept on disk.
+    The first run on a machine compiles for some seconds; the code is then cached on disk.
     """
 
     name: str = "emulator"
 
-    def check(self, plastic: PlasticNetwork, lessons: TrainingSamples) -> None:
-        """Refuse samples that do not fit the network."""
-        lessons.stimulus.check(plastic.network)
+    def check(self, plastic: PlasticNetwork, training: TrainingSamples) -> None:
+        """Raise an error for samples that do not fit the network."""
+        training.stimulus.check(plastic.network)
 
     def learn(
-        self, plastic: PlasticNetwork, lessons: TrainingSamples, *, synapses: Synapses, watch: Watch
+        self,
+        plastic: PlasticNetwork,
+        training: TrainingSamples,
+        *,
+        synapses: Synapses,
+        progress: ProgressCallback,
     ) -> Learned:
         """Learn from all samples."""
-        self.check(plastic, lessons)
-        course = LearningRun(plastic, lessons, synapses)
+        self.check(plastic, training)
+        run = LearningRun(plastic, training, synapses)
         batch = plastic.rule.batch
         work = plastic.rule.steps * (sum(p.size for p in plastic.network.populations) + 1)
         stride = max(1, AT_ONCE // (work * 100 * batch)) * batch
-        for start in range(0, lessons.stimulus.samples, stride):
-            stop = min(start + stride, lessons.stimulus.samples)
-            course.perform(start, stop)
-            watch(stop - start)
-        return course.learned()
+        for start in range(0, training.stimulus.samples, stride):
+            stop = min(start + stride, training.stimulus.samples)
+            run.learn(start, stop)
+            progress(stop - start)
+        return run.result()
 
 
 class LearningRun:
-    """Samples under way: the flat arrays that the compiled loops work on."""
+    """State of a learning run: the flat arrays of the compiled loops."""
 
     def __init__(
-        self, plastic: PlasticNetwork, lessons: TrainingSamples, synapses: Synapses
+        self, plastic: PlasticNetwork, training: TrainingSamples, synapses: Synapses
     ) -> None:
         try:
             from neuro_eqprop.backends.emulator import learning_kernels, packed
@@ -80,7 +85,7 @@ class LearningRun:
                 f"numba cannot be imported ({error}); install it with: pip install numba"
             ) from error
         self.kernels, self.constants = learning_kernels, packed.constants
-        self.plastic, self.lessons, self.synapses = plastic, lessons, synapses
+        self.plastic, self.training, self.synapses = plastic, training, synapses
         self.network, self.rule = plastic.network, plastic.rule
         self.names = [p.name for p in self.network.populations]
         ends = np.cumsum([0, *(p.size for p in self.network.populations)])
@@ -107,13 +112,13 @@ class LearningRun:
         self.rows = np.array(constants)
 
     def kind(self, population: Population) -> tuple[int, int, int]:
-        """Whether it is graded, whether it only speaks in a sample's first step, is reached."""
+        """Whether it is graded, sends only in the first step of a sample, and has input synapses."""
         neuron, name = population.neuron, population.name
         reached = any(projection.target == name for projection in self.network.projections)
         if not isinstance(neuron, Graded):
             return 0, 0, int(reached)
-        pulled = name in self.lessons.stimulus.pull
-        # With another theta what is left may be a half of it that rounds either way in turn.
+        pulled = name in self.training.stimulus.pull
+        # With other thetas the residual can be theta / 2, which rounds up and down in turn.
         exact = frexp(neuron.theta)[0] == 0.5
         still = exact and neuron.damping == 1.0 and not reached and not pulled
         return 1, int(still), int(reached)
@@ -144,14 +149,14 @@ class LearningRun:
             offset += weight.size
         self.projections = np.array(rows, dtype=np.int64).reshape(-1, 4)
         self.weights, self.gains = np.concatenate(weights), np.concatenate(gains)
-        if isinstance(self.rule.numbers, LoihiEngine) and not self.lessons.first:
+        if isinstance(self.rule.numbers, LoihiEngine) and not self.training.first:
             for name in self.plastic.learns:
                 part = self.span(name)
                 self.weights[part] = 2.0 * np.floor(self.weights[part] / 2.0)
         self.passed = self.weights * self.gains
 
     def span(self, name: str) -> slice:
-        """Where the weights of a projection lie."""
+        """The slice of `weights` with those of a projection."""
         j = self.places[name]
         offset = int(self.projections[j, 3])
         return slice(offset, offset + self.network.projections[j].weight.size)
@@ -171,7 +176,7 @@ class LearningRun:
         self.touched = np.zeros((len(rows), self.units), dtype=np.uint8)
 
     def _pack_results(self) -> None:
-        phases, samples = len(self.rule.schedule) + 1, self.lessons.stimulus.samples
+        phases, samples = len(self.rule.schedule) + 1, self.training.stimulus.samples
         self.state, self.traces = np.zeros((9, self.units)), np.zeros(self.units)
         self.drives = np.zeros((samples, self.network[self.network.output].size))
         self.sent = np.zeros((phases, self.units), dtype=np.int64)
@@ -179,7 +184,7 @@ class LearningRun:
         self.totals = np.zeros(2, dtype=np.int64)
         chosen = len(self.synapses.chosen)
         shape = (samples, self.rule.steps, chosen) if chosen else (0, 0, 0)
-        self.story = np.zeros((*shape, len(SYNAPSE_VARIABLES)))
+        self.history = np.zeros((*shape, len(SYNAPSE_VARIABLES)))
 
     def _pack_synapses(self) -> tuple[Ints, Array]:
         rows, sizes = [], []
@@ -196,8 +201,8 @@ class LearningRun:
             sizes.append(1.0 if self.rule.numbers is None else owner.scale)
         return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(sizes)
 
-    def taken(self, name: str, values: Array | None, samples: int) -> Array:
-        """What comes from outside in the numbers of a population."""
+    def to_units(self, name: str, values: Array | None, samples: int) -> Array:
+        """External input in the number format of a population; zeros for None."""
         size = self.network[name].size
         if values is None:
             return np.zeros((samples, size))
@@ -205,21 +210,21 @@ class LearningRun:
             return values
         return np.asarray(nearest(values, self.numbers[name].unit).astype(float))
 
-    def perform(self, start: int, stop: int) -> None:
-        """Learn from these samples."""
-        stimulus, samples = self.lessons.stimulus.take(start, stop), stop - start
+    def learn(self, start: int, stop: int) -> None:
+        """Learn from the samples from `start` up to `stop`."""
+        stimulus, samples = self.training.stimulus.take(start, stop), stop - start
         given, pull = np.zeros((samples, self.units)), np.zeros((samples, self.units))
         for population in self.network.populations:
             name, a = population.name, self.starts[population.name]
             here = slice(a, a + population.size)
             bias = self.numbers[name].bias if self.numbers else population.bias
-            given[:, here] = bias + self.taken(name, stimulus.current.get(name), samples)
-            pull[:, here] = self.taken(name, stimulus.pull.get(name), samples)
-        rule, rates = self.rule, self.lessons.rates[start:stop]
+            given[:, here] = bias + self.to_units(name, stimulus.current.get(name), samples)
+            pull[:, here] = self.to_units(name, stimulus.pull.get(name), samples)
+        rule, rates = self.rule, self.training.rates[start:stop]
         lengths = np.array([(p.steps, p.window) for p in rule.schedule], dtype=np.int64)
         betas = np.array([self.beta(p.beta) for p in rule.schedule])
-        first = self.lessons.first + start
-        final = int(stop == self.lessons.stimulus.samples)
+        first = self.training.first + start
+        final = int(stop == self.training.stimulus.samples)
         flags = (rule.batch, int(rule.fresh), self.mode, first, int(start > 0), final)
         settings = np.array(flags, dtype=np.int64)
         self.kernels.learn_all(
@@ -254,16 +259,16 @@ class LearningRun:
             self.totals,
             self.chosen,
             self.sizes,
-            self.story[start:stop],
+            self.history[start:stop],
         )
 
     def beta(self, beta: float) -> float:
-        """The beta of a phase; in integers it has 12 bits."""
+        """The beta of a phase; in integers rounded to 12 bits."""
         return to_12_bits(beta) / ONE if self.numbers else beta
 
     @property
     def mode(self) -> int:
-        """The kind of numbers."""
+        """The number format, as the kernels encode it."""
         if self.rule.numbers is None:
             return self.kernels.REAL
         return (
@@ -274,11 +279,11 @@ class LearningRun:
 
     @property
     def seed(self) -> int:
-        """Of random draws."""
+        """The seed of stochastic rounding."""
         return 0 if self.rule.numbers is None else self.rule.numbers.seed
 
     def constants_of_rule(self) -> Array:
-        """What is left of a trace, what a spike adds, the largest, and the engine's commit."""
+        """Trace decay, trace impulse, largest trace, and the engine's factor of a committed tag."""
         rule, numbers = self.rule, self.rule.numbers
         if numbers is None:
             return np.array([rule.keep, 1.0 - rule.keep, np.inf, 0.0])
@@ -286,16 +291,16 @@ class LearningRun:
         return np.array([rule.keep, float(rule.impulse), float(numbers.top), scaled])
 
     def etas(self, start: int, stop: int) -> Array:
-        """What tags count in the commit after each sample (samples, parts)."""
+        """The factor of the tags in the commit after each sample (samples, parts)."""
         found = np.zeros((stop - start, len(self.plastic.plastic)))
-        for lesson in range(start, stop):
-            rate, done = float(self.lessons.rates[lesson]), lesson % self.rule.batch + 1
+        for sample in range(start, stop):
+            rate, done = float(self.training.rates[sample]), sample % self.rule.batch + 1
             for k, part in enumerate(self.plastic.plastic):
-                found[lesson - start, k] = self.counts_as(part, self.plastic.eta(part, rate, done))
+                found[sample - start, k] = self.in_steps(part, self.plastic.eta(part, rate, done))
         return found
 
-    def counts_as(self, part: Plastic, eta: float) -> float:
-        """What a tag counts, in integer weights if they are."""
+    def in_steps(self, part: Plastic, eta: float) -> float:
+        """The factor of a tag, in weight steps if weights are integers."""
         numbers = self.rule.numbers
         return (
             eta / (part.scale * numbers.top**2) if isinstance(numbers, IntegerArithmetic) else eta
@@ -318,9 +323,9 @@ class LearningRun:
         own = np.random.default_rng(2).random(stop + 1)[1:]
         return np.ascontiguousarray(np.stack([pre, post, own])[:, first * self.rule.steps :])
 
-    def learned(self) -> Learned:
-        """What there is in the end."""
-        weights, saturated = self.final()
+    def result(self) -> Learned:
+        """The result of the run."""
+        weights, saturated = self.final_weights()
         tags = {}
         for part, (_, _, offset) in zip(self.plastic.plastic, self.parts.tolist(), strict=True):
             targets, sources = self.plastic.projection(part.name).weight.shape
@@ -335,15 +340,15 @@ class LearningRun:
             weights,
             tags,
             self.drives * shown / self.rule.schedule[0].window,
-            tally_learning(self.plastic, self.lessons, events),
+            tally_learning(self.plastic, self.training, events),
             saturated,
             int(self.totals[0]),
             int(self.totals[1]),
-            self.story,
+            self.history,
         )
 
-    def final(self) -> tuple[dict[str, Array], dict[str, int]]:
-        """The weights in floating point, and how many stand at a limit."""
+    def final_weights(self) -> tuple[dict[str, Array], dict[str, int]]:
+        """The weights in floating point, and the number of weights at a limit."""
         weights, saturated = {}, {}
         for part, (low, high, _) in zip(self.plastic.plastic, self.ends.tolist(), strict=True):
             size = 1.0 if self.rule.numbers is None else part.scale

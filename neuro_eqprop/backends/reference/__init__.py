@@ -1,11 +1,11 @@
-"""The reference: the step of `neuro_eqprop.spiking.ir` in NumPy, the definition of right."""
+"""The reference: the step of `neuro_eqprop.spiking.ir` in NumPy, which defines the results."""
 
 from neuro_eqprop.backends.base import EVERYTHING, BackendInfo
 
 BACKEND = BackendInfo(
     "reference",
     "reference",
-    "NumPy, all samples side by side",
+    "NumPy, all samples in parallel",
     "neuro_eqprop.backends.reference.simulator:Reference",
     EVERYTHING,
     learner="neuro_eqprop.backends.reference.learning:ReferenceLearner",

@@ -1,4 +1,4 @@
-"""A network in fixed point on the reference: all samples side by side, in int64."""
+"""A network in fixed point on the reference: all samples in parallel, in int64."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class View(Protocol):
 
 
 class IntegerNetwork:
-    """A network in fixed point, at rest."""
+    """A network in fixed point, initially in its resting state."""
 
     def __init__(self, network: SpikingNetwork, stimulus: Stimulus) -> None:
         self.network = network
@@ -64,7 +64,7 @@ class IntegerNetwork:
         return total
 
     def advance(self, views: Mapping[str, View], *, beta: float) -> None:
-        """One step of every population; their states are shown in `views`."""
+        """One step of every population; writes their states to `views`."""
         part = to_12_bits(beta)
         arrived = {
             name: (self.arriving(name, Gain.ONE), self.arriving(name, Gain.BETA))

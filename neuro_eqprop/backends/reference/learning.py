@@ -1,4 +1,4 @@
-"""The rule of `neuro_eqprop.spiking.plasticity`, in NumPy: slow, and the definition of right."""
+"""The rule of `neuro_eqprop.spiking.plasticity` in NumPy: slow, and the reference for all tests."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from neuro_eqprop.backends.learning import (
     SYNAPSE_VARIABLES,
     Events,
     Learned,
+    ProgressCallback,
     Synapses,
-    Watch,
     tally_learning,
 )
 from neuro_eqprop.backends.reference.learning_rules import Tags
@@ -33,7 +33,7 @@ class Populations:
         self.messages = {p.name: np.zeros(p.size) for p in self.network.populations}
 
     def rest(self) -> None:
-        """Put every neuron at rest."""
+        """Reset every neuron to its resting state."""
         for population in self.network.populations:
             self.neurons[population.name].rest((population.size,))
 
@@ -65,16 +65,16 @@ class Populations:
 
 
 def arrive(total: Array, weight: Array, message: Array) -> Array:
-    """total + weight @ message, source by source in their order, which fixes the last digits."""
+    """total + weight @ message, summed in the order of the sources, which fixes the rounding."""
     sources = np.flatnonzero(message)
     brought = (weight[:, sources] * message[sources]).T
-    # A reduction would pair terms up where there is but one target.
+    # A reduction sums pairwise if there is only one target.
     return np.asarray(np.add.accumulate(np.concatenate([total[None], brought]), axis=0)[-1])
 
 
 @dataclass(slots=True)
 class Passing:
-    """What a projection passes on: its weights, and in integers what one of them counts."""
+    """Effective weights of a projection: weight times gain; in integers, gain is the step size."""
 
     projection: Projection
     weight: Array
@@ -82,7 +82,7 @@ class Passing:
 
 
 def passings(plastic: PlasticNetwork) -> list[Passing]:
-    """The projections as they are before the first sample."""
+    """The projections before the first sample."""
     network, found = plastic.network, []
     scales = {n: p.scale for p in plastic.plastic for n in (p.name, p.mirror) if n}
     for projection in network.projections:
@@ -91,9 +91,9 @@ def passings(plastic: PlasticNetwork) -> list[Passing]:
             gain = plastic.gains.get(projection.name, 1.0) if projection.gain is Gain.ONE else 1.0
             found.append(Passing(projection, projection.weight.copy(), gain))
             continue
-        whole = integer_weights(network, projection)
+        fixed = integer_weights(network, projection)  # raises an error for weights too large
         if not learns:
-            found.append(Passing(projection, whole.astype(float), 1.0))
+            found.append(Passing(projection, fixed.astype(float), 1.0))
             continue
         source = network[projection.source].neuron
         theta = source.theta if isinstance(source, Graded) else 1.0
@@ -105,71 +105,76 @@ def passings(plastic: PlasticNetwork) -> list[Passing]:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceLearner:
-    """One sample after the other, in float64 or in integers."""
+    """Learns sample by sample, in float64 or in integers."""
 
     name: str = "reference"
 
-    def check(self, plastic: PlasticNetwork, lessons: TrainingSamples) -> None:
-        """Refuse samples that do not fit the network."""
-        lessons.stimulus.check(plastic.network)
+    def check(self, plastic: PlasticNetwork, training: TrainingSamples) -> None:
+        """Raise an error for samples that do not fit the network."""
+        training.stimulus.check(plastic.network)
 
     def learn(
-        self, plastic: PlasticNetwork, lessons: TrainingSamples, *, synapses: Synapses, watch: Watch
+        self,
+        plastic: PlasticNetwork,
+        training: TrainingSamples,
+        *,
+        synapses: Synapses,
+        progress: ProgressCallback,
     ) -> Learned:
         """Learn from all samples."""
-        self.check(plastic, lessons)
-        course = LearningRun(plastic, lessons, synapses)
-        for sample in range(lessons.stimulus.samples):
-            course.lesson(sample)
-            watch(1)
-        return course.learned()
+        self.check(plastic, training)
+        run = LearningRun(plastic, training, synapses)
+        for sample in range(training.stimulus.samples):
+            run.present(sample)
+            progress(1)
+        return run.result()
 
 
 class LearningRun:
-    """Samples under way."""
+    """State of a learning run."""
 
     def __init__(
-        self, plastic: PlasticNetwork, lessons: TrainingSamples, synapses: Synapses
+        self, plastic: PlasticNetwork, training: TrainingSamples, synapses: Synapses
     ) -> None:
-        self.plastic, self.lessons, self.synapses = plastic, lessons, synapses
+        self.plastic, self.training, self.synapses = plastic, training, synapses
         network, rule = plastic.network, plastic.rule
-        self.populations = Populations(plastic, lessons.stimulus)
+        self.populations = Populations(plastic, training.stimulus)
         self.passings = passings(plastic)
-        self.tags: Tags = rule_of(plastic, self.passings, lessons)
+        self.tags: Tags = rule_of(plastic, self.passings, training)
         self.names = [p.name for p in network.populations]
         rows, shape = len(rule.schedule) + 1, (len(rule.schedule) + 1, len(self.names))
         sent = {p.name: np.zeros((rows, p.size), dtype=np.int64) for p in network.populations}
         counted = np.zeros((3, *shape), dtype=np.int64)
         self.events = Events(sent, counted[0], counted[1], counted[2])
-        self.drives = np.zeros((lessons.stimulus.samples, network[network.output].size))
+        self.drives = np.zeros((training.stimulus.samples, network[network.output].size))
         places = (
-            lessons.stimulus.samples,
+            training.stimulus.samples,
             rule.steps,
             len(synapses.chosen),
             len(SYNAPSE_VARIABLES),
         )
-        self.story = np.zeros(places if synapses.chosen else (0, 0, 0, len(SYNAPSE_VARIABLES)))
+        self.history = np.zeros(places if synapses.chosen else (0, 0, 0, len(SYNAPSE_VARIABLES)))
 
-    def lesson(self, sample: int) -> None:
-        """All phases of a sample, and the commit."""
+    def present(self, sample: int) -> None:
+        """Run all phases of a sample, and the commit."""
         rule, output, t = self.plastic.rule, self.plastic.network.output, 0
         silent = {n: np.zeros(self.plastic.network[n].size) for n in self.names}
         if rule.fresh and sample:
             self.populations.rest()
-        self.under_way = silent
-        step = (self.lessons.first + sample) * rule.steps
+        self.in_flight = silent
+        step = (self.training.first + sample) * rule.steps
         for row, (phase, gate) in enumerate(zip(rule.schedule, rule.gates, strict=True)):
             for tick in range(phase.steps):
                 self.populations.step(sample, self.arriving(), phase.beta)
-                self.under_way = dict(self.populations.messages)
-                for name, message in self.under_way.items():
+                self.in_flight = dict(self.populations.messages)
+                for name, message in self.in_flight.items():
                     self.events.sent[name][row] += message != 0
                 inside = tick >= phase.steps - phase.window
                 if row == 0 and inside:
                     self.drives[sample] += self.populations.drive(output)
-                self.tags.trace(self.populations, self.under_way, step + t, self.events.traces[row])
+                self.tags.trace(self.populations, self.in_flight, step + t, self.events.traces[row])
                 factor = gate if inside else 0.0
-                self.tags.gather(factor, step + t, sample, self.events.tags[row])
+                self.tags.accumulate(factor, step + t, sample, self.events.tags[row])
                 self.record_synapses(sample, t)
                 t += 1
         self.commit(sample, step + t, silent)
@@ -177,38 +182,38 @@ class LearningRun:
 
     def commit(self, sample: int, step: int, silent: Mapping[str, Array]) -> None:
         """The last step of a sample."""
-        rule, samples = self.plastic.rule, self.lessons.stimulus.samples
+        rule, samples = self.plastic.rule, self.training.stimulus.samples
         self.tags.trace(None, silent, step, self.events.traces[-1])
         done = sample % rule.batch + 1
         if done == rule.batch or sample == samples - 1:
             self.tags.commit(sample, step, done, self.events)
         if rule.fresh:
-            self.tags.forget()
+            self.tags.reset_graded()
 
     def arriving(self) -> dict[tuple[str, Gain], Array]:
-        """What reaches each population in this step."""
+        """The synaptic input of each population in this step."""
         size = {name: self.plastic.network[name].size for name in self.names}
         found = {(name, gain): np.zeros(size[name]) for name in self.names for gain in Gain}
         for passing in self.passings:
             projection = passing.projection
-            message, key = self.under_way[projection.source], (projection.target, projection.gain)
+            message, key = self.in_flight[projection.source], (projection.target, projection.gain)
             found[key] = arrive(found[key], passing.weight * passing.gain, message)
         return found
 
     def record_synapses(self, sample: int, t: int) -> None:
-        """Note the history of the chosen synapses."""
+        """Record the chosen synapses."""
         for k, (name, target, source) in enumerate(self.synapses.chosen):
-            self.story[sample, t, k] = self.tags.synapse_values(name, target, source)
+            self.history[sample, t, k] = self.tags.synapse_values(name, target, source)
 
-    def learned(self) -> Learned:
-        """What there is in the end."""
+    def result(self) -> Learned:
+        """The result of the run."""
         return Learned(
             self.tags.weights(),
             self.tags.last(),
             self.drives / self.plastic.rule.schedule[0].window,
-            tally_learning(self.plastic, self.lessons, self.events),
+            tally_learning(self.plastic, self.training, self.events),
             self.tags.saturated(),
             self.tags.clipped,
             self.populations.overflows,
-            self.story,
+            self.history,
         )

@@ -1,4 +1,4 @@
-"""Traces, tags and weights of the reference, in floating point and in whole ones."""
+"""Traces, tags and weights of the reference, in floating point and in integers."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from neuro_eqprop.spiking.plasticity import (
 
 
 class Cells(Protocol):
-    """Where graded units tell what they have sent."""
+    """Access to the messages of graded units."""
 
     def sent(self, name: str) -> Array:
-        """What each unit of a graded population has sent in sum, in floating point."""
+        """The sum of the messages of each unit of a graded population, in floating point."""
         ...
 
 
 class Weights(Protocol):
-    """A projection with the weights it has now."""
+    """A projection with its current weights."""
 
     projection: Projection
     weight: Array
 
 
 class Tags(ABC):
-    """Traces, tags and weights of one course of samples."""
+    """Traces, tags and weights of a learning run."""
 
     def __init__(
-        self, plastic: PlasticNetwork, passings: Sequence[Weights], lessons: TrainingSamples
+        self, plastic: PlasticNetwork, passings: Sequence[Weights], training: TrainingSamples
     ) -> None:
-        self.plastic, self.rule, self.lessons = plastic, plastic.rule, lessons
+        self.plastic, self.rule, self.training = plastic, plastic.rule, training
         self.populations = plastic.network.populations
         self.columns = {p.name: k for k, p in enumerate(self.populations)}
         self.traces = {p.name: np.zeros(p.size) for p in self.populations}
@@ -56,7 +56,7 @@ class Tags(ABC):
     def trace(
         self, cells: Cells | None, messages: Mapping[str, Array], step: int, counts: Ints
     ) -> None:
-        """Let traces follow what was sent; without cells, in a commit, graded ones stay."""
+        """Update the traces; without `cells`, in a commit, graded traces stay unchanged."""
         start = 0
         for k, population in enumerate(self.populations):
             name, units = population.name, slice(start, start + population.size)
@@ -70,22 +70,22 @@ class Tags(ABC):
             counts[k] += int(np.count_nonzero(new != self.traces[name]))
             self.traces[name] = new
 
-    def forget(self) -> None:
-        """Graded units are at rest again, and so are their traces."""
+    def reset_graded(self) -> None:
+        """Reset the traces of graded units to zero."""
         for population in self.populations:
             if isinstance(population.neuron, Graded):
                 self.traces[population.name] = np.zeros(population.size)
 
     @abstractmethod
     def decay(self, trace: Array, spike: Bits, step: int, units: slice) -> Array:
-        """The trace of spiking units, which are at these places among all units."""
+        """The new traces of spiking units; `units` is their slice among all units."""
 
     @abstractmethod
     def follow(self, sent: Array, step: int, units: slice) -> Array:
-        """The trace of graded units."""
+        """The new traces of graded units."""
 
-    def gather(self, gate: float, step: int, sample: int, counts: Ints) -> None:
-        """Let tags grow in a step of a window: where the gate is open."""
+    def accumulate(self, gate: float, step: int, sample: int, counts: Ints) -> None:
+        """Add (gate r_pre) r_post to the tags; nothing outside a window, where the gate is zero."""
         if gate == 0.0:
             return
         for part in self.plastic.plastic:
@@ -96,14 +96,14 @@ class Tags(ABC):
             self.count(part, int(np.count_nonzero(grown)), counts)
 
     def count(self, part: Plastic, events: int, counts: Ints) -> None:
-        """Record events on the target, and those of the mirror on the source."""
+        """Count events at the target population; those of the mirror at the source population."""
         projection = self.held[part.name].projection
         counts[self.columns[projection.target]] += events
         if part.mirror is not None:
             counts[self.columns[projection.source]] += events
 
     def commit(self, sample: int, step: int, done: int, events: Events) -> None:
-        """Change the weights by what `done` samples left in the tags."""
+        """Update the weights by the tags of the last `done` samples."""
         self.kept = dict(self.tags)
         for part in self.plastic.plastic:
             held, eta = self.held[part.name], self.eta(part, sample, done)
@@ -115,15 +115,15 @@ class Tags(ABC):
             self.tags[part.name] = np.zeros_like(new)
 
     def eta(self, part: Plastic, sample: int, done: int) -> float:
-        """What a tag counts in this commit."""
-        return self.plastic.eta(part, float(self.lessons.rates[sample]), done)
+        """The factor of a tag in this commit."""
+        return self.plastic.eta(part, float(self.training.rates[sample]), done)
 
     @abstractmethod
     def change(self, part: Plastic, weight: Array, eta: float, sample: int) -> Array:
         """The new weights."""
 
-    def cut(self, wanted: Array, low: float, high: float) -> Array:
-        """Weights within their limits; those cut off are counted."""
+    def clip(self, wanted: Array, low: float, high: float) -> Array:
+        """Weights clipped to their limits; counts those that change."""
         new = np.minimum(np.maximum(wanted, low), high)
         self.clipped += int(np.count_nonzero(new != wanted))
         return np.asarray(new)
@@ -140,11 +140,11 @@ class Tags(ABC):
         return pre[source], post[target], tags[target, source], weight
 
     def size(self, part: Plastic) -> float:
-        """What a weight of one stands for."""
+        """The value of one weight step, in floating point."""
         return 1.0 if self.rule.numbers is None else part.scale
 
     def weights(self) -> dict[str, Array]:
-        """All weights that learn, in floating point."""
+        """The weights of all plastic projections, in floating point."""
         found = {}
         for part in self.plastic.plastic:
             for name in (part.name, part.mirror):
@@ -157,7 +157,7 @@ class Tags(ABC):
         return dict(self.kept)
 
     def saturated(self) -> dict[str, int]:
-        """How many weights stand at a limit."""
+        """The number of weights at a limit, by projection."""
         found = {}
         for part in self.plastic.plastic:
             low, high = self.limits(part)
@@ -176,7 +176,7 @@ class Tags(ABC):
 
 
 class FloatTags(Tags):
-    """In floats."""
+    """Traces, tags and weights in float64."""
 
     def decay(self, trace: Array, spike: Bits, step: int, units: slice) -> Array:
         """r = keep r, then + 1 - keep where s."""
@@ -189,45 +189,47 @@ class FloatTags(Tags):
         return sent.copy()
 
     def change(self, part: Plastic, weight: Array, eta: float, sample: int) -> Array:
-        """w + eta m, cut off."""
-        return self.cut(weight + eta * self.tags[part.name], -part.limit, part.limit)
+        """w + eta m, clipped to the limit."""
+        return self.clip(weight + eta * self.tags[part.name], -part.limit, part.limit)
 
 
 class IntegerTags(Tags):
-    """In integers, rounded at random."""
+    """Integer traces and weights, with stochastic rounding."""
 
     def __init__(
         self,
         plastic: PlasticNetwork,
         passings: Sequence[Weights],
-        lessons: TrainingSamples,
-        whole: IntegerArithmetic,
+        training: TrainingSamples,
+        numbers: IntegerArithmetic,
     ) -> None:
-        super().__init__(plastic, passings, lessons)
-        self.whole = whole
+        super().__init__(plastic, passings, training)
+        self.numbers = numbers
         self.units = sum(p.size for p in self.populations)
 
     def draws(self, step: int, units: slice) -> Array:
-        """A number for each of these units in this step."""
-        return np.asarray(chances(self.whole.seed, 0, step, (self.units,))[units])
+        """Uniform random numbers of these units in this step."""
+        return np.asarray(chances(self.numbers.seed, 0, step, (self.units,))[units])
 
     def decay(self, trace: Array, spike: Bits, step: int, units: slice) -> Array:
-        """Q times the trace in floating point, rounded up or down at random."""
+        """The decayed trace, Q times that of floating point, with stochastic rounding."""
         kept = self.rule.keep * trace
         floor = np.floor(kept)
         new = floor + (self.draws(step, units) < kept - floor)
-        return np.asarray(np.where(spike, np.minimum(new + self.rule.impulse, self.whole.top), new))
+        return np.asarray(
+            np.where(spike, np.minimum(new + self.rule.impulse, self.numbers.top), new)
+        )
 
     def follow(self, sent: Array, step: int, units: slice) -> Array:
-        """Q times what was sent, rounded up or down at random."""
-        new = np.floor(self.whole.top * sent + self.draws(step, units))
-        return np.asarray(np.minimum(np.maximum(new, 0.0), self.whole.top))
+        """Q times the sum of messages, with stochastic rounding."""
+        new = np.floor(self.numbers.top * sent + self.draws(step, units))
+        return np.asarray(np.minimum(np.maximum(new, 0.0), self.numbers.top))
 
     def change(self, part: Plastic, weight: Array, eta: float, sample: int) -> Array:
-        """W plus what the tag asks for, rounded up or down at random."""
-        count = eta / (part.scale * self.whole.top**2)
+        """W + eta m / (scale Q^2), with stochastic rounding, clipped."""
+        count = eta / (part.scale * self.numbers.top**2)
         sources, targets = weight.shape[1], weight.shape[0]
-        number = self.lessons.first + sample
-        drawn = chances(self.whole.seed, 1 + self.place[part.name], number, (sources, targets))
-        asked = np.floor(count * self.tags[part.name] + drawn.T)
-        return self.cut(weight + asked, *self.limits(part))
+        number = self.training.first + sample
+        drawn = chances(self.numbers.seed, 1 + self.place[part.name], number, (sources, targets))
+        update = np.floor(count * self.tags[part.name] + drawn.T)
+        return self.clip(weight + update, *self.limits(part))

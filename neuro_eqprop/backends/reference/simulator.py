@@ -1,4 +1,4 @@
-"""The step of `neuro_eqprop.spiking.ir`, in NumPy: slow, short, and the definition of right."""
+"""The step of `neuro_eqprop.spiking.ir`, in NumPy: slow, short, and the reference for all tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from neuro_eqprop.traces import Record, Recording, Sink
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """All samples side by side, in float64, or in int64 if the network is in fixed point."""
+    """All samples in parallel, in float64, or in int64 if the network is in fixed point."""
 
     name: str = BACKEND.name
     support: Support = BACKEND.support

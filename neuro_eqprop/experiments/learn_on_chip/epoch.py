@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, Watch
+from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, ProgressCallback
 from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.experiments.learn_on_chip.evaluation import evaluate_epoch, spectral_norms
 from neuro_eqprop.experiments.learn_on_chip.state import (
@@ -23,7 +23,7 @@ from neuro_eqprop.traces import Counts
 
 
 def learn_epoch(
-    task: Task, state: LearningState, progress: Watch
+    task: Task, state: LearningState, progress: ProgressCallback
 ) -> tuple[LearningState, dict[str, Any]]:
     """Learn one epoch; `progress` gets the number of samples done since its last call."""
     began = time.perf_counter()
@@ -35,7 +35,7 @@ def learn_epoch(
     else:
         plastic = with_weights(task.plastic, state.weights)
         learner = load_learner(task.config.on)
-        learned = learner.learn(plastic, samples, synapses=NO_SYNAPSES, watch=progress)
+        learned = learner.learn(plastic, samples, synapses=NO_SYNAPSES, progress=progress)
         weights, drive = learned.weights, learned.drive
         metrics |= event_counts(learned)
     seconds = time.perf_counter() - began
@@ -47,7 +47,7 @@ def learn_epoch(
 
 
 def learn_rate_epoch(
-    task: Task, state: LearningState, samples: TrainingSamples, progress: Watch
+    task: Task, state: LearningState, samples: TrainingSamples, progress: ProgressCallback
 ) -> tuple[dict[str, Array], Array]:
     """The same samples learned by the rate network: weights by projection, and output drive."""
     schedule = rate_schedule(

@@ -10,7 +10,7 @@ from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import BackendError
-from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, Synapses, nobody
+from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, Synapses, no_progress
 from neuro_eqprop.backends.registry import learner_names, load_learner
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.schedules import Phase
@@ -50,13 +50,15 @@ def grown(
 
 
 def learn(
-    plastic: PlasticNetwork, lessons: TrainingSamples, synapses: Synapses = NO_SYNAPSES
+    plastic: PlasticNetwork, training: TrainingSamples, synapses: Synapses = NO_SYNAPSES
 ) -> Learned:
-    return load_learner("reference").learn(plastic, lessons, synapses=synapses, watch=nobody)
+    return load_learner("reference").learn(
+        plastic, training, synapses=synapses, progress=no_progress
+    )
 
 
 def replay(  # noqa: C901, PLR0912, PLR0915 - one loop in plain sight
-    plastic: PlasticNetwork, lessons: TrainingSamples
+    plastic: PlasticNetwork, training: TrainingSamples
 ) -> dict[str, Array]:
     """The rule once more, unit by unit in plain Python, for nets of this file alone."""
     rule, net = plastic.rule, plastic.network
@@ -70,7 +72,7 @@ def replay(  # noqa: C901, PLR0912, PLR0915 - one loop in plain sight
     betas = [phase.beta for phase in rule.schedule]
     gap = max(betas) - min(betas)
     cell: dict[tuple[str, int], dict[str, float]] = {}
-    for lesson in range(lessons.stimulus.samples):
+    for sample in range(training.stimulus.samples):
         if rule.fresh or not cell:
             for n, k in sizes.items():
                 for i in range(k):
@@ -90,10 +92,10 @@ def replay(  # noqa: C901, PLR0912, PLR0915 - one loop in plain sight
                                 )
                         c = cell[p.name, i]
                         outside = float(p.bias[i])
-                        if p.name in lessons.stimulus.current:
-                            outside += lessons.stimulus.current[p.name][lesson, i]
-                        if p.name in lessons.stimulus.pull:
-                            outside += phase.beta * lessons.stimulus.pull[p.name][lesson, i]
+                        if p.name in training.stimulus.current:
+                            outside += training.stimulus.current[p.name][sample, i]
+                        if p.name in training.stimulus.pull:
+                            outside += phase.beta * training.stimulus.pull[p.name][sample, i]
                         if graded[p.name]:
                             theta, damping = p.neuron.theta, p.neuron.damping  # type: ignore[union-attr]
                             c["g"] += a["one"]
@@ -118,9 +120,9 @@ def replay(  # noqa: C901, PLR0912, PLR0915 - one loop in plain sight
                         tags[name] += sign * np.outer(r[target], r[source])
         for n in sizes:
             r[n] = [0.0 if graded[n] else keep * value for value in r[n]]
-        done = lesson % rule.batch + 1
-        if done == rule.batch or lesson == lessons.stimulus.samples - 1:
-            eta = lessons.rates[lesson] / (gap * rule.window * done)
+        done = sample % rule.batch + 1
+        if done == rule.batch or sample == training.stimulus.samples - 1:
+            eta = training.rates[sample] / (gap * rule.window * done)
             for name, m in tags.items():
                 source, target = name.split("->")
                 new_weight = np.clip(np.array(w[source, target, "one"]) + eta * m, -limit, limit)
@@ -137,26 +139,26 @@ def replay(  # noqa: C901, PLR0912, PLR0915 - one loop in plain sight
 def test_it_is_the_rule_as_a_plain_replay_has_it(
     code: str, schedule: tuple[Phase, ...], batch: int
 ) -> None:
-    plastic, lessons = grown(code, LearningRule(schedule, 5.0, batch=batch))
-    learned = learn(plastic, lessons)
-    for name, weight in replay(plastic, lessons).items():
+    plastic, training = grown(code, LearningRule(schedule, 5.0, batch=batch))
+    learned = learn(plastic, training)
+    for name, weight in replay(plastic, training).items():
         np.testing.assert_allclose(learned.weights[name], weight, rtol=0, atol=1e-12)
         assert not np.array_equal(weight, plastic.projection(name).weight)
 
 
 def test_spiking_neurons_may_run_on() -> None:
-    plastic, lessons = grown("rate", LearningRule(CENTERED, 5.0, fresh=False))
-    learned = learn(plastic, lessons)
-    for name, weight in replay(plastic, lessons).items():
+    plastic, training = grown("rate", LearningRule(CENTERED, 5.0, fresh=False))
+    learned = learn(plastic, training)
+    for name, weight in replay(plastic, training).items():
         np.testing.assert_allclose(learned.weights[name], weight, rtol=0, atol=1e-12)
-    fresh = learn(replace(plastic, rule=replace(plastic.rule, fresh=True)), lessons)
+    fresh = learn(replace(plastic, rule=replace(plastic.rule, fresh=True)), training)
     assert not np.array_equal(fresh.weights["input->hidden"], learned.weights["input->hidden"])
 
 
 def test_weights_are_clipped_and_that_is_counted() -> None:
-    plastic, lessons = grown("graded", LearningRule(CENTERED, 5.0), limit=0.35)
-    learned = learn(plastic, lessons)
-    for name, weight in replay(plastic, lessons).items():
+    plastic, training = grown("graded", LearningRule(CENTERED, 5.0), limit=0.35)
+    learned = learn(plastic, training)
+    for name, weight in replay(plastic, training).items():
         np.testing.assert_allclose(learned.weights[name], weight, rtol=0, atol=1e-12)
         assert np.abs(weight).max() <= 0.35
     assert learned.clipped > 0
@@ -168,8 +170,8 @@ def test_weights_are_clipped_and_that_is_counted() -> None:
 @pytest.mark.parametrize("code", ["rate", "graded"])
 @pytest.mark.parametrize("numbers", [None, IntegerArithmetic(3)], ids=["real", "whole"])
 def test_pairs_stay_symmetric(code: str, numbers: IntegerArithmetic | None) -> None:
-    plastic, lessons = grown(code, LearningRule(CENTERED, 5.0, numbers=numbers))
-    learned = learn(plastic, lessons)
+    plastic, training = grown(code, LearningRule(CENTERED, 5.0, numbers=numbers))
+    learned = learn(plastic, training)
     there, back = learned.weights["hidden->output"], learned.weights["output->hidden"]
     assert not np.array_equal(there, plastic.projection("hidden->output").weight)
     np.testing.assert_array_equal(there, back.T)
@@ -177,8 +179,8 @@ def test_pairs_stay_symmetric(code: str, numbers: IntegerArithmetic | None) -> N
 
 def test_copies_that_are_rounded_apart_drift_apart() -> None:
     rule = LearningRule(CENTERED, 5.0, numbers=IntegerArithmetic(3))
-    plastic, lessons = grown("rate", rule, flaws=Nonidealities(asymmetric=True))
-    learned = learn(plastic, lessons)
+    plastic, training = grown("rate", rule, flaws=Nonidealities(asymmetric=True))
+    learned = learn(plastic, training)
     there, back = learned.weights["hidden->output"], learned.weights["output->hidden"]
     assert not np.array_equal(there, back.T)
     assert np.abs(there - back.T).max() <= 6 * plastic.plastic[0].scale
@@ -190,8 +192,8 @@ def test_whole_numbers_round_the_real_rule_without_bias(code: str) -> None:
     changes, wanted = [], []
     for seed in range(30):
         rule = LearningRule(CENTERED, 5.0, numbers=IntegerArithmetic(seed))
-        plastic, lessons = grown(code, rule)
-        one = TrainingSamples(lessons.stimulus.take(0, 1), lessons.rates[:1])
+        plastic, training = grown(code, rule)
+        one = TrainingSamples(training.stimulus.take(0, 1), training.rates[:1])
         learned, part = learn(plastic, one), plastic.plastic[1]
         before = plastic.projection(part.name).weight
         changes.append((learned.weights[part.name] - before) / part.scale)
@@ -206,10 +208,10 @@ def test_whole_numbers_round_the_real_rule_without_bias(code: str) -> None:
 
 def test_whole_traces_are_127_times_real_ones() -> None:
     chosen = Synapses((("input->hidden", 1, 2),))
-    real, lessons = grown("graded", LearningRule(CENTERED, 5.0))
+    real, training = grown("graded", LearningRule(CENTERED, 5.0))
     whole, _ = grown("graded", LearningRule(CENTERED, 5.0, numbers=IntegerArithmetic(1)))
-    none = replace(lessons, rates=np.zeros(6))
-    traces = [learn(p, none, chosen).story[..., :2] for p in (real, whole)]
+    none = replace(training, rates=np.zeros(6))
+    traces = [learn(p, none, chosen).history[..., :2] for p in (real, whole)]
     assert np.abs(traces[1] - 127 * traces[0]).max() < 4
     assert (traces[1] == np.rint(traces[1])).all()
     assert traces[1].max() <= 127
@@ -217,26 +219,26 @@ def test_whole_traces_are_127_times_real_ones() -> None:
 
 def test_a_bias_learns_through_the_unit_that_is_always_on() -> None:
     """Its trace is one, so its change is the sum of the output's shift."""
-    plastic, lessons = grown("graded", LearningRule(CENTERED, 5.0))
-    one = TrainingSamples(lessons.stimulus.take(0, 1), lessons.rates[:1])
+    plastic, training = grown("graded", LearningRule(CENTERED, 5.0))
+    one = TrainingSamples(training.stimulus.take(0, 1), training.rates[:1])
     chosen = Synapses(tuple(("always->output", i, 0) for i in range(3)))
     learned = learn(plastic, one, chosen)
-    story = learned.story[0]
-    assert (story[:-1, :, 0] == 1.0).all()
-    shift = story[32 - 8 : 28, :, 1].sum(axis=0) - story[14:18, :, 1].sum(axis=0)
+    history = learned.history[0]
+    assert (history[:-1, :, 0] == 1.0).all()
+    shift = history[32 - 8 : 28, :, 1].sum(axis=0) - history[14:18, :, 1].sum(axis=0)
     moved = learned.weights["always->output"] - plastic.projection("always->output").weight
     np.testing.assert_allclose(moved[:, 0], 0.3 / 4 * shift, atol=1e-12)
     assert moved[0, 0] > 0 > moved[1:, 0].min()
 
 
 def test_the_story_of_a_synapse() -> None:
-    plastic, lessons = grown("rate", LearningRule(CENTERED, 5.0))
+    plastic, training = grown("rate", LearningRule(CENTERED, 5.0))
     chosen = Synapses((("hidden->output", 0, 3), ("output->hidden", 3, 0)))
-    story = learn(plastic, lessons, chosen).story
-    assert story.shape == (6, 29, 2, 4)
-    there, back = story[:, :, 0], story[:, :, 1]
+    history = learn(plastic, training, chosen).history
+    assert history.shape == (6, 29, 2, 4)
+    there, back = history[:, :, 0], history[:, :, 1]
     np.testing.assert_array_equal(there[..., [1, 0, 2, 3]], back)
-    assert (there[:, :14, 2] == 0).all(), "tags gather in windows alone"
+    assert (there[:, :14, 2] == 0).all(), "tags accumulate only in windows"
     assert (there[:, -1, 2] == 0).all(), "and are empty after the commit"
     inside = there[0, 14:18]
     np.testing.assert_allclose(
@@ -247,8 +249,8 @@ def test_the_story_of_a_synapse() -> None:
 
 
 def test_events_are_counted_by_phase() -> None:
-    plastic, lessons = grown("rate", LearningRule(CENTERED, 5.0))
-    learned = learn(plastic, lessons)
+    plastic, training = grown("rate", LearningRule(CENTERED, 5.0))
+    learned = learn(plastic, training)
     counts = learned.counts
     assert {phase for _, phase in counts} == {"free", "negative", "positive", "commit"}
     assert counts["hidden", "free"].tag_updates == 0
@@ -263,10 +265,10 @@ def test_events_are_counted_by_phase() -> None:
 
 
 def test_draws_go_on_where_they_were() -> None:
-    plastic, lessons = grown("graded", LearningRule(CENTERED, 5.0, numbers=IntegerArithmetic(3)))
-    together = learn(plastic, lessons)
-    first = learn(plastic, TrainingSamples(lessons.stimulus.take(0, 4), lessons.rates[:4]))
-    rest = TrainingSamples(lessons.stimulus.take(4, 6), lessons.rates[4:], first=4)
+    plastic, training = grown("graded", LearningRule(CENTERED, 5.0, numbers=IntegerArithmetic(3)))
+    together = learn(plastic, training)
+    first = learn(plastic, TrainingSamples(training.stimulus.take(0, 4), training.rates[:4]))
+    rest = TrainingSamples(training.stimulus.take(4, 6), training.rates[4:], first=4)
     second = learn(with_weights(plastic, first.weights), rest)
     for name, weight in together.weights.items():
         np.testing.assert_array_equal(second.weights[name], weight)
