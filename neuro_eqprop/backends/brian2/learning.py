@@ -61,7 +61,7 @@ def check(plastic: PlasticNetwork) -> None:
     late = next((p for p in plastic.network.projections if p.delay != 1), None)
     if late is not None:
         raise BackendError(
-            f"projection {late.name!r} has a delay of {late.delay} steps; learning needs a delay of 1"
+            f"projection {late.name!r} has a delay of {late.delay} steps; learning needs delay 1"
         )
 
 

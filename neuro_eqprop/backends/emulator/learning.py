@@ -112,7 +112,7 @@ class LearningRun:
         self.rows = np.array(constants)
 
     def kind(self, population: Population) -> tuple[int, int, int]:
-        """Whether it is graded, sends only in the first step of a sample, and has input synapses."""
+        """Whether it is graded, sends only in the first step of a sample, has input synapses."""
         neuron, name = population.neuron, population.name
         reached = any(projection.target == name for projection in self.network.projections)
         if not isinstance(neuron, Graded):

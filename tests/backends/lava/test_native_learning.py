@@ -73,11 +73,11 @@ def test_after_ten_samples_the_weights_equal_those_of_learn_on_lava(
     code: str, data: Dataset, tmp_path: Path
 ) -> None:
     task = task_of(code, data)
-    rows, lessons = task.training_samples(0)
+    rows, training = task.training_samples(0)
     net = (
         start(task)
         .to_spiking(code=code)
-        .to_lava(learning=True, beta=0.3, rate=lessons.rates, phases=STEPS[code])
+        .to_lava(learning=True, beta=0.3, rate=training.rates, phases=STEPS[code])
     )
     train = data.train.take(slice(0, 10))
     weights, predictions = run(net, train.x[rows], train.y[rows])

@@ -1,4 +1,4 @@
-"""What learning on Lava leaves behind: files of the populations and of the synapses."""
+"""Result files of learning on Lava, by population and by projection."""
 
 from __future__ import annotations
 
@@ -11,34 +11,38 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.lava.learning.job import LearningJob
 from neuro_eqprop.backends.lava.recording import Layout
 
-REAL, NUMBER = np.dtype(np.float64), np.dtype(np.int64)
+FLOAT, INTEGER = np.dtype(np.float64), np.dtype(np.int64)
 SEEN = ("pre", "tag", "weight")
-"""What synapses tell of themselves in each step."""
+"""Variables that a plastic projection records in each step."""
 
 
-def trace_counts(course: LearningJob, folder: Path, index: int) -> Layout:
-    """Traces of a population that changed, by phase."""
-    return Layout(folder / f"{index}.traces.npy", NUMBER, (len(course.job.schedule),))
+def trace_counts(learning: LearningJob, folder: Path, index: int) -> Layout:
+    """Trace updates of a population, by phase."""
+    return Layout(folder / f"{index}.traces.npy", INTEGER, (len(learning.job.schedule),))
 
 
-def post_history(course: LearningJob, folder: Path, index: int) -> Layout:
-    """The trace of the target in every step, for the chosen synapses into a population."""
-    name = course.plastic.network.populations[index].name
-    shape = (course.lessons.stimulus.samples, course.plastic.rule.steps, len(into(course, name)))
-    return Layout(folder / f"{index}.post.npy", REAL, shape)
+def post_history(learning: LearningJob, folder: Path, index: int) -> Layout:
+    """Postsynaptic trace in every step, for the recorded synapses onto a population."""
+    name = learning.plastic.network.populations[index].name
+    shape = (
+        learning.training.stimulus.samples,
+        learning.plastic.rule.steps,
+        len(into(learning, name)),
+    )
+    return Layout(folder / f"{index}.post.npy", FLOAT, shape)
 
 
-def into(course: LearningJob, name: str) -> list[int]:
-    """The places among the chosen of the synapses into a population."""
-    target = {n: course.plastic.projection(n).target for n, _, _ in course.chosen}
-    return [k for k, (n, _, _) in enumerate(course.chosen) if target[n] == name]
+def into(learning: LearningJob, name: str) -> list[int]:
+    """Indices into `chosen` of the synapses onto a population."""
+    target = {n: learning.plastic.projection(n).target for n, _, _ in learning.chosen}
+    return [k for k, (n, _, _) in enumerate(learning.chosen) if target[n] == name]
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The files of one projection that learned, by its place."""
+    """The result files of one plastic projection, given by its index."""
 
-    course: LearningJob
+    learning: LearningJob
     folder: Path
     place: int
 
@@ -47,34 +51,32 @@ class Left:
 
     @property
     def weights(self) -> Layout:
-        """In the end; in integers as such."""
-        shape = self.course.plastic.network.projections[self.place].weight.shape
-        return self._layout("weights", REAL, shape)
+        """Final weights; in integer arithmetic, the integers."""
+        shape = self.learning.plastic.network.projections[self.place].weight.shape
+        return self._layout("weights", FLOAT, shape)
 
     @property
     def tags(self) -> Layout:
-        """At the last commit."""
-        return self._layout("tags", REAL, self.weights.shape)
+        """Tags at the last commit."""
+        return self._layout("tags", FLOAT, self.weights.shape)
 
     @property
     def counts(self) -> Layout:
-        """Tags and weights that changed, by phase, and in the first column of the third row how
-        often a weight was cut off.
-        """
-        rows = (3, len(self.course.job.schedule))
-        return Layout(self.folder / f"synapses{self.place}.counts.npy", NUMBER, rows)
+        """Rows: tag updates and weight updates by phase, and (first column) clipped weights."""
+        rows = (3, len(self.learning.job.schedule))
+        return Layout(self.folder / f"synapses{self.place}.counts.npy", INTEGER, rows)
 
     @property
-    def story(self) -> Layout:
-        """What chosen synapses tell of themselves."""
-        course = self.course
-        name = course.plastic.network.projections[self.place].name
-        samples, steps = course.lessons.stimulus.samples, course.plastic.rule.steps
-        return self._layout("story", REAL, (samples, steps, len(course.of(name)), len(SEEN)))
+    def history(self) -> Layout:
+        """Recorded variables of the chosen synapses."""
+        learning = self.learning
+        name = learning.plastic.network.projections[self.place].name
+        samples, steps = learning.training.stimulus.samples, learning.plastic.rule.steps
+        return self._layout("history", FLOAT, (samples, steps, len(learning.of(name)), len(SEEN)))
 
-    def write(self, weights: Array, tags: Array, counts: Ints, story: Array) -> None:
-        """Leave them behind."""
-        np.save(self.weights.path, weights.astype(REAL), allow_pickle=False)
-        np.save(self.tags.path, tags.astype(REAL), allow_pickle=False)
+    def write(self, weights: Array, tags: Array, counts: Ints, history: Array) -> None:
+        """Write the files."""
+        np.save(self.weights.path, weights.astype(FLOAT), allow_pickle=False)
+        np.save(self.tags.path, tags.astype(FLOAT), allow_pickle=False)
         np.save(self.counts.path, counts, allow_pickle=False)
-        np.save(self.story.path, story, allow_pickle=False)
+        np.save(self.history.path, history, allow_pickle=False)

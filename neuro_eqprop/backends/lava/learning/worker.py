@@ -1,4 +1,4 @@
-"""The inside of the child process: a course becomes a graph of Lava processes, which learns."""
+"""Child process: builds a graph of Lava processes from a learning job and runs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from neuro_eqprop.spiking.ir import Gain, Graded
 
 
 def main(folder: str) -> None:
-    """Learn what is in the folder and leave there what came of it, or what went wrong."""
+    """Run the learning job in the folder; write the results there, or the error."""
     place = Path(folder)
     guard(place)
     try:
@@ -27,15 +27,15 @@ def main(folder: str) -> None:
         raise
 
 
-def work(course: LearningJob, folder: Path) -> dict[str, list[Any]]:
-    """Run the graph; for each population its steps and overflows, as its process counted them."""
+def work(learning: LearningJob, folder: Path) -> dict[str, list[Any]]:
+    """Run the graph; return the steps and overflows that each population counted."""
     life = progress(folder)
     life[0] += 1
     from lava.magma.core.run_conditions import RunSteps
     from lava.magma.core.run_configs import Loihi2SimCfg
 
     life[0] += 1
-    cells, job = build(course, folder), course.job
+    cells, job = build(learning, folder), learning.job
     life[0] += 1
     numbers = "floating_pt" if job.network.fixed is None else "fixed_pt"
     cells[0].create_runtime(Loihi2SimCfg(select_tag=numbers))
@@ -50,19 +50,20 @@ def work(course: LearningJob, folder: Path) -> dict[str, list[Any]]:
     return done
 
 
-def build(course: LearningJob, folder: Path) -> list[Any]:
-    """One source for all populations, and synapses between them, of which those that learn hear
-    from their target.
+def build(learning: LearningJob, folder: Path) -> list[Any]:
+    """Build one source for all populations, the populations, and the synapses between them.
+
+    A plastic projection also receives y1, y2 and y3 from its target.
     """
     from neuro_eqprop.backends.lava.learning.processes.graded import LearningGraded
     from neuro_eqprop.backends.lava.learning.processes.sample_source import Source
     from neuro_eqprop.backends.lava.learning.processes.spiking import LearningSpikes
     from neuro_eqprop.backends.lava.learning.processes.synapses import PlasticSynapses
 
-    job, network = course.job, course.plastic.network
+    job, network = learning.job, learning.plastic.network
     names = [population.name for population in network.populations]
     parts = {
-        name: LearningPopulation(job, index, folder, course) for index, name in enumerate(names)
+        name: LearningPopulation(job, index, folder, learning) for index, name in enumerate(names)
     }
     graded = {p.name: isinstance(p.neuron, Graded) for p in network.populations}
     cells = {n: (LearningGraded if graded[n] else LearningSpikes)(parts[n]) for n in names}
@@ -71,7 +72,7 @@ def build(course: LearningJob, folder: Path) -> list[Any]:
         source.news.connect(cell.news)
     for place, projection in enumerate(network.projections):
         target, part = cells[projection.target], parts[projection.source]
-        learns = projection.gain is Gain.ONE and projection.name in course.plastic.learns
+        learns = projection.gain is Gain.ONE and projection.name in learning.plastic.learns
         between = PlasticSynapses(part, place=place) if learns else synapses(part, projection)
         if learns:
             target.y1.connect(between.s_in_y1)

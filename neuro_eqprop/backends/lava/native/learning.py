@@ -75,7 +75,7 @@ class LearningPlan:
     @property
     def entry(self) -> str:
         """The population of the input."""
-        return next(iter(self.course.lessons.stimulus.current))
+        return next(iter(self.course.training.stimulus.current))
 
     def part(self, name: str) -> LearningPopulation:
         """The parameters of the process of a population."""

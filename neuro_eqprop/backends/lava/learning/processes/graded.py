@@ -27,14 +27,14 @@ class LearningGraded(LearningProcess):
 class LearningGradedModel(FloatLearningModel):
     """The step in float64.
 
-    Synapses gather what was sent in x1, which no rule can reset. So a unit takes all of it back
-    in the commit; what this brings to others is lost, since each sample starts at rest.
+    Synapses sum the messages in x1, which no learning rule can reset. So a unit sends minus that
+    sum in the commit; the targets ignore it, since each sample starts from the resting state.
     """
 
     s_out = LavaPyType(PyOutPort.VEC_DENSE, float)
 
     def commit_message(self) -> Numbers:
-        """All that was sent, taken back."""
+        """Minus the sum of all messages of the sample."""
         return np.asarray(-self.neurons.firing())
 
     def follow(self, sent: Numbers, silent: bool) -> Array:
@@ -42,7 +42,7 @@ class LearningGradedModel(FloatLearningModel):
         return self.trace if silent else np.array(self.neurons.firing())
 
     def book(self, sample: int, step: int) -> None:
-        """After a commit nothing was sent, and the trace tells so."""
+        """Record the step; the trace is zero after a commit."""
         if step == self.part.job.steps - 1:
             self.trace = np.zeros_like(self.trace)
         super().book(sample, step)

@@ -1,4 +1,4 @@
-"""What spiking and graded populations of a network that learns have in common on Lava."""
+"""Base classes of the populations of a network that learns on Lava."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LENGTH = len(StepControl._fields)
 
 
 class LearningProcess(PopulationProcess):
-    """Neurons that hear the source, and tell their trace and the third factors to synapses."""
+    """Neurons that receive the source's message and send y1, y2 and y3 to their synapses."""
 
     def __init__(self, part: LearningPopulation) -> None:
         super().__init__(part)
@@ -41,15 +41,15 @@ class LearningProcess(PopulationProcess):
 
 
 class Recorder:
-    """The files of one population: its activity, its traces, and its sign of life."""
+    """Writes the files of one population: activity, traces and progress."""
 
     def __init__(self, part: LearningPopulation) -> None:
         self.part, self.done = part, 0
         self.activity, self.life = StepRecorder(part), progress(part.folder)
         self.total = part.job.steps * part.job.stimulus.samples
-        course, name = part.course, part.population.name
-        self.units = [course.chosen[k][1] for k in into(course, name)]
-        self.story = np.zeros(post_history(course, part.folder, part.index).shape)
+        learning, name = part.learning, part.population.name
+        self.units = [learning.chosen[k][1] for k in into(learning, name)]
+        self.history = np.zeros(post_history(learning, part.folder, part.index).shape)
 
     def step(self, step: int, now: Tick, neurons: Neurons, sent: Numbers) -> None:
         """Record the activity of a step."""
@@ -57,18 +57,18 @@ class Recorder:
         self.activity.note(step, now, message=shown, firing=neurons.firing(), values=values)
 
     def traces(self, sample: int, step: int, trace: Array, counts: Ints) -> None:
-        """Record the traces after a step; after the last step of all write them."""
-        self.story[sample, step] = trace[self.units]
+        """Record the traces after a step; after the last step, write the files."""
+        self.history[sample, step] = trace[self.units]
         self.done += 1
         if self.done == self.total:
-            course, folder, index = self.part.course, self.part.folder, self.part.index
-            np.save(trace_counts(course, folder, index).path, counts, allow_pickle=False)
-            np.save(post_history(course, folder, index).path, self.story, allow_pickle=False)
+            learning, folder, index = self.part.learning, self.part.folder, self.part.index
+            np.save(trace_counts(learning, folder, index).path, counts, allow_pickle=False)
+            np.save(post_history(learning, folder, index).path, self.history, allow_pickle=False)
         self.life[self.part.index + 1] = self.done
 
 
 class LearningModel(Reporting):
-    """Neurons that follow the clock of the source."""
+    """Neurons stepped by the messages of the source."""
 
     part: LearningPopulation
     steps_run = LavaPyType(np.ndarray, np.int64)
@@ -93,7 +93,7 @@ class LearningModel(Reporting):
             super().report()
 
     def step(self, sample: int, step: int) -> None:
-        """One step, as the source sends it."""
+        """One step, controlled by the message of the source."""
         message, neurons = self.news.recv(), self.neurons
         one = self.a_one.recv() if self.fed[Gain.ONE] else self.nothing
         by_beta = self.a_beta.recv() if self.fed[Gain.BETA] else self.nothing
@@ -117,13 +117,13 @@ class LearningModel(Reporting):
         self.book(sample, step)
 
     def update_traces(self, sent: Numbers, silent: bool, phase: int) -> None:
-        """Let the traces follow, and count those that change."""
+        """Update the traces and count those that change."""
         new = self.follow(sent, silent)
         self.counts[phase] += np.count_nonzero(new != self.trace)
         self.trace = new
 
     def book(self, sample: int, step: int) -> None:
-        """Count the step, and record the traces after it."""
+        """Count the step and record its traces."""
         self.overflows[:] = self.neurons.overflows
         self.steps_run[0] += 1
         if self.recorder is not None:
@@ -131,7 +131,7 @@ class LearningModel(Reporting):
 
     @abstractmethod
     def read_input(self, message: Numbers, place: slice | None) -> Array | None:
-        """What the source sends at that place, in floating point."""
+        """The current or pull in that slice of the message, in floating point."""
 
     @abstractmethod
     def beta(self, control: StepControl) -> float:
@@ -139,7 +139,7 @@ class LearningModel(Reporting):
 
     @abstractmethod
     def commit_message(self) -> Numbers:
-        """What is sent in a commit."""
+        """The message that the population sends in a commit."""
 
     @abstractmethod
     def follow(self, sent: Numbers, silent: bool) -> Array:
@@ -151,7 +151,7 @@ class LearningModel(Reporting):
 
 
 class FloatLearningModel(LearningModel):
-    """In floats."""
+    """Learning population in float64."""
 
     news = LavaPyType(PyInPort.VEC_DENSE, float)
     a_one = LavaPyType(PyInPort.VEC_DENSE, float)
@@ -161,15 +161,15 @@ class FloatLearningModel(LearningModel):
     y3 = LavaPyType(PyOutPort.VEC_DENSE, float)
 
     def read_input(self, message: Numbers, place: slice | None) -> Array | None:
-        """As received."""
+        """The value of the message, unchanged."""
         return None if place is None else message[place]
 
     def beta(self, control: StepControl) -> float:
-        """As received."""
+        """The value of the message, unchanged."""
         return float(control.beta)
 
     def send_factors(self, control: StepControl) -> None:
-        """In a commit the trace, which is not needed then, makes room for eta."""
+        """Send the trace as y1; in a commit, which needs no trace, eta instead."""
         ones = np.ones_like(self.trace)
         self.y1.send(control.eta * ones if control.silent else self.trace)
         self.y2.send(control.third * ones)

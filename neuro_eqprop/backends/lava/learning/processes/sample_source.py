@@ -1,4 +1,4 @@
-"""The one source of samples on Lava: samples, targets, and the clock of their phases."""
+"""The Lava process that sends samples, targets and the phase of each step."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from neuro_eqprop.spiking.neurons import Numbers
 from neuro_eqprop.spiking.plasticity import third_factors
 
 PULSE = 32
-"""y3 in a commit in integers."""
+"""y3 of a commit in integers, which represents 1."""
 
 
 class Source(AbstractProcess):  # type: ignore[misc]
-    """It tells every population in each step what there is: a step_control, currents and pulls."""
+    """Sends one message per step to every population: control values, currents and pulls."""
 
     def __init__(self, part: LearningPopulation) -> None:
         super().__init__(part=part)
@@ -40,7 +40,7 @@ class Source(AbstractProcess):  # type: ignore[misc]
 
 
 class SourceModel(Reporting):
-    """The clock of samples."""
+    """Base model of the source."""
 
     part: LearningPopulation
 
@@ -51,88 +51,88 @@ class SourceModel(Reporting):
         self.ticks = [tick(job.schedule, step) for step in range(job.steps)]
 
     def step(self, sample: int, step: int) -> None:
-        """Tell about one step."""
+        """Send the message of one step."""
         if step == 0:
-            self.turn(sample)
+            self.load_sample(sample)
         self.message[: len(StepControl._fields)] = self.control(sample, step)
-        self.news.send(self.spoken())
+        self.news.send(self.encoded())
 
-    def turn(self, sample: int) -> None:
-        """Take up the next sample."""
+    def load_sample(self, sample: int) -> None:
+        """Write the currents and pulls of a sample into the message."""
         stimulus = self.part.job.stimulus
         for (name, what), place in self.places.items():
             rows = stimulus.current if what == "current" else stimulus.pull
-            self.message[place] = self.count(name, rows[name][sample])
+            self.message[place] = self.to_units(name, rows[name][sample])
 
     def control(self, sample: int, step: int) -> StepControl:
-        """What is the same for all populations."""
-        rule, rate = self.part.course.plastic.rule, self.part.course.lessons.rates[sample]
+        """The control values of a step, which are the same for all populations."""
+        rule, rate = self.part.learning.plastic.rule, self.part.learning.training.rates[sample]
         found = step_control(rule, self.ticks[step], sample=sample, first=step == 0, rate=rate)
         if sample == self.part.job.stimulus.samples - 1:
             found = found._replace(pulse=found.silent)
-        return self.told_as(found, sample)
+        return self.convert(found, sample)
 
     @abstractmethod
-    def count(self, name: str, values: Array) -> Array:
-        """Currents or pulls of a population, as it counts."""
+    def to_units(self, name: str, values: Array) -> Array:
+        """Currents or pulls of a population, in its unit."""
 
     @abstractmethod
-    def told_as(self, control: StepControl, sample: int) -> StepControl:
-        """The step_control, in the numbers of the run."""
+    def convert(self, control: StepControl, sample: int) -> StepControl:
+        """The control values in the number format of the run."""
 
     @abstractmethod
-    def spoken(self) -> Numbers:
-        """The message, in the numbers of the run."""
+    def encoded(self) -> Numbers:
+        """The message in the number format of the run."""
 
 
 @implements(proc=Source, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("floating_pt")
-class RealSourceModel(SourceModel):
-    """In floats."""
+class FloatSourceModel(SourceModel):
+    """Source in float64."""
 
     news = LavaPyType(PyOutPort.VEC_DENSE, float)
 
-    def count(self, name: str, values: Array) -> Array:
-        """As they are."""
+    def to_units(self, name: str, values: Array) -> Array:
+        """The values, unchanged."""
         return values
 
-    def told_as(self, control: StepControl, sample: int) -> StepControl:
-        """As it is."""
+    def convert(self, control: StepControl, sample: int) -> StepControl:
+        """The control values, unchanged."""
         return control
 
-    def spoken(self) -> Array:
-        """The message itself."""
+    def encoded(self) -> Array:
+        """The message, unchanged."""
         return self.message
 
 
 @implements(proc=Source, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("fixed_pt")
-class WholeSourceModel(SourceModel):
-    """In integers."""
+class IntegerSourceModel(SourceModel):
+    """Source in integers."""
 
     news = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
-        course = self.part.course
-        assert course.engine is not None
-        self.factors = third_factors(course.engine, course.lessons.rates)
+        learning = self.part.learning
+        assert learning.engine is not None
+        self.factors = third_factors(learning.engine, learning.training.rates)
 
-    def count(self, name: str, values: Array) -> Array:
-        """In the unit of the population."""
+    def to_units(self, name: str, values: Array) -> Array:
+        """Values rounded to multiples of the unit of the population."""
         fixed = self.part.job.network.fixed
         assert fixed is not None
         return nearest(values, fixed.units[name]).astype(float)
 
-    def told_as(self, control: StepControl, sample: int) -> StepControl:
-        """Beta in 1/4096, y2 by the rate of the sample, y3 as the pulse that stands for one."""
+    def convert(self, control: StepControl, sample: int) -> StepControl:
+        """Beta in multiples of 1/4096, y2 scaled by the rate of the sample, y3 as PULSE."""
         third = control.third * self.factors[sample]
         return control._replace(
             beta=to_12_bits(control.beta), third=third, pulse=PULSE * control.pulse, eta=0.0
         )
 
-    def spoken(self) -> Numbers:
+    def encoded(self) -> Numbers:
         """The message in integers."""
         return self.message.astype(np.int64)

@@ -23,24 +23,24 @@ from neuro_eqprop.spiking.plasticity import LEAST
 
 
 class LearningSpikes(LearningProcess):
-    """Leaky integrators with binary spikes and a trace of them."""
+    """Leaky integrate-and-fire neurons with a spike trace."""
 
 
 @implements(proc=LearningSpikes, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("floating_pt")
 class LearningSpikesModel(FloatLearningModel):
-    """The step in float64, with traces as Lava's engine has them."""
+    """The step in float64; traces equal those of Lava's engine."""
 
     s_out = LavaPyType(PyOutPort.VEC_DENSE, bool)
 
     def commit_message(self) -> Bits:
-        """Nothing."""
+        """No spikes."""
         return np.zeros(self.trace.size, dtype=bool)
 
     def follow(self, sent: Numbers, silent: bool) -> Array:
         """r = keep r, then + 1 - keep where s."""
-        keep = self.part.course.plastic.rule.keep
+        keep = self.part.learning.plastic.rule.keep
         kept = keep * self.trace
         new = np.where(sent, kept + (1.0 - keep), kept)
         return np.asarray(np.where(new < LEAST, 0.0, new))
@@ -50,10 +50,10 @@ class LearningSpikesModel(FloatLearningModel):
 @requires(CPU)
 @tag("fixed_pt")
 class LearningIntegersModel(LearningModel):
-    """The step in integers, with traces as Lava's engine has them.
+    """The step in integers; traces equal those of Lava's engine.
 
-    It decays x1 of all synapses by the same random number, which is that of the seed; drawn here
-    again, it makes y1 equal to x1, so that pairs of synapses see the same two traces.
+    The engine decays x1 of all synapses with the same random number, drawn from the seed. This
+    model draws the same number, so that y1 equals x1 and mirrored synapses see the same two traces.
     """
 
     news = LavaPyType(PyInPort.VEC_DENSE, np.int64)
@@ -66,35 +66,35 @@ class LearningIntegersModel(LearningModel):
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
-        course, fixed = self.part.course, self.part.job.network.fixed
-        assert course.engine is not None
+        learning, fixed = self.part.learning, self.part.job.network.fixed
+        assert learning.engine is not None
         assert fixed is not None
         self.unit = fixed.units[self.part.population.name]
-        before = course.lessons.first * course.plastic.rule.steps
-        self.rng = np.random.default_rng(course.engine.seed)
+        before = learning.training.first * learning.plastic.rule.steps
+        self.rng = np.random.default_rng(learning.engine.seed)
         self.rng.random(1 + 2 * before)
 
     def read_input(self, message: Numbers, place: slice | None) -> Array | None:
-        """Units, which are powers of two, in floating point."""
+        """The values of the message times the unit; exact, since units are powers of two."""
         return None if place is None else np.asarray(message[place] * self.unit)
 
     def beta(self, control: StepControl) -> float:
-        """As a number of its own."""
+        """Beta from multiples of 1/4096."""
         return int(control.beta) / ONE
 
     def commit_message(self) -> Bits:
-        """Nothing."""
+        """No spikes."""
         return np.zeros(self.trace.size, dtype=bool)
 
     def follow(self, sent: Numbers, silent: bool) -> Array:
-        """A integer trace, rounded by the number that Lava's engine draws in this step."""
-        rule = self.part.course.plastic.rule
+        """The integer trace, rounded with the random number of Lava's engine in this step."""
+        rule = self.part.learning.plastic.rule
         kept = rule.keep * self.trace
         new = np.floor(kept) + (self.rng.random(2)[1] < kept % 1)
         return np.asarray(np.where(sent, np.minimum(new + rule.impulse, 127.0), new))
 
     def send_factors(self, control: StepControl) -> None:
-        """The trace, and the third factors as the source has them."""
+        """Send the trace as y1, and the third factors of the source as y2 and y3."""
         ones = np.ones(self.trace.size, dtype=np.int32)
         self.y1.send(self.trace.astype(np.int32))
         self.y2.send(int(control.third) * ones)

@@ -1,8 +1,8 @@
-"""Synapses that learn on Lava: its `LearningDense` and its learning engine, watched.
+"""Plastic synapses on Lava: its `LearningDense` and its learning engine, with recording.
 
-Lava's own code changes the weights. These classes add what it lacks: the limit of a weight in
-floating point, applied where the engine saturates; counts; the recorded history of synapses; final
-weights in a file, since Lava reads them one by one; and errors that reach the parent.
+Lava's own code changes the weights. These classes add a weight limit in floating point, applied
+where the engine saturates; event counts; recorded synapse variables; a file with the final weights,
+since Lava reads them one by one; and errors that reach the parent process.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from lava.magma.core.decorator import implements, requires, tag
 from lava.magma.core.learning.constants import GradedSpikeCfg
 from lava.magma.core.learning.learning_rule import Loihi3FLearningRule
 from lava.magma.core.model.py.connection import (
-    LearningConnectionModelBitApproximate as WholeEngine,
+    LearningConnectionModelBitApproximate as IntegerEngine,
 )
-from lava.magma.core.model.py.connection import LearningConnectionModelFloat as RealEngine
+from lava.magma.core.model.py.connection import LearningConnectionModelFloat as FloatEngine
 from lava.magma.core.process.process import ProcessParameters
 from lava.magma.core.resources import CPU
 from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
@@ -40,16 +40,16 @@ from neuro_eqprop.spiking.neurons import Numbers
 from neuro_eqprop.spiking.plasticity import LEAST
 
 NEVER = 1e18
-"""A time constant at which exp(-1 / tau) is one: zero would be not a number to Lava."""
+"""A time constant without decay: exp(-1 / tau) is 1; Lava computes NaN for tau = 0."""
 
 
 def rule_of(part: LearningPopulation, place: int) -> Loihi3FLearningRule:
     """Lava's rule for a projection."""
-    course = part.course
-    projection, rule = course.plastic.network.projections[place], course.plastic.rule
-    graded = isinstance(course.plastic.network[projection.source].neuron, Graded)
-    dw, dt = formulas(course, projection)
-    engine = course.engine
+    learning = part.learning
+    projection, rule = learning.plastic.network.projections[place], learning.plastic.rule
+    graded = isinstance(learning.plastic.network[projection.source].neuron, Graded)
+    dw, dt = formulas(learning, projection)
+    engine = learning.engine
     made = Loihi3FLearningRule(
         dw=dw,
         dt=dt,
@@ -59,19 +59,19 @@ def rule_of(part: LearningPopulation, place: int) -> Loihi3FLearningRule:
         rng_seed=0 if engine is None else engine.seed,
     )
     if engine is None:
-        # By itself it lets what a target sends decay a little before it is used.
+        # By default, Lava decays the values sent by a target a little before it uses them.
         made.y1_tau = made.y2_tau = made.y3_tau = NEVER
     return made
 
 
 def synapse_arguments(part: LearningPopulation, place: int) -> dict[str, Any]:
     """The arguments of `LearningDense` for the projection at a place."""
-    course = part.course
-    projection = course.plastic.network.projections[place]
-    graded = isinstance(course.plastic.network[projection.source].neuron, Graded)
+    learning = part.learning
+    projection = learning.plastic.network.projections[place]
+    graded = isinstance(learning.plastic.network[projection.source].neuron, Graded)
     weight = projection.weight
-    if course.engine is not None:
-        weight = np.rint(weight / course.learner(projection.name).scale).astype(np.int32)
+    if learning.engine is not None:
+        weight = np.rint(weight / learning.learner(projection.name).scale).astype(np.int32)
     regular, payload = GradedSpikeCfg.USE_REGULAR_IMPULSE, GradedSpikeCfg.ADD_WITHOUT_SATURATION
     return {
         "weights": weight,
@@ -79,15 +79,15 @@ def synapse_arguments(part: LearningPopulation, place: int) -> dict[str, Any]:
         "num_message_bits": 8 if graded else 0,
         "graded_spike_cfg": payload if graded else regular,
         "sign_mode": SignMode.MIXED,
-        "weight_exp": course.exponent(projection),
+        "weight_exp": learning.exponent(projection),
     }
 
 
 class PlasticSynapses(LearningDense):  # type: ignore[misc]
-    """The synapses of the projection at a place; `s_in_bap` is to stay unconnected.
+    """The synapses of projection number `place`; leave `s_in_bap` unconnected.
 
-    In fixed point Lava cuts y traces to 0..127 where a back-propagated spike arrives, and a third
-    factor below zero would be lost.
+    In fixed point, Lava clips y traces to 0..127 when a back-propagated spike arrives, which would
+    lose a negative third factor.
     """
 
     def __init__(self, part: LearningPopulation, *, place: int) -> None:
@@ -100,23 +100,25 @@ else:
     Base = object
 
 
-class Watched(Base):  # type: ignore[misc]
-    """What is added to Lava's own model of synapses."""
+class RecordedSynapses(Base):  # type: ignore[misc]
+    """Mixin that adds counts, records and error reports to a synapse model of Lava."""
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
         self.part: LearningPopulation = proc_params["part"]
-        job, course = self.part.job, self.part.course
-        self.left = Left(course, self.part.folder, proc_params["place"])
-        projection = course.plastic.network.projections[proc_params["place"]]
-        self.limit = course.learner(projection.name).limit
-        self.payload = isinstance(course.plastic.network[projection.source].neuron, Graded)
+        job, learning = self.part.job, self.part.learning
+        self.left = Left(learning, self.part.folder, proc_params["place"])
+        projection = learning.plastic.network.projections[proc_params["place"]]
+        self.limit = learning.learner(projection.name).limit
+        self.payload = isinstance(learning.plastic.network[projection.source].neuron, Graded)
         self.total = job.steps * job.stimulus.samples
         self.counts = np.zeros((3, len(job.schedule)), dtype=np.int64)
         self.last_tags = np.zeros(projection.weight.shape)
-        told = [course.chosen[k][1:] for k in course.of(projection.name)]
-        self.targets, self.sources = (np.array([t[i] for t in told], dtype=np.intp) for i in (0, 1))
-        self.story = np.zeros(self.left.story.shape)
+        chosen = [learning.chosen[k][1:] for k in learning.of(projection.name)]
+        self.targets, self.sources = (
+            np.array([t[i] for t in chosen], dtype=np.intp) for i in (0, 1)
+        )
+        self.history = np.zeros(self.left.history.shape)
 
     def run_spk(self) -> None:
         """One step of Lava's synapses."""
@@ -137,7 +139,7 @@ class Watched(Base):  # type: ignore[misc]
             raise
 
     def note(self, tags: Numbers, weights: Numbers) -> None:
-        """Count what changed, and tell the history."""
+        """Count the updates of this step and record the chosen synapses."""
         sample, step = divmod(self.time_step - 1, self.part.job.steps)
         phase = tick(self.part.job.schedule, step).phase
         if self.y2.any():
@@ -145,15 +147,15 @@ class Watched(Base):  # type: ignore[misc]
         if self.y3.any():
             self.last_tags = tags
             self.counts[1, phase] += np.count_nonzero(self.weights != weights)
-        row = self.story[sample, step]
+        row = self.history[sample, step]
         row[:, 0] = self.x1[self.sources] * (2.0 if self.payload else 1.0)
         row[:, 1] = self.tag_1[self.targets, self.sources]
         row[:, 2] = self.weights[self.targets, self.sources]
         if self.time_step == self.total:
-            self.left.write(self.weights, self.last_tags, self.counts, self.story)
+            self.left.write(self.weights, self.last_tags, self.counts, self.history)
 
     def cut(self, wanted: Numbers, allowed: Numbers) -> Numbers:
-        """Weights within their limits; those cut off are counted."""
+        """The allowed weights; counts those that were clipped."""
         self.counts[2, 0] += np.count_nonzero(allowed != wanted)
         return allowed
 
@@ -161,8 +163,8 @@ class Watched(Base):  # type: ignore[misc]
 @implements(proc=PlasticSynapses, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("floating_pt")
-class PlasticSynapsesModel(Watched, RealEngine, AbstractPyDenseModelFloat):  # type: ignore[misc]
-    """In floats."""
+class PlasticSynapsesModel(RecordedSynapses, FloatEngine, AbstractPyDenseModelFloat):  # type: ignore[misc]
+    """Plastic synapses in float64."""
 
     stock_spk = PyLearningDenseModelFloat.run_spk
 
@@ -173,7 +175,7 @@ class PlasticSynapsesModel(Watched, RealEngine, AbstractPyDenseModelFloat):  # t
         return self.cut(wanted, np.clip(wanted, -self.limit, self.limit))
 
     def grown(self, tags: Numbers) -> int:
-        """How many tags were given something; Lava lets traces fade further than to zero."""
+        """The number of tag updates; Lava's traces decay below LEAST, which counts as zero."""
         pre = self.x1 != 0.0 if self.payload else self.x1 >= LEAST
         return int(np.count_nonzero(pre) * np.count_nonzero(self.y1))
 
@@ -181,16 +183,16 @@ class PlasticSynapsesModel(Watched, RealEngine, AbstractPyDenseModelFloat):  # t
 @implements(proc=PlasticSynapses, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("fixed_pt")
-class PlasticIntegersModel(Watched, WholeEngine, AbstractPyDenseModelBitAcc):  # type: ignore[misc]
-    """In integers. Samples that go on from others go on with Lava's random numbers."""
+class PlasticIntegersModel(RecordedSynapses, IntegerEngine, AbstractPyDenseModelBitAcc):  # type: ignore[misc]
+    """Plastic synapses in integers; a continued run continues the random numbers of Lava."""
 
     stock_spk = PyLearningDenseModelBitApproximate.run_spk
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
         self.num_weight_bits = 8
-        before = self.part.course.lessons.first * self.part.job.steps
-        # Lava makes weights even at the start of a run; here it began with the first sample.
+        before = self.part.learning.training.first * self.part.job.steps
+        # Lava makes weights even at the start of a run; a continued run started at sample 0.
         self.weights_set = before > 0
         for _ in range(before):
             self._update_trace_randoms()
@@ -202,6 +204,6 @@ class PlasticIntegersModel(Watched, WholeEngine, AbstractPyDenseModelBitAcc):  #
         return self.cut(values, allowed) if name == "weights" else allowed
 
     def grown(self, tags: Numbers) -> int:
-        """How many tags changed."""
+        """The number of tags that changed."""
         changed: Ints = self.tag_1 != tags
         return int(np.count_nonzero(changed))
