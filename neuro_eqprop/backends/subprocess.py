@@ -1,8 +1,8 @@
-"""A command in a watched child process: its silence, errors and death become one exception.
+"""A monitored child process: a timeout, an error or a crash raises one exception.
 
-Parent and child share a folder. Of the child, `progress` is a sign of life whenever its bytes
-change, `error.txt` is what went wrong, and `log.txt` is all it printed. The child leads a process
-group of its own, of which nothing outlives `run`.
+Parent and child share a folder. The child changes the bytes of `progress` to show that it is alive,
+writes errors to `error.txt`, and prints to `log.txt`. The child leads a new process group, which
+`run` ends completely.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from neuro_eqprop.arrays import Ints
 
 PROGRESS, ERROR, LOG = "progress", "error.txt", "log.txt"
 POLL = 0.02
-"""Seconds between two looks at the child."""
+"""Seconds between two polls of the child."""
 PATIENCE = 2.0
-"""Seconds of silence after which the dead are sought."""
+"""Seconds without progress after which to check for crashed processes."""
 GRACE = 5.0
-"""Seconds a group has to end after it was told to."""
+"""Seconds to wait for a group to end after a signal."""
 
 
 PollCallback: TypeAlias = Callable[[], None]
-"""Called again and again while the child runs."""
+"""Called at every poll while the child runs."""
 
 
 def idle() -> None:
-    """Does nothing meanwhile."""
+    """No-op poll callback."""
 
 
 class ChildError(RuntimeError):
-    """The child failed: the first line says how, the rest is its traceback or what it printed."""
+    """The child failed: the first line is the error, the rest its traceback or output."""
 
 
 class SilenceError(ChildError):
-    """The child showed no sign of life for too long."""
+    """The child made no progress before the deadline."""
 
 
 def run(
@@ -55,9 +55,9 @@ def run(
     environment: Mapping[str, str],
     on_poll: PollCallback = idle,
 ) -> None:
-    """Run the command until it ends well; raise ChildError if not, or at `deadline` s of silence.
+    """Run the command; raise ChildError if it fails or makes no progress for `deadline` seconds.
 
-    The folder is also where the command puts its temporary files.
+    The folder also holds the temporary files of the command.
     """
     with (folder / LOG).open("wb") as output:
         child = subprocess.Popen(
@@ -69,32 +69,32 @@ def run(
             start_new_session=True,
         )
     try:
-        watch(child, folder, deadline=deadline, on_poll=on_poll)
+        monitor(child, folder, deadline=deadline, on_poll=on_poll)
     finally:
         end(child)
 
 
-def watch(
+def monitor(
     child: subprocess.Popen[bytes],
     folder: Path,
     *,
     deadline: float,
     on_poll: PollCallback = idle,
 ) -> None:
-    """Wait for the child to end; raise ChildError as soon as it is known to have failed."""
+    """Wait for the child to end; raise ChildError once it has failed."""
     seen, since, sought = b"", monotonic(), monotonic()
     while True:
         code = wait(child, POLL)
         on_poll()
         if (folder / ERROR).exists():
-            told = (folder / ERROR).read_text(errors="replace").strip()
-            raise ChildError(f"{last_line(told)}\n{told}")
+            error = (folder / ERROR).read_text(errors="replace").strip()
+            raise ChildError(f"{last_line(error)}\n{error}")
         if code == 0:
             return
         if code is not None:
             printed = log(folder)
             raise ChildError(f"{last_line(printed) or f'it ended with code {code}'}\n{printed}")
-        now = look(folder)
+        now = read_progress(folder)
         if now != seen:
             seen, since, sought = now, monotonic(), monotonic()
         if monotonic() - sought > PATIENCE:
@@ -106,38 +106,38 @@ def watch(
 
 
 def wait(child: subprocess.Popen[bytes], seconds: float) -> int | None:
-    """The child's exit code, or None if it still runs after so long."""
+    """The child's exit code, or None if it still runs after that time."""
     try:
         return child.wait(seconds)
     except subprocess.TimeoutExpired:
         return None
 
 
-def look(folder: Path) -> bytes:
+def read_progress(folder: Path) -> bytes:
     """The bytes that change with the child's progress."""
     path = folder / PROGRESS
     return path.read_bytes() if path.exists() else b""
 
 
 def log(folder: Path) -> str:
-    """What the child printed."""
+    """The output of the child."""
     return (folder / LOG).read_text(errors="replace").strip()
 
 
 def last_line(text: str) -> str:
-    """The last line, where Python puts what was raised."""
+    """The last line, where Python prints the exception."""
     return text.splitlines()[-1] if text else ""
 
 
 class Process(NamedTuple):
-    """A process as the system lists it: Z is the state of the dead that nobody has buried."""
+    """State and exit code of a process in /proc; state Z is a zombie."""
 
     state: str
     ended_with: int
 
 
 def members(group: int) -> dict[int, Process]:
-    """The processes of a group, by their number; one that vanishes meanwhile is none."""
+    """The processes of a group by process id; one that ends meanwhile is left out."""
     found = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, IndexError):
@@ -149,7 +149,7 @@ def members(group: int) -> dict[int, Process]:
 
 
 def dead(group: int) -> bool:
-    """Whether a process of the group came to a bad end while its leader goes on."""
+    """Whether a process of the group failed while its leader still runs."""
     others = (process for pid, process in members(group).items() if pid != group)
     return any(process.state == "Z" and process.ended_with for process in others)
 
@@ -166,10 +166,10 @@ def alive(group: int) -> bool:
 
 
 def end(child: subprocess.Popen[bytes]) -> None:
-    """End the child's whole group: ask, wait, insist.
+    """End the child's process group: SIGTERM, wait, then SIGKILL.
 
-    Python's tracker of shared memory is in the group: it outlives the question, to remove what the
-    others left behind, and then goes by itself.
+    Python's tracker of shared memory is in the group: it ignores SIGTERM, removes the shared memory
+    of the others, and then ends by itself.
     """
     for demand in (signal.SIGTERM, signal.SIGKILL):
         if not alive(child.pid):
@@ -186,15 +186,15 @@ def end(child: subprocess.Popen[bytes]) -> None:
 
 
 def send(group: int, demand: signal.Signals) -> None:
-    """Send a signal to a group that may be gone."""
+    """Send a signal to a group that may have ended."""
     with suppress(ProcessLookupError):
         os.killpg(group, demand)
 
 
 def guard(folder: Path) -> None:
-    """In the child: when the parent is gone, remove the folder and end the group.
+    """In the child: when the parent has ended, remove the folder and end the group.
 
-    Standard input is a pipe from the parent, which ends with it however it ends.
+    Standard input is a pipe from the parent, which closes when the parent ends for any reason.
     """
 
     def wait_for_parent() -> None:
@@ -208,7 +208,7 @@ def guard(folder: Path) -> None:
 
 
 def report(folder: Path, text: str) -> None:
-    """In the child: say what went wrong, whole or not at all; what went wrong first remains."""
+    """In the child: write the error file atomically; the first error is kept."""
     draft = folder / f"{ERROR}.{os.getpid()}"
     draft.write_text(text)
     with suppress(FileExistsError):
@@ -217,5 +217,5 @@ def report(folder: Path, text: str) -> None:
 
 
 def progress(folder: Path) -> Ints:
-    """In the child: the numbers in the progress file; to write one is a sign of life."""
+    """In the child: the memory-mapped progress file; writing to it shows that it is alive."""
     return np.asarray(np.memmap(folder / PROGRESS, dtype=np.int64, mode="r+"))

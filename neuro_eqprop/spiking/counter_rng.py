@@ -1,4 +1,4 @@
-"""Random numbers that depend only on what they are for, so that every simulator draws the same."""
+"""Counter-based random numbers: hashes of seed, sample, step and unit, equal on every simulator."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ FIRST, SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 def mix(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """A one-to-one scramble of 64 bits."""
+    """A bijective hash of 64 bits (the finalizer of SplitMix64)."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(FIRST)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(SECOND)
     return z ^ (z >> np.uint64(31))
 
 
 def uniform(seed: int, t: int, shape: tuple[int, int]) -> Array:
-    """At step t, for each sample and unit of `shape`, a number from 0 up to 1.
+    """Uniform random numbers in [0, 1) at step t, for each sample and unit of `shape`.
 
     mix(mix(mix(seed) + stride sample + stride) + stride t) + stride unit, mixed, its first 53 bits.
     """
@@ -32,9 +32,9 @@ def uniform(seed: int, t: int, shape: tuple[int, int]) -> Array:
 
 
 def chances(seed: int, group: int, t: int, shape: tuple[int, ...]) -> Array:
-    """For each place of `shape`, counted on to the right, a number from 0 up to 1.
+    """Uniform random numbers in [0, 1) of that shape, in C order.
 
-    The same numbers as `uniform` has for sample `group` at step t.
+    They equal those of `uniform` for sample `group` at step t.
     """
     stride, places = np.uint64(STRIDE), np.arange(int(np.prod(shape)), dtype=np.uint64)
     start = mix(np.array([seed], dtype=np.uint64))

@@ -18,11 +18,11 @@ from neuro_eqprop.spiking.ir import (
 )
 
 STATE_BITS = 24
-"""Of u, v, the sums and the state of a graded unit, with the sign."""
+"""Bits of u, v, the sums and the state of a graded unit, including the sign."""
 FRACTION_BITS = 6
-"""Of u and v, below one of the weights."""
+"""Fractional bits of u and v, relative to a weight step."""
 DECAY_BITS = 12
-"""Of decays, dampings and betas."""
+"""Bits of decays, dampings and betas."""
 TOP = 1 << (STATE_BITS - 1)
 ONE = 1 << DECAY_BITS
 FRACTION = 1 << FRACTION_BITS
@@ -34,18 +34,18 @@ def to_12_bits(part: float) -> int:
 
 
 def scale(x: Ints, part: int) -> Ints:
-    """x part / 4096, cut to an integer towards zero."""
+    """x part / 4096, truncated towards zero."""
     product = x * part
     return np.asarray(np.sign(product) * (np.abs(product) >> DECAY_BITS))
 
 
 def wrap(x: Ints) -> Ints:
-    """x by as many times 2^24 that it lies above -2^23 and at most at 2^23."""
+    """x plus the multiple of 2^24 that brings it into -2^23 < x <= 2^23."""
     return np.asarray((x + (TOP - 1)) % (TOP << 1) - (TOP - 1))
 
 
 def saturate(x: Ints) -> Ints:
-    """The nearest value that fits."""
+    """x clipped to 24 bits."""
     return np.asarray(np.minimum(np.maximum(x, 1 - TOP), TOP - 1))
 
 
@@ -63,29 +63,29 @@ def nearest(values: Array, unit: float) -> Ints:
 
 
 def as_integers(values: Array, unit: float, what: str) -> Ints:
-    """Values as multiples of the unit, which they have to be."""
+    """Values as integer multiples of the unit; raises an error for other values."""
     found = np.asarray(values / unit)
     if not (np.abs(found) < 2.0**53).all() or not (found == np.rint(found)).all():
-        raise ValueError(f"{what} is no multiple of {unit}: quantise the network as a whole")
+        raise ValueError(f"{what} is no multiple of {unit}; quantise the entire network")
     return found.astype(np.int64)
 
 
 def limit_as_integer(limit: float, unit: float, what: str) -> int:
-    """A limit as an integer, no limit as one that no value reaches."""
+    """A limit as an integer; an infinite limit becomes +-2^40, which no value reaches."""
     if np.isinf(limit):
         return int(np.sign(limit)) * 2**40
     return int(as_integers(np.array(limit), unit, what))
 
 
 def bits_of(*values: int) -> int:
-    """The bits of the largest of these and its sign, or as many as there are."""
+    """Bits of the largest absolute value and a sign, at most STATE_BITS."""
     largest = max(abs(value) for value in values)
     return min(largest, TOP - 1).bit_length() + 1
 
 
 @dataclass(frozen=True, slots=True)
 class SpikingIntegers:
-    """A spiking population; threshold, floor and ceiling are 64 times what they are in units."""
+    """A spiking population; threshold, floor and ceiling are in 1/64 of the unit."""
 
     unit: float
     bias: Ints
@@ -98,12 +98,12 @@ class SpikingIntegers:
 
     @property
     def shown(self) -> float:
-        """What one of drive and voltage stands for."""
+        """The value of one integer step of drive and voltage."""
         return self.unit / FRACTION
 
     @property
     def state_bits(self) -> int:
-        """What a voltage needs between floor and ceiling, its sign included."""
+        """Bits of a voltage between floor and ceiling, including the sign."""
         return bits_of(self.floor, self.ceiling, self.threshold)
 
 
@@ -121,17 +121,17 @@ class GradedIntegers:
 
     @property
     def shown(self) -> float:
-        """What one of drive and state stands for."""
+        """The value of one integer step of drive and state."""
         return self.unit
 
     @property
     def theta(self) -> float:
-        """The size of one theta."""
+        """Theta in floating point."""
         return self.unit * (1 << self.shift)
 
     @property
     def state_bits(self) -> int:
-        """What a state needs between the least rate and the largest, its sign included."""
+        """Bits of a state between the lowest and the highest rate, including the sign."""
         return bits_of(self.low, self.high)
 
     def activate(self, drive: Ints) -> Ints:
@@ -142,14 +142,14 @@ class GradedIntegers:
 
 
 def unit_of(network: SpikingNetwork, name: str) -> float:
-    """What one integer of a population stands for."""
+    """The value of one integer step of a population."""
     if network.fixed is None:
         raise ValueError("the network is not in fixed point; quantise it first")
     return network.fixed.units[name]
 
 
 def integers(network: SpikingNetwork, population: Population) -> SpikingIntegers | GradedIntegers:
-    """A population in integers; numbers that are none in its unit are refused."""
+    """A population in integers; raises an error for values that are no multiples of its unit."""
     name, unit, neuron = population.name, unit_of(network, population.name), population.neuron
     bias = as_integers(population.bias, unit, f"a bias of {name!r}")
     if isinstance(neuron, Graded):
@@ -201,7 +201,7 @@ def weights(network: SpikingNetwork, projection: Projection) -> Ints:
 
 
 def state_bits(network: SpikingNetwork) -> int | None:
-    """What the widest state of a network in fixed point needs; None for floats."""
+    """Bits of the widest state of a network in fixed point; None in floating point."""
     if network.fixed is None:
         return None
     return max(integers(network, population).state_bits for population in network.populations)

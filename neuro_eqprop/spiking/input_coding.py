@@ -33,7 +33,7 @@ from neuro_eqprop.spiking.lower import join, matrix, signed_populations, snap, s
 ON = "on"
 """The population of the unit that sends the biases."""
 THETA = 2.0**-8
-"""Of graded input: the error of an 8-bit pixel is below 1/500."""
+"""Theta of graded input: the error of an 8-bit pixel is below 1/500."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class InputCoding:
     name
         As in `--input`.
     summary
-        A few words for help texts and tables.
+        A short phrase for help texts and tables.
     neuron
         The neuron of the input units; None if the host computes the currents instead.
     encode
@@ -83,7 +83,7 @@ def rate_input(layer: Layer, coding: Coding) -> Neuron:
 
 
 def encode_rates(x: Array, coding: Coding) -> Array:
-    """x on the grid of the coding; values outside 0..1 are refused."""
+    """x on the grid of the coding; raises an error for values outside 0..1."""
     if x.size and not (x.min() >= 0.0 and x.max() <= 1.0):
         raise LoweringError(
             f"the data lie in {x.min():g}..{x.max():g}, and rate spikes carry 0..1; "
@@ -120,7 +120,7 @@ def find_input_coding(coding: str | InputCoding) -> InputCoding:
 
 
 def check_input(entry: InputCoding, code: Code) -> None:
-    """Refuse an input coding that units of this code would misread."""
+    """Raise an error for an input coding that the code cannot decode."""
     if entry.accumulates in (None, code.accumulates):
         return
     fitting = [
@@ -167,7 +167,7 @@ def with_input(
 
 
 def outer(network: Network) -> frozenset[str]:
-    """The populations that bring the input and are none of the network's layers."""
+    """The populations that carry the input and are no layers of the network."""
     return frozenset({network.input.name, ON})
 
 

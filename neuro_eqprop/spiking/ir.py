@@ -1,8 +1,8 @@
-"""The one spiking description, and the meaning of its step.
+"""The spiking network, and the definition of its time step.
 
-Every simulator in `neuro_eqprop.backends` runs exactly this. A sample starts at rest: v at half the
-threshold, everything else zero, nothing in flight. Let beta be that of the phase which step t
-lies in. For each population, in this order:
+Every simulator in `neuro_eqprop.backends` runs exactly this step. A sample starts from the resting
+state: v is half the threshold, all other variables are zero, no message is in flight. With beta
+that of the phase of step t, for each population in this order:
 
 A spiking population (`Spiking`), s being 0 or 1:
 
@@ -34,13 +34,13 @@ A graded population (`Graded`), which sends only what changed, in multiples of t
               sent = sent + q
 
 The brackets are the order of the additions: with weights on a dyadic grid the sums over spikes
-are exact in any order, and all the rest is done unit by unit, so that spikes can be compared bit by
-bit. A gain of beta is read when the spike arrives.
+are exact in any order, and everything else is computed unit by unit, so that spikes can be compared
+bit by bit. A gain of beta is that of the step in which the spike arrives.
 
 A network that is `fixed` runs in integers. A population counts in its unit e, a power of two:
 its W is the integer weight (source theta) / e, where a spiking source has theta 1, and
-threshold, floor, ceiling, bias, low, high and theta stand here for their multiple of e; current and
-pull are rounded to the nearest one, ties to even. With
+threshold, floor, ceiling, bias, low, high and theta are given here in multiples of e; current and
+pull are rounded to the nearest multiple, ties to even. With
 
     k(r) = round(4096 r)                             for a decay, a damping or a beta
     x * r = x k(r) / 4096, cut to an integer towards zero
@@ -65,9 +65,9 @@ and that of a graded one, which sends integers q of theta,
     q = round((x - sent) / theta)
     sent = sent + q theta
 
-Each time a wrap or a saturation changes a value is counted. What goes in and what comes out of a
-run is in the same floats as without: d and v are shown times e / 64, d and x of a graded
-population times e, a message as q theta.
+Wraps and saturations that change a value are counted. Inputs and outputs of a run are floats, as
+without fixed point: d and v are returned times e / 64, d and x of a graded population times e, a
+message as q theta.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ from neuro_eqprop.arrays import Array, Ints
 
 
 class Reset(Enum):
-    """What a spike does to the voltage."""
+    """Reset of the voltage after a spike."""
 
     ZERO = "zero"
     SUBTRACT = "subtract"
 
 
 class Gain(Enum):
-    """What a projection's weights are scaled by: one, or the beta of the phase."""
+    """Factor of a projection's weights: one, or the beta of the phase."""
 
     ONE = "one"
     BETA = "beta"
@@ -100,7 +100,7 @@ class Gain(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DecreasingGain:
-    """A number that falls with the steps t = 1, 2, ... of a sample: first / t^power."""
+    """A gain that decreases with the steps t = 1, 2, ... of a sample: first / t^power."""
 
     first: float
     power: float
@@ -168,7 +168,7 @@ Neuron: TypeAlias = Spiking | Graded
 
 
 def follow_of(neuron: Neuron) -> RateTracking | None:
-    """How a neuron follows a rate, if it does."""
+    """How a neuron tracks a rate; None if it does not."""
     return neuron.follow if isinstance(neuron, Spiking) else None
 
 
@@ -188,12 +188,12 @@ class Population:
 
     @property
     def size(self) -> int:
-        """How many neurons it has."""
+        """The number of neurons."""
         return int(self.bias.size)
 
 
 def spiking_of(population: Population) -> Spiking:
-    """The neuron of a population that has to be spiking."""
+    """The neuron of a spiking population; raises an error for a graded one."""
     if not isinstance(population.neuron, Spiking):
         raise ValueError(f"population {population.name!r} sends graded messages, not spikes")
     return population.neuron
@@ -217,18 +217,18 @@ class Projection:
 
     @property
     def name(self) -> str:
-        """Source and target, as a connection is named."""
+        """Its name: source->target."""
         return f"{self.source}->{self.target}"
 
     @property
     def fan_out(self) -> Ints:
-        """For each source neuron, how many synapses (weights other than zero) it has."""
+        """The number of synapses (nonzero weights) of each source neuron."""
         return np.asarray(np.count_nonzero(self.weight, axis=0), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class FixedPoint:
-    """That a network runs in integers: by population, its unit, how much one integer stands for."""
+    """Fixed-point format of a network: by population, the value of one integer step."""
 
     units: Mapping[str, float]
 
@@ -270,7 +270,7 @@ class SpikingNetwork:
         if self.fixed is not None and set(self.fixed.units) != set(names):
             raise ValueError(f"units of {sorted(self.fixed.units)} are not those of {names}")
         if self.fixed is not None and any(follow_of(p.neuron) for p in self.populations):
-            raise ValueError("populations that follow a rate have no step in integers")
+            raise ValueError("populations that track a rate have no step in integers")
         for projection in self.projections:
             for end in (projection.source, projection.target):
                 if end not in names:
@@ -320,9 +320,9 @@ def hashed_text(neuron: Neuron) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Stimulus:
-    """What each sample brings: arrays (samples, neurons) by population; absent means zero.
+    """Input of each sample: arrays (samples, neurons) by population; absent means zero.
 
-    `host_macs` counts the multiplications per sample that were done outside to make `current`.
+    `host_macs` is the number of multiplications per sample on the host to compute `current`.
     """
 
     samples: int
@@ -338,7 +338,7 @@ class Stimulus:
                 raise ValueError(f"stimulus of {name!r} holds values that are not finite")
 
     def check(self, network: SpikingNetwork) -> None:
-        """Refuse a stimulus that does not fit the network."""
+        """Raise an error for a stimulus that does not fit the network."""
         for name, array in (*self.current.items(), *self.pull.items()):
             if array.shape[1] != network[name].size:
                 raise ValueError(f"stimulus of {name!r} has {array.shape[1]} columns")

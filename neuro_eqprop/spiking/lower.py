@@ -1,4 +1,4 @@
-"""From rates to spikes: the only place that knows both descriptions.
+"""From a rate network to a spiking network.
 
 The nudge beta (y - s) of a rate network's output becomes a pull towards y and a self-projection of
 weight -1, both with a gain of beta. Weights, biases and currents are put on a dyadic grid, so that
@@ -75,7 +75,7 @@ def matrix(network: Network, params: Mapping[str, Array], connection: Connection
 
 
 def unit_vectors(source: Shape) -> Iterator[tuple[slice, Array]]:
-    """Samples in each of which one unit of a layer is one, some hundreds at a time."""
+    """One-hot states of a layer, up to 512 at a time, each batch with its slice of units."""
     size = int(np.prod(source))
     for start in range(0, size, 512):
         part = slice(start, min(start + 512, size))
@@ -83,7 +83,7 @@ def unit_vectors(source: Shape) -> Iterator[tuple[slice, Array]]:
 
 
 def operator_matrix(operator: Operator, weight: Array, source: Shape) -> Array:
-    """A linear operator as a matrix, from what it makes of each unit of its source alone."""
+    """A linear operator as a matrix, from its output for each one-hot state of its source."""
     if isinstance(operator, Dense):
         return weight
     rows = [operator.forward(NumpyOps(), weight, x, np.zeros(1)) for _, x in unit_vectors(source)]
@@ -93,8 +93,8 @@ def operator_matrix(operator: Operator, weight: Array, source: Shape) -> Array:
 def weight_from_matrix(operator: Operator, spelled: Array, shapes: tuple[Shape, Shape]) -> Array:
     """The weight of a linear operator between layers of these shapes, from its matrix.
 
-    Each weight stands in places of its own, so that it is its part of the matrix over its part of
-    the matrix of a weight of ones: <B_k, A> / <B_k, B_k> with A = sum over k of w_k B_k.
+    The entries of different weights do not overlap in the matrix A = sum over k of w_k B_k, so that
+    w_k = <B_k, A> / <B_k, B_k>, where B_k comes from a weight of ones.
     """
     if isinstance(operator, Dense):
         return spelled
@@ -110,12 +110,12 @@ def weight_from_matrix(operator: Operator, spelled: Array, shapes: tuple[Shape, 
 
 
 def spread_bias(layer: Layer, params: Mapping[str, Array]) -> Array:
-    """The bias of each unit, in a row."""
+    """The bias of each unit, flattened."""
     return np.asarray(np.broadcast_to(params[layer.name], layer.shape)).ravel()
 
 
 def only_reads_out(network: Network, connection: Connection) -> bool:
-    """Whether it leads to an output that only reads, so that nothing comes back freely."""
+    """Whether it leads to a readout without feedback in the free phase."""
     return network.cost is Cost.CROSS_ENTROPY and connection.target == network.output.name
 
 
@@ -136,8 +136,8 @@ def lower(
 ) -> SpikingNetwork:
     """The spiking network whose rates settle where the network's do.
 
-    The input layer becomes currents (`stimulate`) and is no population. Only a network that is to
-    be `nudged` gets the synapses for it: inference does not pay for them.
+    The input layer becomes currents (`stimulate`) and is no population. With `nudged`, the network
+    has the synapses of the nudge; inference needs none.
     """
     check_parameters(network, params)
     populations = tuple(
@@ -181,7 +181,7 @@ def stimulate(
     target: Array | None,
     coding: Coding,
 ) -> Stimulus:
-    """What samples x bring: W x as a current, worked out on the host, and the pull of targets."""
+    """The stimulus of samples x: the current W x, computed on the host, and the pull of targets."""
     current: dict[str, Array] = {}
     macs = 0
     for connection in network.connections:
@@ -202,7 +202,7 @@ def stimulate(
 def to_populations(
     network: Network, given: Mapping[str, Array], coding: Coding
 ) -> dict[str, Array]:
-    """What is given to layers, on the grid and for each population with its sign."""
+    """Values of layers as values of populations: rounded to the grid, with the sign."""
     return {
         name: sign * snap(values, coding.grid)
         for layer, values in given.items()

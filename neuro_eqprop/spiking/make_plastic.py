@@ -1,7 +1,7 @@
-"""From a rate network to a spiking one that learns, and back: a network with its synapses plastic.
+"""From a rate network to a spiking network with plastic synapses, and back.
 
-The input is a population of its own, so that its weights can learn, and biases are the weights of
-a unit that is always on.
+The input is a population, so that its weights can learn, and biases are the weights of a unit that
+is always on.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def always_on_unit(coding: Coding) -> Population:
 
 
 def check_code(code: Code) -> None:
-    """Refuse a code that cannot learn."""
+    """Raise an error for a code that cannot learn."""
     if code.learning is None:
         raise PlasticityError(
             f"code {code.name!r} cannot learn: no synapse has a trace of its rates; "
@@ -81,7 +81,7 @@ def check_code(code: Code) -> None:
 def make_plastic(
     network: Network, params: Mapping[str, Array], how: PlasticityConfig
 ) -> PlasticNetwork:
-    """The spiking network that learns as the rate network would."""
+    """The plastic spiking network of a rate network."""
     coding, rule = how.coding, how.rule
     check_parameters(network, params)
     check_code(coding.code)
@@ -123,17 +123,17 @@ def make_plastic(
 def synapses(
     network: Network, params: Mapping[str, Array], how: PlasticityConfig
 ) -> tuple[list[Projection], list[Plastic]]:
-    """All projections that learn; a mirror has no entry of its own unless it learns alone."""
+    """The plastic projections; a mirror has its own `Plastic` only if it learns independently."""
     projections: list[Projection] = []
     plastic: list[Plastic] = []
     scale = how.limit
     if how.rule.numbers is not None:
         scale = power_above(how.limit) / -how.rule.numbers.range[0]
-    whole = how.rule.numbers is not None
+    integer = how.rule.numbers is not None
     alone = how.flaws.asymmetric or isinstance(how.rule.numbers, LoihiEngine)
 
     def put(weight: Array) -> Array:
-        if not whole:
+        if not integer:
             return np.clip(snap(weight, how.coding.grid), -how.limit, how.limit)
         low, high = how.rule.numbers.range if how.rule.numbers else (0, 0)
         return np.asarray(np.clip(np.rint(weight / scale), low, high) * scale)
@@ -146,7 +146,7 @@ def synapses(
         part = Plastic(connection.name, how.limit, share=share, scale=scale)
         if network.feeds_back(connection):
             back, factor = f"{connection.target}->{connection.source}", network.feedback(connection)
-            if whole and factor != 1.0:
+            if integer and factor != 1.0:
                 raise PlasticityError(
                     f"{back!r} is {factor:g} times the forward weights, which integers cannot "
                     "represent; "
@@ -169,7 +169,7 @@ def synapses(
 
 
 def to_fixed_point(network: SpikingNetwork, plastic: list[Plastic]) -> SpikingNetwork:
-    """The network in fixed point, with room for every weight that learning can come to."""
+    """The network in fixed point, with a range for every weight that learning can reach."""
     scales = {n: p.scale for p in plastic for n in (p.name, p.mirror) if n}
     one = np.ones((1, 1), dtype=np.int64)
     populations = tuple(
@@ -191,7 +191,7 @@ def to_fixed_point(network: SpikingNetwork, plastic: list[Plastic]) -> SpikingNe
 
 
 def training_stimulus(network: Network, x: Array, target: Array, coding: Coding) -> Stimulus:
-    """What samples bring to a network that learns: themselves, and the pull of their targets."""
+    """The stimulus of a network that learns: the samples, and the pull of their targets."""
     if not coding.code.accumulates and not (x.min(initial=0.0) >= 0 and x.max(initial=0.0) <= 1):
         raise PlasticityError("inputs leave 0..1, which spikes can fire at; use code graded")
     current = {network.input.name: snap(x, coding.grid)}
@@ -201,7 +201,7 @@ def training_stimulus(network: Network, x: Array, target: Array, coding: Coding)
 def parameters(
     network: Network, plastic: PlasticNetwork, weights: Mapping[str, Array]
 ) -> dict[str, Array]:
-    """The parameters of the rate network that learned so: what its synapses pass on."""
+    """The parameters of the rate network, from the effective weights of the synapses."""
 
     def passed(name: str) -> Array:
         return np.asarray(weights[name] * plastic.gains.get(name, 1.0))
@@ -214,7 +214,7 @@ def parameters(
 
 
 def with_weights(plastic: PlasticNetwork, weights: Mapping[str, Array]) -> PlasticNetwork:
-    """The same with other weights, to go on learning."""
+    """The same network with other weights, to continue learning."""
     projections = tuple(
         replace(p, weight=weights[p.name]) if p.gain is Gain.ONE and p.name in weights else p
         for p in plastic.network.projections
@@ -223,7 +223,7 @@ def with_weights(plastic: PlasticNetwork, weights: Mapping[str, Array]) -> Plast
 
 
 def for_inference(plastic: PlasticNetwork) -> SpikingNetwork:
-    """The network as it stands, with what its synapses pass on, to be asked without learning."""
+    """The network with its effective weights, for inference without learning."""
     projections = tuple(
         replace(p, weight=p.weight * plastic.gains.get(p.name, 1.0))
         for p in plastic.network.projections

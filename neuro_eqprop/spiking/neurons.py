@@ -25,7 +25,7 @@ Numbers: TypeAlias = npt.NDArray[Any]
 
 
 class FloatNeurons:
-    """A population in float64; one that tracks a rate is not among them."""
+    """A population in float64 that does not track a rate."""
 
     def __init__(self, population: Population) -> None:
         self.population, self.neuron = population, population.neuron
@@ -72,14 +72,14 @@ class FloatNeurons:
 
 
 class IntegerNeurons:
-    """A population in fixed point; values shown are in floats."""
+    """A population in fixed point; recorded values are floats."""
 
     def __init__(self, numbers: SpikingIntegers | GradedIntegers) -> None:
         self.numbers = numbers
         self.state = integer_step.rest(numbers, numbers.bias.shape)
 
     def rest(self, shape: Shape) -> None:
-        """Start a sample, or several in arrays of that shape; overflows are counted on."""
+        """Start a sample, or several in arrays of that shape; overflow counts continue."""
         before = self.state
         self.state = integer_step.rest(self.numbers, shape)
         self.state.wraps, self.state.saturations = before.wraps, before.saturations
@@ -134,7 +134,7 @@ Neurons: TypeAlias = FloatNeurons | IntegerNeurons
 
 
 def neurons_of(network: SpikingNetwork, population: Population) -> Neurons:
-    """A population at rest, in float64, or in integers if the network is in fixed point."""
+    """A population in its resting state: in integers if the network is in fixed point."""
     if network.fixed is None:
         return FloatNeurons(population)
     return IntegerNeurons(integers(network, population))

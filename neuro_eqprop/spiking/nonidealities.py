@@ -1,4 +1,4 @@
-"""What is not ideal about a chip: noisy weights, dead neurons, thresholds that differ."""
+"""Nonidealities of a chip: noisy weights, dead neurons, threshold mismatch."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ DEAD = -64.0
 
 @dataclass(frozen=True, slots=True)
 class Nonidealities:
-    """What is not ideal about the chip; each neuron and synapse has its own, drawn by the seed."""
+    """Nonidealities of the chip, drawn for each neuron and synapse from the seed."""
 
     weight_noise: float = 0.0
     """A synapse passes on w (1 + weight_noise n), n normal."""
     dead: float = 0.0
-    """The part of hidden neurons that never fire."""
+    """Fraction of hidden neurons that never fire."""
     mismatch: float = 0.0
-    """Thresholds are 1 + mismatch n: what arrives counts so much less."""
+    """Thresholds are 1 + mismatch n, which divides the input by that factor."""
     asymmetric: bool = False
-    """Whether the two directions of a connection are rounded each on its own."""
+    """Whether the two directions of a connection are rounded independently."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -36,7 +36,7 @@ class Nonidealities:
 
     @property
     def spread(self) -> bool:
-        """Whether synapses differ in what they pass on."""
+        """Whether synapses differ in their gain."""
         return self.weight_noise > 0.0 or self.mismatch > 0.0
 
 
@@ -44,12 +44,12 @@ PERFECT = Nonidealities()
 
 
 def gains(network: SpikingNetwork, flaws: Nonidealities) -> dict[str, Array]:
-    """What each synapse passes on of its weight."""
+    """The gain of each synapse, by projection; its effective weight is gain w."""
     if not flaws.spread:
         return {}
     if network.fixed is not None:
         raise PlasticityError(
-            "weight noise and threshold mismatch make weights that are no integers; "
+            "weight noise and threshold mismatch make non-integer weights; "
             "learn in floating point, without bits"
         )
     rng = np.random.default_rng([flaws.seed, 2])

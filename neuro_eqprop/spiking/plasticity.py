@@ -1,4 +1,4 @@
-"""Learning on the chip: the plastic synapses of a spiking network, and the rule they follow.
+"""Learning on the chip: the plastic synapses of a spiking network, and their rule.
 
 A sample goes through the phases of the schedule by the step of
 `neuro_eqprop.spiking.ir`, followed by one more step, the commit. Every plastic projection has
@@ -21,9 +21,9 @@ r_pre, r_post the traces of the units at its two ends, in this order in every st
 
 The rate is that of the sample with the commit: a third factor that the clock delivers. Traces of
 both ends are of the same step. A mirror, the projection that goes backwards, is mirrored w^T and
-changes as one with it. Then, if samples are `fresh`, every neuron is at rest again; else spiking
-ones go on where they were. Traces are zero before the first sample and are never reset, save that
-those of graded units, which always start afresh, are zero with what they have sent.
+changes together with it. Then, if samples are `fresh`, every neuron is reset to its resting state;
+else spiking neurons keep their state. Traces are zero before the first sample and are never reset,
+except those of graded units, which are always reset, together with their sum of messages.
 
 In integers (`IntegerArithmetic`), the network being in fixed point, with Q = 2^trace_bits - 1:
 
@@ -74,9 +74,9 @@ from neuro_eqprop.spiking.ir import (
 )
 
 LEAST = 2.0**-60
-"""Float traces below this are zero: they would only slow down what multiplies them."""
+"""Float traces below this are set to zero: subnormal numbers are slow to multiply."""
 COMMIT = "commit"
-"""The name of the step that ends a sample, among the phases that events are counted in."""
+"""Name of the last step of a sample, counted as one more phase."""
 
 UNSIGNED_PAYLOAD = (
     "Lava's engine in fixed point takes payloads for bytes without a sign, so graded changes are "
@@ -85,7 +85,7 @@ UNSIGNED_PAYLOAD = (
 
 
 class PlasticityError(ValueError):
-    """A network or a rule cannot learn as it is; the message says why and the way out."""
+    """A network or a rule cannot learn; the message gives the reason and a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +110,13 @@ class IntegerArithmetic:
 
     @property
     def range(self) -> tuple[int, int]:
-        """The least and the greatest weight."""
+        """The lowest and the highest weight."""
         return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class LoihiEngine:
-    """Learning as Lava's engine does it in fixed point; the last two make up the rate."""
+    """Lava's learning engine in fixed point; factor and exponent represent the learning rate."""
 
     seed: int
     factor: int
@@ -124,7 +124,7 @@ class LoihiEngine:
     exponent: int
     """A commit moves a weight by the tag times two to this power."""
     first: float
-    """The rate that the factor stands for."""
+    """The learning rate that corresponds to the factor."""
 
     def __post_init__(self) -> None:
         if not (1 <= self.factor <= 127 and -7 <= self.exponent <= 0 and self.first > 0):
@@ -135,7 +135,7 @@ class LoihiEngine:
 
     @property
     def range(self) -> tuple[int, int]:
-        """The least and the greatest weight."""
+        """The lowest and the highest weight."""
         return -256, 255
 
     @property
@@ -149,17 +149,17 @@ Arithmetic: TypeAlias = IntegerArithmetic | LoihiEngine
 
 @dataclass(frozen=True, slots=True)
 class LearningRule:
-    """How a network learns: phases, traces, how often it commits, and in which numbers."""
+    """How a network learns: phases, traces, batch size and number format."""
 
     schedule: Schedule
     tau: float
-    """Steps in which the trace of a spiking unit falls to 1/e."""
+    """Time constant of the trace of a spiking unit, in steps."""
     batch: int = 1
-    """Samples that share a commit: one on a chip that learns from what it has just seen."""
+    """Samples per commit; a chip that learns online has 1."""
     fresh: bool = True
-    """Whether every sample starts at rest."""
+    """Whether every sample starts from the resting state."""
     numbers: Arithmetic | None = None
-    """Whole ones, or None for real ones."""
+    """Integer arithmetic; None for floating point."""
 
     def __post_init__(self) -> None:
         if not (isfinite(self.tau) and self.tau > 0):
@@ -188,7 +188,7 @@ class LearningRule:
 
     @property
     def window(self) -> int:
-        """M: the steps of a phase in which tags gather."""
+        """M: the steps of a phase in which tags accumulate."""
         return next(p.window for p, f in zip(self.schedule, self.gates, strict=True) if f)
 
     @property
@@ -198,21 +198,21 @@ class LearningRule:
 
     @property
     def keep(self) -> float:
-        """What is left of a trace after a step."""
+        """Decay factor of a trace per step: exp(-1 / tau)."""
         return float(np.exp(-1.0 / self.tau))
 
     @property
     def impulse(self) -> int:
-        """What a spike adds to a trace in integers."""
+        """Increment of an integer trace by a spike."""
         if self.numbers is None:
             raise PlasticityError("float traces have no integer impulse")
         return round(self.numbers.top * (1.0 - self.keep))
 
     @property
     def unsettled(self) -> bool:
-        """Whether the phases are compared while traces still rise.
+        """Whether traces still rise in the first window that is compared.
 
-        A free window comes first, so that what is missing in its traces is missing there only.
+        A free window comes first, so that its traces are too low and those of later phases are not.
         """
         if self.gates[0] == 0:
             return False
@@ -229,11 +229,11 @@ class Plastic:
     """The largest size of a weight, in floating point."""
     mirror: str | None = None
     mirrored: float = 1.0
-    """What the mirror's weights are multiplied by."""
+    """Factor of the mirror's weights."""
     share: float = 1.0
-    """Of the rate."""
+    """Fraction of the learning rate."""
     scale: float = 1.0
-    """What a weight of one stands for, in integers: a power of two."""
+    """In integers, the value of one weight step: a power of two."""
 
     def __post_init__(self) -> None:
         if not self.limit > 0:
@@ -242,7 +242,7 @@ class Plastic:
 
 @dataclass(frozen=True, slots=True)
 class PlasticNetwork:
-    """A spiking network that learns. `gains` by projection is what a synapse passes on of w."""
+    """A spiking network with plastic synapses; their effective weight is `gains` times w."""
 
     network: SpikingNetwork
     plastic: tuple[Plastic, ...]
@@ -254,7 +254,9 @@ class PlasticNetwork:
             for name in (part.name, *([part.mirror] if part.mirror else [])):
                 found = self.projection(name)
                 if found.delay != 1:
-                    raise PlasticityError(f"{name!r} has a delay of {found.delay}; learning is 1")
+                    raise PlasticityError(
+                        f"{name!r} has a delay of {found.delay}; learning needs delay 1"
+                    )
             if np.abs(self.projection(part.name).weight).max(initial=0.0) > part.limit:
                 raise PlasticityError(f"weights of {part.name!r} start beyond {part.limit:g}")
             if part.mirror is not None:
@@ -267,14 +269,14 @@ class PlasticNetwork:
                 raise PlasticityError(f"gains of {name!r} fit no weights in floating point")
 
     def _check_kinds(self) -> None:
-        whole = self.rule.numbers
-        if (whole is None) != (self.network.fixed is None):
+        numbers = self.rule.numbers
+        if (numbers is None) != (self.network.fixed is None):
             raise PlasticityError("a rule in integers needs a network in fixed point")
         for population in self.network.populations:
             neuron = population.neuron
             if follow_of(neuron) is not None:
                 raise PlasticityError(
-                    f"population {population.name!r} follows a rate, of which no synapse has a "
+                    f"population {population.name!r} tracks a rate, of which no synapse has a "
                     "trace; learn with code rate or graded"
                 )
             if not isinstance(neuron, Graded):
@@ -282,13 +284,16 @@ class PlasticNetwork:
             if not self.rule.fresh:
                 raise PlasticityError(
                     f"graded units of {population.name!r} hold sums made with the weights before a "
-                    "commit; start every sample at rest, or learn with code rate"
+                    "commit; use fresh=True, or learn with code rate"
                 )
-            if isinstance(whole, LoihiEngine):
+            if isinstance(numbers, LoihiEngine):
                 raise PlasticityError(UNSIGNED_PAYLOAD)
-            if whole is not None and not 0.0 <= neuron.activation.low < neuron.activation.high <= 1:
+            if (
+                numbers is not None
+                and not 0.0 <= neuron.activation.low < neuron.activation.high <= 1
+            ):
                 raise PlasticityError(
-                    f"rates of {population.name!r} leave 0..1, which integer traces stand for; "
+                    f"rates of {population.name!r} leave 0..1, the range of integer traces; "
                     "train with activation hard_sigmoid"
                 )
 
@@ -305,19 +310,19 @@ class PlasticNetwork:
         names = [name for p in self.plastic for name in (p.name, p.mirror) if name]
         return frozenset(names)
 
-    def eta(self, part: Plastic, rate: float, lessons: int) -> float:
-        """The factor of a tag in a commit after `lessons` samples."""
-        return part.share * rate / (self.rule.gap * self.rule.window * lessons)
+    def eta(self, part: Plastic, rate: float, samples: int) -> float:
+        """The factor of a tag in a commit after `samples` samples."""
+        return part.share * rate / (self.rule.gap * self.rule.window * samples)
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingSamples:
-    """Samples with their targets to learn from, in this order, and the rate of each."""
+    """Training samples with their targets, in order, and the learning rate of each."""
 
     stimulus: Stimulus
     rates: Array
     first: int = 0
-    """How many samples were learned before: random draws go on from there."""
+    """Samples learned before: random numbers continue from there."""
 
     def __post_init__(self) -> None:
         if self.rates.shape != (self.stimulus.samples,):
@@ -333,9 +338,9 @@ def third_factors(engine: LoihiEngine, rates: Array) -> Ints:
 
 
 def engine_for(rate: float, *, gap: float, window: int, scale: float, seed: int) -> LoihiEngine:
-    """The engine whose tags and weights come nearest to a rate, with tags as full as they may be.
+    """The engine settings closest to a learning rate, with the largest tags that do not overflow.
 
-    Of a mean product of traces one, a window leaves 127^2 y2 M / 2^17 in the tag.
+    A window adds 127^2 y2 M / 2^17 to the tag if the mean product of traces is one.
     """
     largest = min(127, 2032 // window)
     full = 127.0**2 * window / 2**17

@@ -44,11 +44,11 @@ SPIKING_UNIT, GRADED_UNIT = 2.0**-14, 2.0**-18
 
 @dataclass(frozen=True, slots=True)
 class ProjectionReport:
-    """What became of the weights of a projection."""
+    """Rounding of the weights of a projection."""
 
     name: str
     exponent: int
-    """The scale, or what the scales are multiples of, is two to this power."""
+    """Base-2 exponent of the scale, or of the common divisor of the scales."""
     factors: tuple[int, ...]
     """By neuron; one number if all share the scale."""
     largest: int
@@ -61,7 +61,7 @@ class ProjectionReport:
 
 @dataclass(frozen=True, slots=True)
 class PopulationReport:
-    """What became of a population."""
+    """Fixed-point format of a population."""
 
     name: str
     unit: float
@@ -75,7 +75,7 @@ class PopulationReport:
 
 @dataclass(frozen=True, slots=True)
 class QuantisationReport:
-    """What quantising did to a network, part by part."""
+    """Result of the quantisation, by projection and population."""
 
     rounding: Rounding
     projections: tuple[ProjectionReport, ...]
@@ -90,16 +90,16 @@ class QuantisationReport:
 def quantise(
     network: SpikingNetwork, rounding: Rounding
 ) -> tuple[SpikingNetwork, QuantisationReport]:
-    """The network in fixed point, its numbers being the nearest there are, and what that changed.
+    """The network in fixed point with rounded values, and a report of the rounding errors.
 
-    A projection and its transposed keep the same weights. Currents are rounded when it runs.
+    A projection and its transpose keep the same weights. Currents are rounded at run time.
     """
     if network.fixed is not None:
         raise QuantisationError("the network is in fixed point already")
     for population in network.populations:
         if follow_of(population.neuron) is not None:
             raise QuantisationError(
-                f"population {population.name!r} follows a rate, which has no step in integers; "
+                f"population {population.name!r} tracks a rate, which has no step in integers; "
                 "use code rate or graded"
             )
     rounded = round_all(network, rounding)
@@ -122,7 +122,7 @@ def quantise(
 
 
 def payload(neuron: Neuron) -> float:
-    """What one spike, or one theta of a message, counts."""
+    """The payload of one spike, or of one theta of a message."""
     return neuron.theta if isinstance(neuron, Graded) else 1.0
 
 
@@ -135,7 +135,7 @@ def finest(network: SpikingNetwork, projection: Projection) -> float:
 
 
 def round_all(network: SpikingNetwork, rounding: Rounding) -> list[Rounded]:
-    """All weights; those of two projections that are each other's transposed are rounded as one."""
+    """All weights, rounded; a projection and its transpose are rounded together."""
     found: list[Rounded] = []
     for k, projection in enumerate(network.projections):
         others = [
@@ -153,13 +153,13 @@ def round_all(network: SpikingNetwork, rounding: Rounding) -> list[Rounded]:
 
 
 def is_transpose(a: Projection, b: Projection) -> bool:
-    """Whether b is a backwards."""
+    """Whether b is the transpose of a."""
     ends = (a.source, a.target) == (b.target, b.source)
     return ends and a.gain is b.gain and np.array_equal(a.weight, b.weight.T)
 
 
 def unit(network: SpikingNetwork, population: Population, rounded: Sequence[Rounded]) -> float:
-    """What one integer of a population stands for: all that arrives is a multiple of it."""
+    """The value of one integer step of a population; all its inputs are multiples of it."""
     neuron = population.neuron
     if isinstance(neuron, Graded):
         if frexp(neuron.theta)[0] != 0.5 or not GRADED_UNIT <= neuron.theta <= 1.0:
@@ -201,12 +201,12 @@ def fit(population: Population, unit: float) -> Population:
 
 
 def decay(part: float) -> float:
-    """A decay in multiples of 1/4096; one that is there stays."""
+    """A decay in multiples of 1/4096; a positive decay stays positive."""
     return max(int(part > 0), to_12_bits(part)) / ONE
 
 
 def check_single(network: SpikingNetwork) -> None:
-    """Refuse weights of which a single spike does not fit 24 bits."""
+    """Raise an error for a weight whose single spike overflows 24 bits."""
     for projection in network.projections:
         graded = isinstance(network[projection.target].neuron, Graded)
         largest = int(np.abs(weights(network, projection)).max(initial=0))
@@ -220,7 +220,7 @@ def check_single(network: SpikingNetwork) -> None:
 
 
 def projection_report(projection: Projection, new: Rounded) -> ProjectionReport:
-    """What became of the weights."""
+    """The rounding errors of the weights."""
     error = new.weight - projection.weight
     factors = tuple(int(f) for f in new.factor.ravel())
     return ProjectionReport(
@@ -235,7 +235,7 @@ def projection_report(projection: Projection, new: Rounded) -> ProjectionReport:
 
 
 def most_sent(neuron: Neuron) -> float:
-    """The largest size of what a unit can have sent: spikes in a step, or the sum of messages."""
+    """Largest output of a unit: spikes per step, or the sum of messages in thetas."""
     if isinstance(neuron, Graded):
         rate = neuron.activation
         return max(abs(rate.low), abs(rate.high)) / neuron.theta
@@ -243,14 +243,14 @@ def most_sent(neuron: Neuron) -> float:
 
 
 def population_report(network: SpikingNetwork, population: Population) -> PopulationReport:
-    """What became of a population."""
+    """Fixed-point format of a population."""
     numbers, neuron = integers(network, population), population.neuron
     sums = np.zeros(population.size)
     for projection in network.projections:
         if projection.target == population.name:
-            whole = np.abs(weights(network, projection)).sum(axis=1)
+            size = np.abs(weights(network, projection)).sum(axis=1)
             sent = most_sent(network[projection.source].neuron)
-            sums = sums + np.where(whole > 0, whole, 0) * sent if sent < inf else sums + inf
+            sums = sums + np.where(size > 0, size, 0) * sent if sent < inf else sums + inf
     if isinstance(neuron, Graded):
         threshold, gain = round(neuron.theta / numbers.unit), 1.0
     else:

@@ -16,11 +16,11 @@ MANTISSA = 2.0**-7
 
 
 class QuantisationError(ValueError):
-    """A network does not go into integers; the message names the part and the reason."""
+    """A network cannot be quantised; the message names the part and the reason."""
 
 
 class Scaling(Enum):
-    """What shares a scale."""
+    """The weights that share a scale."""
 
     LAYER = "layer"
     """All weights of a projection; the scale is a power of two, a chip's weight exponent."""
@@ -46,12 +46,12 @@ class Rounding:
 
     @property
     def step(self) -> int:
-        """The distance of two integers that can be told apart."""
+        """The difference between adjacent integer weights."""
         return 2 if self.even else 1
 
     @property
     def most(self) -> int:
-        """The largest integer, in size."""
+        """The largest absolute integer weight."""
         return int((1 << (self.bits - 1)) - self.step)
 
 
@@ -70,7 +70,7 @@ class Rounded:
 
     @property
     def backwards(self) -> Rounded:
-        """The transposed."""
+        """The transpose."""
         return Rounded(self.whole.T, self.factor.T, self.base)
 
 

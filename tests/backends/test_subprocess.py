@@ -97,9 +97,9 @@ for step in range(30):
 
 def test_progress_is_seen_from_outside_at_once(tmp_path: Path) -> None:
     np.zeros(2, dtype=np.int64).tofile(tmp_path / child.PROGRESS)
-    before = child.look(tmp_path)
+    before = child.read_progress(tmp_path)
     child.progress(tmp_path)[1] = 30
-    assert child.look(tmp_path) != before
+    assert child.read_progress(tmp_path) != before
     assert np.fromfile(tmp_path / child.PROGRESS, dtype=np.int64).tolist() == [0, 30]
 
 

@@ -97,7 +97,7 @@ def test_engine_is_refused_for_what_it_cannot_do() -> None:
 
 
 def test_graded_units_do_not_run_on() -> None:
-    with pytest.raises(PlasticityError, match="start every sample at rest"):
+    with pytest.raises(PlasticityError, match="use fresh=True"):
         grown(GRADED, LearningRule(SCHEDULE, 8.0, fresh=False))
 
 
