@@ -36,7 +36,7 @@ from lava.proc.dense.process import Dense
 from lava.proc.io.reset import Reset
 from lava.proc.sdn.process import ActivationMode, SigmaDelta
 from lava.proc.sparse.process import Sparse
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix, hstack, identity, issparse
 
 from neuro_eqprop.backends.lava.native.plan import (
     MOST,
@@ -201,7 +201,8 @@ class StockNetworkModel(AbstractSubProcessModel):  # type: ignore[misc]
         if not plan.graded or not layer.corners:
             cell.s_out.connect(port)
             return
-        sum_ = np.concatenate([s * np.eye(layer.size) for s, _ in layer.corners], axis=1)
+        # Sparse from the start: the dense matrix of a convolution's 18 432 units has gigabytes.
+        sum_ = hstack([s * identity(layer.size) for s, _ in layer.corners], format="csr")
         joint = self.keep(f"{port.name}_sum", connection(sum_, plan, exponent=0, graded=True))
         cell.s_out.connect(joint.s_in)
         joint.a_out.connect(port)
