@@ -1,7 +1,8 @@
 """Activations: rate functions rho(u) of the drive u, with their range, slope and energy.
 
 A new activation is an entry of `ACTIVATIONS`. One of a new shape also needs a member of
-`ActivationKind`, an entry of `FUNCTIONS`, and a line in each backend that can render it.
+`ActivationKind` and an entry of `FUNCTIONS`; it then trains as rates. Graded spikes carry it once
+every simulator computes it, which `RateFunction.graded` states.
 """
 
 from __future__ import annotations
@@ -30,13 +31,16 @@ class RateFunction:
     """Function, slope and energy of the activations of one shape, inside their range."""
 
     function: Callable[[Array], Array]
-    """rho(u), before it is clipped to the range."""
+    """rho(u), before it is clipped to the range; of arrays, and of tensors if no `Ops` has its own.
+    """
     slope: Callable[[Array], Array]
     """rho'(u)."""
     energy: Callable[[Array], Array]
     """G(s), the integral of the inverse function of rho."""
     smooth: bool
     """Whether rho has derivatives of all orders on the real line, if its range is not clipped."""
+    graded: bool = False
+    """Whether the graded neurons of the simulators compute it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +119,14 @@ FUNCTIONS: Mapping[ActivationKind, RateFunction] = {
         slope=np.ones_like,
         energy=lambda s: 0.5 * s**2,
         smooth=True,
+        graded=True,
     ),
     ActivationKind.TANH: RateFunction(
         function=tanh,
         slope=lambda u: 1.0 - np.tanh(u) ** 2,
         energy=tanh_energy,
         smooth=True,
+        graded=True,
     ),
 }
 

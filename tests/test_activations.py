@@ -1,23 +1,34 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from neuro_eqprop import activations
 from neuro_eqprop.activations import (
     ACTIVATIONS,
+    FUNCTIONS,
     HARD_SIGMOID,
     LINEAR,
     RELU,
     TANH,
     Activation,
+    ActivationKind,
+    RateFunction,
     activate,
     activation,
     box,
     tanh,
 )
 from neuro_eqprop.arrays import UnknownNameError, closest_first
+from neuro_eqprop.networks import Layer, Role
+from neuro_eqprop.ops import numpy as ops_numpy
+from neuro_eqprop.ops import torch as ops_torch
+from neuro_eqprop.spiking import codes
 
 CALM = settings(derandomize=True, deadline=None, max_examples=60)
 EPS = np.finfo(float).eps
@@ -125,3 +136,29 @@ def test_the_table_says_which_activations_spikes_can_render() -> None:
     assert all(activation(name).name == name for name in ACTIVATIONS)
     with pytest.raises(UnknownNameError, match="unknown activation 'rellu'; known: relu"):
         activation("rellu")
+
+
+def test_an_activation_of_a_new_shape_is_one_entry_for_rates_and_refused_as_graded_spikes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    softsign = RateFunction(
+        function=lambda u: u / (1.0 + abs(u)),
+        slope=lambda u: 1.0 / (1.0 + np.abs(u)) ** 2,
+        energy=lambda s: -np.abs(s) - np.log1p(-np.abs(s)),
+        smooth=False,
+    )
+    # The member of the enumeration that a new shape would add.
+    monkeypatch.setattr(activations, "FUNCTIONS", {**FUNCTIONS, ActivationKind.TANH: softsign})
+    for module in (ops_numpy, ops_torch, codes):
+        monkeypatch.setattr(module, "FUNCTIONS", activations.FUNCTIONS)
+    for module in (ops_numpy, ops_torch):
+        monkeypatch.setattr(module, "ActivationKind", SimpleNamespace(TANH=None))
+    u = np.linspace(-3.0, 3.0, 13)
+    expected = u / (1.0 + np.abs(u))
+    np.testing.assert_array_equal(activate(TANH, u), expected)
+    np.testing.assert_array_equal(ops_numpy.NumpyOps().activate(TANH, u.copy()), expected)
+    rates = ops_torch.TorchOps().activate(TANH, torch.from_numpy(u.copy()))
+    np.testing.assert_array_equal(rates.numpy(), expected)
+    layer = Layer("hidden", (4,), TANH, Role.HIDDEN)
+    with pytest.raises(codes.LoweringError, match="layer 'hidden' has activation 'tanh', and the"):
+        codes.Coding(codes.GRADED).neuron(layer)

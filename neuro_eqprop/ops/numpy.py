@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from neuro_eqprop.activations import Activation, ActivationKind
+from neuro_eqprop.activations import FUNCTIONS, Activation, ActivationKind
 from neuro_eqprop.arrays import Array, Bits, Shape
 from neuro_eqprop.ops.protocol import Values
 
@@ -96,6 +96,8 @@ class NumpyOps:
         """The rate at drive u."""
         if activation.curve is ActivationKind.TANH:
             return np.tanh(u)
+        if not activation.piecewise_linear:
+            return FUNCTIONS[activation.curve].function(u)
         if activation.low == -np.inf and activation.high == np.inf:
             return u
         rates = np.maximum(u, activation.low, out=u)

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional
 from torch.nn.grad import conv2d_weight
 
-from neuro_eqprop.activations import Activation, ActivationKind
+from neuro_eqprop.activations import FUNCTIONS, Activation, ActivationKind
 from neuro_eqprop.arrays import Array, Bits, Shape
 from neuro_eqprop.ops.numpy import EPSILON
 from neuro_eqprop.ops.protocol import Values
@@ -111,6 +111,8 @@ class TorchOps:
         """The rate at drive u."""
         if activation.curve is ActivationKind.TANH:
             return torch.tanh(u)
+        if not activation.piecewise_linear:
+            return FUNCTIONS[activation.curve].function(u)
         if activation.low == -np.inf and activation.high == np.inf:
             return u
         # The drive is a new tensor, so it can be overwritten unless autograd needs it.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 from zlib import crc32
 
-from neuro_eqprop.activations import HARD_SIGMOID, ActivationKind
+from neuro_eqprop.activations import FUNCTIONS, HARD_SIGMOID, ActivationKind
 from neuro_eqprop.networks import Layer
 from neuro_eqprop.plugins import Registry
 from neuro_eqprop.schedules import TAIL
@@ -135,6 +135,12 @@ def integrator(layer: Layer, coding: Coding) -> Spiking:
 
 def sigma_delta(layer: Layer, coding: Coding) -> Graded:
     """A unit that sends the changes of its rate."""
+    if not FUNCTIONS[layer.activation.curve].graded:
+        computed = ", ".join(kind.value for kind, each in FUNCTIONS.items() if each.graded)
+        raise LoweringError(
+            f"layer {layer.name!r} has activation {layer.activation.name!r}, and the simulators "
+            f"compute only {computed}; train with an activation of these shapes"
+        )
     return Graded(layer.activation, coding.theta, coding.damping)
 
 
