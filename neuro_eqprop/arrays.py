@@ -1,4 +1,4 @@
-"""Names for what crosses borders between modules."""
+"""Array types, name look-up and the cosine, shared by all modules."""
 
 from __future__ import annotations
 
@@ -15,17 +15,53 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Shape: TypeAlias = tuple[int, ...]
 
 
+def cosine(a: Array, b: Array, *, floor: float = 0.0) -> float | None:
+    """The cosine of the angle between two arrays, a . b / (|a| |b|), clipped to [-1, 1].
+
+    Parameters
+    ----------
+    a, b : arrays of equal size
+    floor : float
+        Norms up to this value count as zero, for arrays with rounding noise.
+
+    Returns
+    -------
+    float or None
+        None where the angle is undefined: a norm is zero (at most `floor`), NaN or infinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cosine(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
+    1.0
+    >>> cosine(np.array([1.0, 0.0]), np.zeros(2)) is None
+    True
+    """
+    norms = float(np.linalg.norm(a)), float(np.linalg.norm(b))
+    if not all(floor < norm < np.inf for norm in norms):
+        return None
+    return float(np.clip(np.sum(np.ravel(a) * np.ravel(b)) / (norms[0] * norms[1]), -1.0, 1.0))
+
+
+def defined_cosine(a: Array, b: Array) -> float:
+    """As `cosine`, but ValueError where the angle is undefined."""
+    value = cosine(a, b)
+    if value is None:
+        raise ValueError("an array is zero or not finite, so the cosine is undefined")
+    return value
+
+
 def closest_first(name: str, known: Iterable[str]) -> list[str]:
     """The known names, the one most similar to `name` first."""
 
-    def likeness(other: str) -> float:
+    def similarity(other: str) -> float:
         return SequenceMatcher(None, name.lower(), other.lower()).ratio()
 
-    return sorted(sorted(known), key=likeness, reverse=True)
+    return sorted(sorted(known), key=similarity, reverse=True)
 
 
 class UnknownNameError(ValueError):
-    """An unknown name; the message lists the known ones, closest first."""
+    """An unknown name; the message lists the known names, closest first."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         super().__init__(f"unknown {kind} {name!r}; known: {', '.join(closest_first(name, known))}")

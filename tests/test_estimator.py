@@ -30,7 +30,7 @@ from neuro_eqprop.io import checkpoint
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.training.diagnostics import Diagnostics
-from neuro_eqprop.training.rules.contrastive import TrainingError
+from neuro_eqprop.training.errors import TrainingError
 
 SMALL = EqPropClassifier(hidden=(32,), epochs=6)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, cosine
 
 ROUNDING = 1e-9
 """An array with at most this norm counts as zero."""
@@ -85,11 +85,7 @@ def pearson(a: Array, b: Array) -> float | None:
     """Pearson correlation of two arrays; None where either is constant."""
     if is_constant(a) or is_constant(b):
         return None
-    return cosine(a - a.mean(), b - b.mean())
-
-
-def cosine(a: Array, b: Array) -> float | None:
-    """Cosine of the angle between two arrays; None where either is zero up to rounding."""
+    a, b = a - a.mean(), b - b.mean()
     norms = float(np.linalg.norm(a)), float(np.linalg.norm(b))
     if min(norms) <= ROUNDING:
         return None
@@ -102,7 +98,7 @@ def update_agreement(connection: str, a: Array, b: Array) -> UpdateAgreement:
     if infinite:
         reason = f"weight change of {infinite} is not finite"
         return UpdateAgreement(connection, None, None, reason)
-    angle = cosine(a, b)
+    angle = cosine(a, b, floor=ROUNDING)
     if angle is None:
         zero = which(a, b, lambda change: float(np.linalg.norm(change)) <= ROUNDING)
         return UpdateAgreement(connection, None, None, f"weight change of {zero} is zero")

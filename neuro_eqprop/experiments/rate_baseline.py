@@ -1,90 +1,121 @@
-"""The same lessons with rates: what learning on a chip is measured against."""
+"""Rate EqProp on the samples of on-chip learning: the baseline, and the reference directions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, cosine
 from neuro_eqprop.backends.learning import NO_SYNAPSES, Learner, ProgressCallback, no_progress
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.ops.protocol import Ops, Values
 from neuro_eqprop.rate.field import field
-from neuro_eqprop.schedules import Schedule, three_phase, two_phase
+from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import Stimulus
 from neuro_eqprop.spiking.make_plastic import ALWAYS
 from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
-from neuro_eqprop.training.relax import SWEEPS, relax
-from neuro_eqprop.training.rules.hebbian import hebbian
+from neuro_eqprop.training.batch import Batch, BatchUpdate
+from neuro_eqprop.training.config import Nudging, TrainingConfig
+from neuro_eqprop.training.optimizers import ClippedDescent
+from neuro_eqprop.training.rules.contrastive import phase_gradients
+from neuro_eqprop.training.rules.phases import settle_phases
+from neuro_eqprop.training.train import TrainState, train_batch
 
 
 @dataclass(frozen=True, slots=True)
 class RateLearned:
-    """What lessons with rates left behind."""
+    """The result of learning with rates."""
 
     params: Mapping[str, Array]
     drive: Array
-    """Of the output in the free phase (lessons, units)."""
+    """Drive of the output in the free phase (samples, units)."""
     clipped: int
+    """Number of updates that hit the weight limit."""
 
 
-def rate_schedule(schedule: Schedule, *, free: int, nudged: int) -> Schedule:
-    """The phases for rates, which need fewer steps, with the betas of those on the chip."""
-    beta = max(phase.beta for phase in schedule)
-    make = three_phase if len(schedule) == 3 else two_phase
-    return make(beta=beta, free=free, nudged=nudged)
+def rate_config(schedule: Schedule, *, free: int, nudged: int) -> TrainingConfig:
+    """The phases of on-chip learning for rates, which settle in fewer steps."""
+    return TrainingConfig(
+        epochs=1,
+        batch=1,
+        optimiser="sgd",
+        learning_rate=1.0,
+        nudging=Nudging.CENTERED if len(schedule) == 3 else Nudging.POSITIVE,
+        beta=max(phase.beta for phase in schedule),
+        free_steps=free,
+        nudged_steps=nudged,
+        seed=0,
+        tolerance=1e-9,
+    )
 
 
-def asked_for(
-    network: Network, params: Mapping[str, Array], stimulus: Stimulus, schedule: Schedule
-) -> tuple[dict[str, Array], Array]:
-    """What rate EqProp asks for, summed over the samples, and the output's free drive."""
-    ops, x = NumpyOps(), stimulus.current[network.input.name]
-    target = stimulus.pull[network.output.name]
-    free = field(ops, network, params, x)
-    settling = replace(SWEEPS, tolerance=1e-9, measured=False)
-    phases = relax(free, target, schedule, settling)
-    states = {name: settled.state for name, settled in phases.items()}
-    asked = hebbian(ops, network, x, states=states, schedule=schedule)
-    return asked, np.asarray(free.drive(network.output.name, states[schedule[0].name]))
+@dataclass(frozen=True, slots=True)
+class SummedRule:
+    """The Hebbian rule with gradients summed over the batch; keeps the drive of the output."""
+
+    drives: list[Array] = dataclass_field(default_factory=list)
+
+    def __call__(
+        self,
+        ops: Ops,
+        network: Network,
+        params: Mapping[str, Values],
+        batch: Batch,
+        config: TrainingConfig,
+    ) -> BatchUpdate:
+        """The update of a batch, see `training.rules.registry.UpdateRule`."""
+        free = field(ops, network, params, batch.x)
+        settled = settle_phases(free, batch, config)
+        self.drives.append(np.asarray(free.drive(network.output.name, settled.rest.state)))
+        return settled.update(phase_gradients(settled, batch, config, -1.0), batch, config)
+
+
+def to_batch(network: Network, stimulus: Stimulus) -> Batch:
+    """The samples of a stimulus as a batch for rates."""
+    x, target = stimulus.current[network.input.name], stimulus.pull[network.output.name]
+    return Batch(x, target, measured=False)
 
 
 def learn_rates(
     network: Network,
     params: Mapping[str, Array],
-    lessons: TrainingSamples,
+    samples: TrainingSamples,
     *,
-    schedule: Schedule,
+    config: TrainingConfig,
     batch: int,
     limit: float,
     watch: ProgressCallback = no_progress,
 ) -> RateLearned:
-    """Learn from all lessons with rates: the same order, batches, learning rates and limit."""
-    held, drives, clipped = dict(params), [], 0
-    for start in range(0, lessons.stimulus.samples, batch):
-        stimulus = lessons.stimulus.take(start, start + batch)
-        asked, drive = asked_for(network, held, stimulus, schedule)
-        rate = float(lessons.rates[start + stimulus.samples - 1]) / stimulus.samples
-        for name, change in asked.items():
-            wanted = held[name] + rate * change
-            held[name] = np.clip(wanted, -limit, limit)
-            clipped += int(np.count_nonzero(held[name] != wanted))
-        drives.append(drive)
+    """Learn from the samples with rates, in the order, batches and learning rates of the chip.
+
+    Weights are clipped to [-limit, limit] after each batch.
+    """
+    optimizer, rule = ClippedDescent(limit), SummedRule()
+    state = TrainState(NumpyOps(), network, dict(params), optimizer)
+    for start in range(0, samples.stimulus.samples, batch):
+        stimulus = samples.stimulus.take(start, start + batch)
+        rate = float(samples.rates[start + stimulus.samples - 1]) / stimulus.samples
+        train_batch(state, to_batch(network, stimulus), config, rate, rule)
         watch(stimulus.samples)
-    return RateLearned(held, np.concatenate(drives), clipped)
+    return RateLearned(state.params, np.concatenate(rule.drives), optimizer.clipped)
 
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """The median cosine of the tags of a connection with what rate EqProp asks for.
-
-    And with minus the true gradient; None where no sample has one.
-    """
+    """Median cosines of the tags of a parameter over single samples; None if none is defined."""
 
     rate: float | None
+    """With the update of rate EqProp."""
     gradient: float | None
+    """With minus the exact gradient."""
+
+
+NOISE = 1e-7
+"""Norms below this are rounding noise of the solver."""
 
 
 def directions(
@@ -94,56 +125,53 @@ def directions(
     stimulus: Stimulus,
     learner: Learner,
 ) -> dict[str, Direction]:
-    """By parameter, where the tags of single samples point; samples that ask nothing are left out.
+    """The direction of each parameter's update on a chip, sample by sample.
 
-    `params` are those of the network that the plastic one was made from, as it stands.
+    `params` are the current parameters of the rate network that `plastic` was made from.
     """
-    schedule = rate_schedule(plastic.rule.schedule, free=2000, nudged=2000)
+    config, ops = rate_config(plastic.rule.schedule, free=2000, nudged=2000), NumpyOps()
     rates: dict[str, list[float]] = {}
-    slopes: dict[str, list[float]] = {}
+    gradients: dict[str, list[float]] = {}
     for k in range(stimulus.samples):
-        one = stimulus.take(k, k + 1)
-        lesson = TrainingSamples(one, np.zeros(1))
-        tags = learner.learn(plastic, lesson, synapses=NO_SYNAPSES, progress=no_progress).tags
-        asked, _ = asked_for(network, params, one, schedule)
-        slope = gradient(network, params, one)
-        for name in asked:
-            tag = tags[name if "->" in name else f"{ALWAYS}->{name}"].ravel()
-            note(rates, name, cosine(tag, asked[name]))
-            note(slopes, name, None if slope is None else cosine(tag, -slope[name]))
+        sample = stimulus.take(k, k + 1)
+        learned = learner.learn(
+            plastic,
+            TrainingSamples(sample, np.zeros(1)),
+            synapses=NO_SYNAPSES,
+            progress=no_progress,
+        )
+        batch = to_batch(network, sample)
+        updates = SummedRule()(ops, network, params, batch, config).gradients
+        exact = exact_gradient(network, params, batch)
+        for name, update in updates.items():
+            tag = learned.tags[name if "->" in name else f"{ALWAYS}->{name}"].ravel()
+            append_defined(rates, name, cosine(tag, -update, floor=NOISE))
+            if exact is not None:
+                append_defined(gradients, name, cosine(tag, -exact[name], floor=NOISE))
     return {
-        name: Direction(median(rates.get(name)), median(slopes.get(name)))
+        name: Direction(median(rates.get(name)), median(gradients.get(name)))
         for name in network.parameters()
     }
 
 
-def gradient(
-    network: Network, params: Mapping[str, Array], stimulus: Stimulus
+def exact_gradient(
+    network: Network, params: Mapping[str, Array], batch: Batch
 ) -> dict[str, Array] | None:
-    """The true gradient of a sample, if its rates settle."""
+    """The gradient of the cost at equilibrium; None if the network does not settle."""
     from neuro_eqprop.training.gradients.exact import implicit
 
-    x, target = stimulus.current[network.input.name], stimulus.pull[network.output.name]
     try:
-        return implicit(network, dict(params), x, target)
+        return implicit(network, dict(params), batch.x, batch.target)
     except ValueError:
         return None
 
 
-def note(found: dict[str, list[float]], name: str, value: float | None) -> None:
-    """Keep a value if there is one."""
+def append_defined(found: dict[str, list[float]], name: str, value: float | None) -> None:
+    """Append a value unless it is None."""
     if value is not None:
         found.setdefault(name, []).append(value)
 
 
-def cosine(a: Array, b: Array) -> float | None:
-    """The cosine of two arrays; None if one is zero, or so small that it is noise of the solver."""
-    sizes = float(np.linalg.norm(a)), float(np.linalg.norm(b))
-    if min(sizes) < 1e-7:
-        return None
-    return float(np.sum(a.ravel() * b.ravel()) / (sizes[0] * sizes[1]))
-
-
 def median(values: list[float] | None) -> float | None:
-    """The median, if there are values."""
+    """The median; None without values."""
     return float(np.median(values)) if values else None

@@ -28,11 +28,11 @@ from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.inference import score
 from neuro_eqprop.solve import Stop
-from neuro_eqprop.training.config import Batch
+from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.diagnostics import Diagnostics, diagnose
+from neuro_eqprop.training.errors import DIVERGENCE_ADVICE, TrainingError
 from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates
 from neuro_eqprop.training.optimizers import make_optimizer
-from neuro_eqprop.training.rules.contrastive import DIVERGENCE_ADVICE, TrainingError
 from neuro_eqprop.training.rules.hybrid import stem_of
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import TrainingSettings
@@ -255,7 +255,11 @@ def epochs(
         tick(samples / len(data.train), right)
 
     ops = TorchOps(device=study.training.device)
-    return train_epochs(network, data.train, study.recipe(), start, ops, on_batch, study.view(data))
+    view = study.view(data)
+    config = study.recipe()
+    return train_epochs(
+        network, data.train, config, start, ops=ops, on_batch=on_batch, augment=view
+    )
 
 
 @torch.no_grad()
@@ -378,6 +382,7 @@ def progress_row(progress: Progress) -> dict[str, Any]:
     return {
         "epoch": progress.snapshot.epoch,
         "train_accuracy": progress.train_accuracy,
+        "loss": progress.loss,
         "residual": progress.residual,
         "settle_steps": dict(progress.settle_steps),
         "spectral": dict(progress.spectral),

@@ -1,1 +1,1 @@
-"""Array arithmetic, spelled once for each library."""
+"""Array operations of rate networks, one implementation for each array library."""

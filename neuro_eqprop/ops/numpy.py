@@ -108,6 +108,14 @@ class NumpyOps:
         exponentials = np.exp(u - u.max(axis=-1, keepdims=True))
         return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
+    def log_softmax(self, u: Values) -> Values:
+        """The logarithm of the softmax along the last axis."""
+        return u - np.logaddexp.reduce(u, axis=-1, keepdims=True)
+
+    def argmax(self, values: Values) -> Values:
+        """The index of the largest value of each row."""
+        return values.argmax(axis=1)
+
     def layer_norm(self, x: Values) -> Values:
         """(x - mean) / standard deviation along the last axis."""
         centred = x - x.mean(axis=-1, keepdims=True)

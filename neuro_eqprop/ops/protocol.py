@@ -78,6 +78,14 @@ class Ops(Protocol):
         """The softmax along the last axis."""
         ...
 
+    def log_softmax(self, u: Values) -> Values:
+        """The logarithm of the softmax along the last axis."""
+        ...
+
+    def argmax(self, values: Values) -> Values:
+        """The index of the largest value of each row."""
+        ...
+
     def layer_norm(self, x: Values) -> Values:
         """(x - mean) / standard deviation along the last axis."""
         ...

@@ -126,6 +126,14 @@ class TorchOps:
             return exponentials / exponentials.sum(dim=-1, keepdim=True)
         return torch.softmax(u, dim=-1)
 
+    def log_softmax(self, u: Values) -> Values:
+        """The logarithm of the softmax along the last axis."""
+        return torch.log_softmax(u, dim=-1)
+
+    def argmax(self, values: Values) -> Values:
+        """The index of the largest value of each row."""
+        return values.contiguous().argmax(dim=1)
+
     def layer_norm(self, x: Values) -> Values:
         """(x - mean) / standard deviation along the last axis."""
         if x.is_complex():  # torch has no complex version

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from neuro_eqprop.networks import Network
+from neuro_eqprop.networks import Connection, Network
 from neuro_eqprop.operators.base import power_iteration_step
 from neuro_eqprop.ops.protocol import Ops, Values
 
@@ -32,12 +32,20 @@ def project_exactly(ops: Ops, network: Network, params: Mapping[str, Values]) ->
     scaled: dict[str, Values] = {}
     for c in network.connections:
         if c.bound is not None:
-            weight = params[c.name]
-            sizes = c.operator.spectral_norms(ops, weight, network[c.source].shape)
-            factors = [min(1.0, c.bound * (1 - MARGIN) / size) for size in sizes if size > 0.0]
-            if factors and min(factors) < 1.0:
-                scaled[c.name] = weight * broadcast_factors(ops, factors, weight)
+            scaled |= project_connection(ops, network, c, params[c.name])
     return scaled
+
+
+def project_connection(
+    ops: Ops, network: Network, connection: Connection, weight: Values
+) -> dict[str, Values]:
+    """The weight of a connection by name, scaled back onto its bound if it exceeds it."""
+    norms = connection.operator.spectral_norms(ops, weight, network[connection.source].shape)
+    bound = connection.bound or np.inf
+    factors = [min(1.0, bound * (1 - MARGIN) / norm) for norm in norms if norm > 0.0]
+    if not factors or min(factors) == 1.0:
+        return {}
+    return {connection.name: weight * broadcast_factors(ops, factors, weight)}
 
 
 def broadcast_factors(ops: Ops, factors: list[float], weight: Values) -> Values:
@@ -53,15 +61,15 @@ def project(
     """As `project_exactly`, for linear operators by one power iteration that updates `vectors`."""
     scaled: dict[str, Values] = {}
     for c in network.connections:
-        if c.bound is None or not c.operator.linear:
+        if c.bound is None:
             continue
         weight = params[c.name]
-        size, vectors[c.name] = power_iteration_step(c.operator, ops, weight, vectors[c.name])
-        if size > c.bound:
-            scaled[c.name] = weight * (c.bound * (1 - MARGIN) / size)
-    rest = tuple(c for c in network.connections if not c.operator.linear)
-    for c in rest:
-        scaled |= project_exactly(ops, Network(network.layers, (c,), network.cost), params)
+        if not c.operator.linear:
+            scaled |= project_connection(ops, network, c, weight)
+            continue
+        norm, vectors[c.name] = power_iteration_step(c.operator, ops, weight, vectors[c.name])
+        if norm > c.bound:
+            scaled[c.name] = weight * (c.bound * (1 - MARGIN) / norm)
     return scaled
 
 

@@ -1,4 +1,4 @@
-"""How training sees its samples: as they are, or pictures moved about a little each time."""
+"""Data augmentation: random shifts of images."""
 
 from __future__ import annotations
 
@@ -13,28 +13,32 @@ from neuro_eqprop.arrays import Shape
 from neuro_eqprop.ops.protocol import Values
 
 Augmentation: TypeAlias = Callable[[Values, np.random.Generator], Values]
-"""What a network is shown of the samples x (samples, features)."""
+"""Maps the samples x (samples, features) of a batch to augmented ones."""
 
 
 def no_augmentation(x: Values, rng: np.random.Generator) -> Values:
-    """The samples themselves."""
+    """The samples unchanged."""
     return x
 
 
 def random_shift(most: int, shape: Shape) -> Augmentation:
-    """Each picture moved by up to `most` pixels both ways, drawn anew each time; zeros come in."""
+    """Shift each image by up to `most` pixels in both directions, filled with zeros."""
     if not most:
         return no_augmentation
     if len(shape) != 3:
-        raise ValueError(f"only pictures can be moved, and samples have the shape {shape}: shift=0")
+        raise ValueError(
+            f"only images can be shifted, and samples have the shape {shape}: use shift=0"
+        )
     _, high, wide = shape
     if most >= min(high, wide):
-        raise ValueError(f"a shift of {most} pixels can move a picture of {high} by {wide} away")
+        raise ValueError(
+            f"a shift of {most} pixels can move an image of {high} by {wide} out of view"
+        )
 
-    def view(x: Values, rng: np.random.Generator) -> Values:
+    def shift(x: Values, rng: np.random.Generator) -> Values:
         padded = functional.pad(x.reshape(-1, *shape), (most,) * 4)
-        places = padded.unfold(2, high, 1).unfold(3, wide, 1)
+        windows = padded.unfold(2, high, 1).unfold(3, wide, 1)
         down, right = torch.from_numpy(rng.integers(0, 2 * most + 1, (2, len(x))))
-        return places[torch.arange(len(x)), :, down, right].reshape(x.shape)
+        return windows[torch.arange(len(x)), :, down, right].reshape(x.shape)
 
-    return view
+    return shift

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 
 
@@ -97,30 +96,3 @@ class TrainingConfig:
             strength = -abs(strength)
         make = three_phase if self.nudging is Nudging.CENTERED else two_phase
         return make(beta=strength, free=self.free_steps, nudged=self.nudged_steps)
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch with its targets (one-hot), and whether to measure how it settles."""
-
-    x: Values
-    y: Values
-    measured: bool
-    beta: float | None = None
-    """Where it differs from the recipe's."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchUpdate:
-    """What a batch tells each parameter: minus the change it is asked for, the mean over samples.
-
-    That is what an optimiser wants; where the rule is exact, it is the gradient of the mean cost.
-    """
-
-    slopes: Mapping[str, Values]
-    right: int
-    """How many samples the free phase answered right."""
-    residual: float = 0.0
-    """The largest last change of a free rate, where it was measured."""
-    steps: Mapping[str, float] | None = None
-    """Mean steps of a sample in each phase, where they are not just those of the recipe."""

@@ -1,9 +1,11 @@
-"""Whether learning can be trusted: how a probe batch settles, and what it asks for against truth.
+"""Diagnostics of learning on a few samples: how they settle, and how exact the update is.
 
-drift   = |s' - s| / |s_nudged - s|, with s where the free phase ended, s' where as many more
-free steps as a nudged phase has would lead it: above 0.1 what looks like a nudge is
-partly settling that was not done
-cosine  = of the asked-for change with minus the implicit gradient, for each parameter
+drift    |s' - s| / |s_nudged - s|, where s is the end of the free phase and s' the state after as
+         many more free steps as a nudged phase has. Above 0.1 the contrast of the phases contains
+         settling that the free phase did not finish.
+blocked  outputs that are wrong by more than 1/2 and that the nudge does not move, per sample. Their
+         drive is outside the range of the activation, so they contribute nothing to the update.
+cosine   of the update with minus the implicit gradient, for each parameter.
 """
 
 from __future__ import annotations
@@ -14,46 +16,61 @@ from math import inf, isfinite
 
 import torch
 
-from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Network
+from neuro_eqprop.arrays import Array, cosine
+from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
+from neuro_eqprop.schedules import contrast
 from neuro_eqprop.solve import SolveStatus, Stop, solve
-from neuro_eqprop.training.config import Batch, TrainingConfig
+from neuro_eqprop.training.batch import Batch
+from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.gradients.implicit import AdjointError, implicit_gradient
-from neuro_eqprop.training.rules.contrastive import settle_phases, settling
+from neuro_eqprop.training.rules.phases import SettledPhases, settle_phases, settling
 from neuro_eqprop.training.rules.registry import RULES
 
 DRIFT_LIMIT = 0.1
+BLOCKED_LIMIT = 0.5
+WRONG = 0.5
+"""An output is wrong if its rate differs from the target by more."""
 SETTLED = Stop(1e-10, 400)
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """What a probe found; None where it was not looked for, the rule has no phases or the network
-    does not settle. The drift is also None where the nudge moved nothing, which is `stuck`.
+    """The measures of the module docstring.
+
+    A measure is None if it was not computed, if the rule has no phases or if the network does not
+    settle. The drift is also None if the nudge moved no rate at all, in which case `stuck` is true.
     """
 
     drift: float | None
     cosine: Mapping[str, float] | None
     stuck: bool = False
+    blocked: float | None = None
 
     @property
     def warning(self) -> str | None:
-        """What is wrong, with the cure."""
+        """What is wrong and what to change; None if nothing is."""
         if self.stuck:
             return (
-                "the nudge moved no rate of the probe, so nothing is learnt from it: its outputs "
-                "are cut off by their activation; use a linear output, a smaller learning_rate, "
-                "or a larger beta"
+                "the nudge moved no rate of the probe samples, so they contribute nothing to the "
+                "update: their outputs are outside the range of the activation; use a linear "
+                "output, a smaller learning_rate, or a larger beta"
             )
-        if self.drift is None or self.drift <= DRIFT_LIMIT:
-            return None
-        return (
-            f"the free phase had not settled: it drifts {self.drift:.2f} as far as the nudge goes "
-            f"(above {DRIFT_LIMIT} updates are unsound); use more free_steps, a smaller bound or "
-            f"feedback, or a larger beta"
-        )
+        if self.drift is not None and self.drift > DRIFT_LIMIT:
+            return (
+                f"the free phase had not settled: it drifts {self.drift:.2f} times as far as the "
+                f"nudge moves it (above {DRIFT_LIMIT} updates are unreliable); use more "
+                f"free_steps, a smaller bound or feedback, or a larger beta"
+            )
+        if self.blocked is not None and self.blocked > BLOCKED_LIMIT:
+            return (
+                f"{self.blocked:.1f} outputs per sample are wrong and do not move under the nudge, "
+                f"so nothing is learnt from them: their drive is outside the range of the "
+                f"activation; use nudging 'centered' or 'positive', a linear output, or a smaller "
+                f"learning_rate"
+            )
+        return None
 
 
 @torch.no_grad()
@@ -62,73 +79,76 @@ def diagnose(
     params: Mapping[str, Array],
     x: Array,
     target: Array,
-    recipe: TrainingConfig,
+    config: TrainingConfig,
     *,
     truth: bool = True,
 ) -> Diagnostics:
-    """Look at a few samples, in float64; without `truth` at the drift alone, which is soon had."""
+    """Diagnose a few samples in float64; the cosines, which take longest, only if `truth`."""
     ops = TorchOps(torch.float64)
-    brought = {name: ops.from_numpy(value) for name, value in params.items()}
-    lesson = Batch(ops.from_numpy(x), ops.from_numpy(target), measured=True)
-    drift = drift_of(ops, network, brought, lesson, recipe)
-    found = cosines(ops, network, brought, lesson, recipe) if truth else None
-    return Diagnostics(None if drift == inf else drift, found, stuck=drift == inf)
+    tensors = {name: ops.from_numpy(value) for name, value in params.items()}
+    batch = Batch(ops.from_numpy(x), ops.from_numpy(target), measured=True)
+    drift = blocked = None
+    if RULES[config.rule].compares_phases:
+        phases = settle_phases(field(ops, network, tensors, batch.x), batch, config)
+        drift, blocked = drift_of(phases, batch, config), blocked_outputs(phases, batch)
+    cosines = update_cosines(ops, network, tensors, batch, config) if truth else None
+    stuck = drift == inf
+    return Diagnostics(None if stuck else drift, cosines, stuck, blocked)
 
 
-def drift_of(
-    ops: TorchOps,
-    network: Network,
-    params: Mapping[str, torch.Tensor],
-    lesson: Batch,
-    recipe: TrainingConfig,
-) -> float | None:
-    """How far a free state goes on by itself against how far the nudge takes it.
-
-    Infinite where there is an error and the nudge moves nothing, None where there is none, or
-    where a state is not finite.
-    """
-    if not RULES[recipe.rule].compares_phases:
-        return None
-    episode = settle_phases(field(ops, network, params, lesson.x), lesson, recipe)
-    rest, nudged = episode.rest.state, episode.phases[episode.schedule[-1].name].state
-    pulled, name = distance(nudged, rest), network.output.name
-    if pulled == 0.0:
-        return inf if bool((rest[name] != lesson.y).any()) else None
-    way, stop = settling(recipe, measured=True).free, Stop(None, recipe.nudged_steps)
-    ratio = distance(solve(episode.free, rest, way, stop).state, rest) / pulled
+def drift_of(phases: SettledPhases, batch: Batch, config: TrainingConfig) -> float | None:
+    """The drift; infinite if there is an error and the nudge moves nothing, None if undefined."""
+    rest, nudged = phases.rest.state, phases.phases[phases.schedule[-1].name].state
+    moved, name = distance(nudged, rest), phases.free.network.output.name
+    if moved == 0.0:
+        return inf if bool((rest[name] != batch.target).any()) else None
+    solver, stop = settling(config, measured=True).free, Stop(None, config.nudged_steps)
+    ratio = distance(solve(phases.free, rest, solver, stop).state, rest) / moved
     return ratio if isfinite(ratio) else None
 
 
+def blocked_outputs(phases: SettledPhases, batch: Batch) -> float | None:
+    """Wrong outputs with equal rates in all contrasted phases, per sample; None for a readout."""
+    if phases.free.network.cost is Cost.CROSS_ENTROPY:
+        return None
+    name = phases.free.network.output.name
+    wrong = (phases.rest.state[name] - batch.target).abs() > WRONG
+    first, *others = (phases.states[p][name] for p, c in contrast(phases.schedule).items() if c)
+    still = torch.stack([other == first for other in others]).all(dim=0)
+    return float((wrong & still).sum()) / len(batch.x)
+
+
 def distance(a: State, b: State) -> float:
-    """Between two states, over all layers and samples."""
+    """The Euclidean distance of two states, over all layers and samples."""
     squares = sum(float(((a[n] - b[n]) ** 2).sum()) for n in a)
     return float(squares**0.5)
 
 
-def cosines(
+def update_cosines(
     ops: TorchOps,
     network: Network,
     params: Mapping[str, torch.Tensor],
-    lesson: Batch,
-    recipe: TrainingConfig,
+    batch: Batch,
+    config: TrainingConfig,
 ) -> dict[str, float] | None:
-    """Of what the rule asks for with minus the gradient at the settled equilibrium."""
-    free = field(ops, network, params, lesson.x)
-    way = settling(replace(recipe, anderson=0), measured=True).free
-    rest = solve(free, free.zero_state(), way, SETTLED)
+    """The cosine of the update with minus the gradient at the converged equilibrium.
+
+    An update that is zero or not finite while the gradient is neither counts as orthogonal.
+    """
+    free = field(ops, network, params, batch.x)
+    solver = settling(replace(config, anderson=0), measured=True).free
+    rest = solve(free, free.zero_state(), solver, SETTLED)
     if rest.status is not SolveStatus.CONVERGED:
         return None
     try:
-        slopes = implicit_gradient(
-            ops, network, params, x=lesson.x, target=lesson.y, state=rest.state, stop=SETTLED
+        exact = implicit_gradient(
+            ops, network, params, x=batch.x, target=batch.target, state=rest.state, stop=SETTLED
         )
     except AdjointError:
         return None
-    told = RULES[recipe.rule].update(ops, network, params, lesson, recipe).slopes
-    return {name: cosine(told[name], slope) for name, slope in slopes.items() if slope.any()}
-
-
-def cosine(a: torch.Tensor, b: torch.Tensor) -> float:
-    """Of two tensors; zero if one is zero everywhere or not finite: as wrong as a right angle."""
-    sizes = float(a.norm() * b.norm())
-    return float((a * b).sum()) / sizes if 0.0 < sizes < inf else 0.0
+    update = RULES[config.rule].update(ops, network, params, batch, config).gradients
+    return {
+        name: cosine(ops.to_numpy(update[name]), ops.to_numpy(gradient)) or 0.0
+        for name, gradient in exact.items()
+        if gradient.any()
+    }

@@ -1,7 +1,7 @@
-"""How the learning rate goes over a training: four courses of our own, or any scheduler of torch.
+"""Learning-rate schedules: four built-in ones, or any scheduler of torch.
 
-A course is worked out once, before the first batch, for every batch of the training: where a run is
-resumed, nothing has to be remembered.
+The rates of all batches are computed before training starts, so a resumed run needs no scheduler
+state.
 """
 
 from __future__ import annotations
@@ -10,26 +10,27 @@ from dataclasses import dataclass
 from enum import Enum
 from inspect import signature
 from math import cos, pi
+from typing import Any
 
 import numpy as np
 import torch
 from torch.optim import lr_scheduler
 
 from neuro_eqprop.arrays import Array, UnknownNameError
-from neuro_eqprop.training.option_string import OptionString, called
+from neuro_eqprop.training.option_string import OptionString, parse_option_string
 
 
 class LRSchedule(Enum):
-    """Courses of our own."""
+    """The built-in schedules."""
 
     COSINE = "cosine"
     LINEAR = "linear"
     STEPS = "steps"
-    """A tenth after each third."""
+    """Divided by ten after each third of the training."""
     CONSTANT = "constant"
 
-    def part(self, done: float) -> float:
-        """What is left of the learning rate when a part of the training is done."""
+    def factor(self, done: float) -> float:
+        """The factor on the learning rate when a fraction `done` of the training is over."""
         if self is LRSchedule.COSINE:
             return 0.5 * (1 + cos(pi * done))
         if self is LRSchedule.LINEAR:
@@ -37,11 +38,11 @@ class LRSchedule(Enum):
         return float(0.1 ** int(3 * done)) if self is LRSchedule.STEPS else 1.0
 
 
-OWN = {fall.value: fall for fall in LRSchedule}
+BUILT_IN = {fall.value: fall for fall in LRSchedule}
 EACH_BATCH = ("OneCycleLR", "CyclicLR")
-"""Schedulers that torch means to be stepped after each batch; the others after each epoch."""
-NOT_FOR_THIS = {
-    "ReduceLROnPlateau": "waits for a figure of each epoch",
+"""Schedulers of torch that are stepped after each batch; the others after each epoch."""
+UNSUPPORTED = {
+    "ReduceLROnPlateau": "needs a metric of each epoch",
     "LambdaLR": "needs a function",
     "MultiplicativeLR": "needs a function",
     "SequentialLR": "needs other schedulers",
@@ -55,62 +56,63 @@ SCHEDULERS = tuple(
         if isinstance(kind, type)
         and issubclass(kind, lr_scheduler.LRScheduler)
         and not name.startswith(("_", "LRScheduler"))
-        and name not in NOT_FOR_THIS
+        and name not in UNSUPPORTED
     )
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingLength:
-    """How long a training is."""
+    """The length of a training."""
 
     epochs: int
     batches: int
-    """Of an epoch."""
+    """Batches in an epoch."""
 
 
-def find_scheduler(asked: OptionString) -> type[lr_scheduler.LRScheduler]:
-    """The class of a scheduler of torch."""
-    if asked.name in NOT_FOR_THIS:
+def find_scheduler(parsed: OptionString) -> type[lr_scheduler.LRScheduler]:
+    """The class of a scheduler of torch; ValueError if it cannot be used."""
+    if parsed.name in UNSUPPORTED:
         raise ValueError(
-            f"scheduler {asked.name!r} {NOT_FOR_THIS[asked.name]}, which a training has not; use "
-            f"one of {', '.join((*OWN, *SCHEDULERS))}"
+            f"scheduler {parsed.name!r} {UNSUPPORTED[parsed.name]}, which is not available; use "
+            f"one of {', '.join((*BUILT_IN, *SCHEDULERS))}"
         )
-    if asked.name not in SCHEDULERS:
-        raise UnknownNameError("fall", asked.name, (*OWN, *SCHEDULERS))
-    found: type[lr_scheduler.LRScheduler] = getattr(lr_scheduler, asked.name)
+    if parsed.name not in SCHEDULERS:
+        raise UnknownNameError("fall", parsed.name, (*BUILT_IN, *SCHEDULERS))
+    found: type[lr_scheduler.LRScheduler] = getattr(lr_scheduler, parsed.name)
     return found
 
 
 def learning_rates(text: str, rate: float, length: TrainingLength) -> Array:
-    """The learning rate of each batch of a training that starts at `rate`."""
+    """The learning rate of each batch of a training that starts at `rate`.
+
+    `text` names a schedule, with options if it is one of torch, as in `StepLR(step_size=5)`.
+    """
     total = length.epochs * length.batches
-    if text in OWN:
-        return np.array([rate * OWN[text].part(k / total) for k in range(total)])
-    asked = called(text)
-    find_scheduler(asked)
-    return rehearsed(asked, rate, length)
+    if text in BUILT_IN:
+        return np.array([rate * BUILT_IN[text].factor(k / total) for k in range(total)])
+    return torch_schedule(parse_option_string(text), rate, length)
 
 
-def rehearsed(asked: OptionString, rate: float, length: TrainingLength) -> Array:
-    """The course of a scheduler of torch, by stepping it with nothing to learn."""
+def torch_schedule(parsed: OptionString, rate: float, length: TrainingLength) -> Array:
+    """The rates of a scheduler of torch, from stepping it with a dummy optimiser."""
     total = length.epochs * length.batches
-    kind = getattr(lr_scheduler, asked.name)
-    usual = {
+    kind: Any = find_scheduler(parsed)
+    defaults = {
         **{"T_max": length.epochs, "T_0": length.epochs, "max_lr": rate, "base_lr": rate / 10},
-        **({} if "epochs" in asked.options else {"total_steps": total}),
+        **({} if "epochs" in parsed.options else {"total_steps": total}),
     }
-    takes = signature(kind).parameters
-    options = {name: value for name, value in usual.items() if name in takes} | asked.options
-    stepper = torch.optim.SGD([torch.zeros(1)], lr=rate, momentum=0.5)
+    accepted = signature(kind).parameters
+    options = {name: value for name, value in defaults.items() if name in accepted} | parsed.options
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=rate, momentum=0.5)
     try:
-        scheduler = kind(stepper, **options)
+        scheduler = kind(optimizer, **options)
         rates = []
-        for _ in range(total if asked.name in EACH_BATCH else length.epochs):
-            rates.append(float(stepper.param_groups[0]["lr"]))
-            stepper.step()
+        for _ in range(total if parsed.name in EACH_BATCH else length.epochs):
+            rates.append(float(optimizer.param_groups[0]["lr"]))
+            optimizer.step()
             scheduler.step()
     except (TypeError, ValueError, AttributeError) as error:
         why = str(error).splitlines()[0]
-        raise ValueError(f"scheduler {asked.name!r} refuses its options: {why}") from error
-    return np.repeat(rates, 1 if asked.name in EACH_BATCH else length.batches)
+        raise ValueError(f"scheduler {parsed.name!r} rejects its options: {why}") from error
+    return np.repeat(rates, 1 if parsed.name in EACH_BATCH else length.batches)

@@ -1,50 +1,122 @@
-"""The optimiser that turns asked-for changes into steps: any of torch that needs no more than that.
+"""Optimisers: any of `torch.optim` that needs gradients alone, and clipped gradient descent.
 
-Its options may be given with its name, as in `sgd(momentum=0.5, nesterov=True)`.
+Options may be given with the name, as in `sgd(momentum=0.5, nesterov=True)`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
 from neuro_eqprop.arrays import Array, UnknownNameError
-from neuro_eqprop.training.option_string import OptionString, called
+from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.training.option_string import OptionString, parse_option_string
 
-NOT_FOR_THIS = {
-    "lbfgs": "asks for the cost several times in a step",
+UNSUPPORTED = {
+    "lbfgs": "evaluates the cost several times in a step",
     "sparseadam": "needs sparse gradients",
-    "muon": "takes matrices alone, and networks have biases",
-    "optimizer": "is no optimiser by itself",
+    "muon": "takes matrices only, and networks have biases",
+    "optimizer": "is an abstract base class",
 }
-KINDS: dict[str, Any] = {
+CLASSES: dict[str, Any] = {
     name.lower(): kind
     for name, kind in vars(torch.optim).items()
     if isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)
 }
-OPTIMISERS = tuple(sorted(name for name in KINDS if name not in NOT_FOR_THIS))
-ELSEWHERE = {"lr": "learning_rate", "weight_decay": "weight_decay"}
-"""Options that are settings of their own here."""
-USUAL = {"sgd": {"momentum": 0.9}}
+OPTIMISERS = tuple(sorted(name for name in CLASSES if name not in UNSUPPORTED))
+SETTINGS = {"lr": "learning_rate", "weight_decay": "weight_decay"}
+"""Options that are training settings here."""
+DEFAULT_OPTIONS = {"sgd": {"momentum": 0.9}}
 
 
-def find_optimizer(asked: OptionString) -> Callable[..., torch.optim.Optimizer]:
-    """The class of an optimizer; an error if there is none, or for options that are settings."""
-    name = asked.name.lower()
-    if name in NOT_FOR_THIS:
+class Optimizer(Protocol):
+    """Updates parameters from gradients."""
+
+    def step(
+        self, params: dict[str, Any], gradients: Mapping[str, Values], learning_rate: float
+    ) -> None:
+        """Update `params` by one step."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TorchOptimizer:
+    """An optimiser of torch; it updates the tensors that it was created for, in place."""
+
+    inner: torch.optim.Optimizer
+
+    def step(
+        self, params: dict[str, Any], gradients: Mapping[str, Values], learning_rate: float
+    ) -> None:
+        """One step of the optimiser of torch."""
+        for group in self.inner.param_groups:
+            group["lr"] = learning_rate
+        for name, tensor in params.items():
+            tensor.grad = gradients[name]
+        self.inner.step()
+
+    def state(self, params: Mapping[str, torch.Tensor]) -> dict[str, Array]:
+        """Its state (moments, step counts) by "parameter/quantity"."""
+        return {
+            f"{name}/{key}": value.detach().cpu().numpy().copy()
+            for name, tensor in params.items()
+            for key, value in self.inner.state[tensor].items()
+            if isinstance(value, torch.Tensor)
+        }
+
+    def restore(
+        self, params: Mapping[str, torch.Tensor], state: Mapping[str, Array], *, skip: str
+    ) -> None:
+        """Restore what `state` returned, except the quantity `skip`."""
+        for entry, value in state.items():
+            name, key = entry.rsplit("/", 1)
+            if key != skip:
+                tensor = torch.from_numpy(np.array(value))
+                # Torch keeps step counts on the CPU and arrays on the device of the parameter.
+                placed = tensor.to(params[name].device) if tensor.ndim else tensor
+                self.inner.state[params[name]][key] = placed
+
+
+@dataclass(slots=True)
+class ClippedDescent:
+    """w <- clip(w - learning rate * gradient, -limit, limit), for NumPy arrays.
+
+    This is the update of synapses with a limited range, as on a chip.
+    """
+
+    limit: float
+    clipped: int = 0
+    """Number of updates that hit the limit so far."""
+
+    def step(
+        self, params: dict[str, Any], gradients: Mapping[str, Values], learning_rate: float
+    ) -> None:
+        """One step of gradient descent; `params` gets new arrays."""
+        for name, gradient in gradients.items():
+            # Adding zero turns -0.0 into 0.0, so that equal weights have equal bytes.
+            wanted = params[name] - learning_rate * gradient + 0.0
+            params[name] = np.clip(wanted, -self.limit, self.limit)
+            self.clipped += int(np.count_nonzero(params[name] != wanted))
+
+
+def find_optimizer(parsed: OptionString) -> Callable[..., torch.optim.Optimizer]:
+    """The class of an optimiser; ValueError if it, or one of its options, cannot be used."""
+    name = parsed.name.lower()
+    if name in UNSUPPORTED:
         raise ValueError(
-            f"optimiser {asked.name!r} {NOT_FOR_THIS[name]}; use one of {', '.join(OPTIMISERS)}"
+            f"optimiser {parsed.name!r} {UNSUPPORTED[name]}; use one of {', '.join(OPTIMISERS)}"
         )
     if name not in OPTIMISERS:
-        raise UnknownNameError("optimiser", asked.name, OPTIMISERS)
-    for option in ELSEWHERE.keys() & asked.options.keys():
+        raise UnknownNameError("optimiser", parsed.name, OPTIMISERS)
+    for option in SETTINGS.keys() & parsed.options.keys():
         raise ValueError(
-            f"optimiser {asked.name!r}: give {option} by the setting {ELSEWHERE[option]}"
+            f"optimiser {parsed.name!r}: give {option} by the setting {SETTINGS[option]}"
         )
-    found: Callable[..., torch.optim.Optimizer] = KINDS[name]
+    found: Callable[..., torch.optim.Optimizer] = CLASSES[name]
     return found
 
 
@@ -56,47 +128,18 @@ def make_optimizer(
     weights: Iterable[str] = (),
     decay: float = 0.0,
 ) -> torch.optim.Optimizer:
-    """The optimiser that a text names; only `weights` decay."""
-    asked = called(text)
-    kind, name = find_optimizer(asked), asked.name.lower()
-    shrinking = set(weights) if decay else set()
-    decaying = [tensor for key, tensor in params.items() if key in shrinking]
-    rest = [tensor for key, tensor in params.items() if key not in shrinking]
-    groups = [{"params": rest, "weight_decay": 0.0}]
-    if decaying:
-        groups.append({"params": decaying, "weight_decay": decay})
-    options = {**USUAL.get(name, {}), **asked.options}
+    """The optimiser of torch that `text` names; weight decay applies to `weights` only."""
+    parsed = parse_option_string(text)
+    kind = find_optimizer(parsed)
+    decayed = set(weights) if decay else set()
+    with_decay = [tensor for key, tensor in params.items() if key in decayed]
+    without = [tensor for key, tensor in params.items() if key not in decayed]
+    groups = [{"params": without, "weight_decay": 0.0}]
+    if with_decay:
+        groups.append({"params": with_decay, "weight_decay": decay})
+    options = {**DEFAULT_OPTIONS.get(parsed.name.lower(), {}), **parsed.options}
     try:
-        made: torch.optim.Optimizer = kind(groups, lr=rate, **options)
+        return kind(groups, lr=rate, **options)
     except (TypeError, ValueError) as error:
         why = str(error).splitlines()[0]
-        raise ValueError(f"optimiser {asked.name!r} refuses its options: {why}") from error
-    return made
-
-
-def optimizer_state(
-    stepper: torch.optim.Optimizer, params: Mapping[str, torch.Tensor]
-) -> dict[str, Array]:
-    """The optimiser's memory, by "parameter/quantity"."""
-    return {
-        f"{name}/{key}": value.detach().cpu().numpy().copy()
-        for name, tensor in params.items()
-        for key, value in stepper.state[tensor].items()
-        if isinstance(value, torch.Tensor)
-    }
-
-
-def restore_state(
-    stepper: torch.optim.Optimizer,
-    params: Mapping[str, torch.Tensor],
-    memory: Mapping[str, Array],
-    but: str,
-) -> None:
-    """Give an optimiser its memory back, all `but` one quantity, which is none of its own."""
-    for entry, value in memory.items():
-        name, key = entry.rsplit("/", 1)
-        if key != but:
-            tensor = torch.from_numpy(np.array(value))
-            # Counts of steps stay where torch keeps them, arrays go where their parameter is.
-            place = tensor.to(params[name].device) if tensor.ndim else tensor
-            stepper.state[params[name]][key] = place
+        raise ValueError(f"optimiser {parsed.name!r} rejects its options: {why}") from error

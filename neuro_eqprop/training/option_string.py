@@ -1,4 +1,4 @@
-"""A name with options, as text: `adam`, or `sgd(momentum=0.5, nesterov=True)`."""
+"""A name with options as text: `adam`, or `sgd(momentum=0.5, nesterov=True)`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class OptionString:
-    """What was named, and the options given with it."""
+    """A name and its options."""
 
     name: str
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def called(text: str) -> OptionString:
-    """The name and the options in a text; options are numbers, words in quotes, or lists of them.
+def parse_option_string(text: str) -> OptionString:
+    """Parse a name with options; values are numbers, quoted strings, or lists of them.
 
-    `true` and `false` may be written small, as TOML does.
+    `true` and `false` are accepted in lower case, as in TOML.
+
+    Examples
+    --------
+    >>> parse_option_string("sgd(momentum=0.5)")
+    OptionString(name='sgd', options={'momentum': 0.5})
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body

@@ -1,4 +1,4 @@
-"""Let a network settle through the phases of a schedule."""
+"""Settle a batch in the phases of a schedule."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from neuro_eqprop.training.fast.one_hidden import is_worth_compiling, relax_one_
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """How to settle.
+    """The solvers of the phases.
 
-    A sample rests when no rate changes more than `tolerance` in a step (None: take all steps);
-    the last change is `measured` or not.
+    A sample stops when no rate changes by more than `tolerance` in a step (None: take all steps);
+    the last change is computed if `measured`.
     """
 
     free: Solver
@@ -29,18 +29,18 @@ class Settling:
 
 
 SWEEPS = Settling(GaussSeidel(), GaussSeidel(backwards=True))
-"""News comes from the input in the free phase, from the output in nudged ones."""
+"""Sweeps from the input in the free phase, from the output in nudged phases."""
 
 
-def swept(network: Network, schedule: Schedule, settling: Settling) -> bool:
-    """Whether a chain goes through a free phase and nudged ones by plain sweeps alone."""
-    usual = settling.free == SWEEPS.free and settling.nudged == SWEEPS.nudged
+def uses_plain_sweeps(network: Network, schedule: Schedule, settling: Settling) -> bool:
+    """Whether a chain of layers settles by `SWEEPS` in a free phase and then nudged ones."""
+    plain = settling.free == SWEEPS.free and settling.nudged == SWEEPS.nudged
     free, *nudged = (phase.beta for phase in schedule)
-    return usual and settling.tolerance is None and not free and all(nudged) and is_chain(network)
+    return plain and settling.tolerance is None and not free and all(nudged) and is_chain(network)
 
 
-Turn = Callable[[Field, State], Field]
-"""What makes the field of nudged phases from the free one and where that settled."""
+NudgedField = Callable[[Field, State], Field]
+"""Returns the map of the nudged phases, given the free map and the free equilibrium."""
 
 
 def relax(
@@ -48,28 +48,27 @@ def relax(
     target: Values,
     schedule: Schedule,
     settling: Settling,
-    turn: Turn | None = None,
+    nudged_field: NudgedField | None = None,
 ) -> dict[str, Equilibrium]:
-    """An equilibrium for each phase, at most `steps` of its phase away from its start.
+    """The equilibrium of each phase.
 
-    The first phase starts at rest, the others where the first one ended, so that a nudge is all
-    that lies between them, unless the rule gives nudged phases a field of their own by `turn`.
+    The first phase starts at zero rates, the others at the end of the first, so that they differ by
+    the nudge alone. `nudged_field` replaces the map of the nudged phases, for the adjoint nudge.
     """
-    if turn is None and swept(free.network, schedule, settling):
+    if nudged_field is None and uses_plain_sweeps(free.network, schedule, settling):
         if is_worth_compiling(free):
-            quick = relax_one_hidden(free, target, schedule, measured=settling.measured)
-            if quick is not None:
-                return quick
+            compiled = relax_one_hidden(free, target, schedule, measured=settling.measured)
+            if compiled is not None:
+                return compiled
         return relax_chain(free, target, schedule, measured=settling.measured)
     settled: dict[str, Equilibrium] = {}
-    start = free.zero_state()
-    pulled = free
+    start, base = free.zero_state(), free
     for phase in schedule:
         stop = Stop(settling.tolerance, phase.steps, settling.measured)
-        at = pulled.nudged(target, phase.beta) if phase.beta else free
+        at = base.nudged(target, phase.beta) if phase.beta else free
         solver = settling.nudged if phase.beta else settling.free
         settled[phase.name] = solve(at, start, solver, stop)
-        if not settled.keys() - {phase.name}:
+        if len(settled) == 1:
             start = settled[phase.name].state
-            pulled = turn(free, start) if turn else free
+            base = nudged_field(free, start) if nudged_field else free
     return settled

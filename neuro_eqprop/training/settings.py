@@ -11,7 +11,7 @@ from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.networks import Cost
 from neuro_eqprop.settings import check, setting
 from neuro_eqprop.training.config import Nudging
-from neuro_eqprop.training.option_string import OptionString, called
+from neuro_eqprop.training.option_string import OptionString, parse_option_string
 
 ORDERS = ("sequential", "synchronous")
 
@@ -77,7 +77,7 @@ def check_optimizer(text: str) -> None:
     """
     from neuro_eqprop.training import optimizers
 
-    found = called(text)
+    found = parse_option_string(text)
     kind = optimizers.find_optimizer(found)
     check_options("optimiser", found, kind)
 
@@ -86,8 +86,8 @@ def check_schedule(text: str) -> None:
     """Refuse an unknown schedule of the learning rate, or an option that it does not have."""
     from neuro_eqprop.training import lr_schedules
 
-    if text not in lr_schedules.OWN:
-        found = called(text)
+    if text not in lr_schedules.BUILT_IN:
+        found = parse_option_string(text)
         check_options("scheduler", found, lr_schedules.find_scheduler(found))
 
 

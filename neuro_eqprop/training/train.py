@@ -1,160 +1,235 @@
-"""The training loop: a generator of epochs; who runs it writes, shows and resumes."""
+"""The training loop: a generator of epochs, which the caller evaluates, saves and resumes."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.data import Split, batches, one_hot
 from neuro_eqprop.networks import Network
-from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.ops.protocol import Ops, Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate import spectral
 from neuro_eqprop.training.augment import Augmentation, no_augmentation
-from neuro_eqprop.training.config import Batch, BatchUpdate, Nudging, TrainingConfig
+from neuro_eqprop.training.batch import Batch, BatchUpdate
+from neuro_eqprop.training.config import Nudging, TrainingConfig
+from neuro_eqprop.training.errors import DIVERGENCE_ADVICE, TrainingError
 from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates
-from neuro_eqprop.training.optimizers import make_optimizer, optimizer_state, restore_state
-from neuro_eqprop.training.rules.contrastive import DIVERGENCE_ADVICE, TrainingError
+from neuro_eqprop.training.optimizers import Optimizer, TorchOptimizer, make_optimizer
+from neuro_eqprop.training.rules.base import Update
 from neuro_eqprop.training.rules.registry import RULES
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All that training needs to go on: epochs done, parameters, the optimiser's memory."""
+    """The state needed to continue training: epochs done, parameters, optimiser state."""
 
     epoch: int
     params: Mapping[str, Array]
     memory: Mapping[str, Array] = field(default_factory=dict)
-    """By "parameter/quantity"."""
+    """State of the optimiser and of the power iterations, by "parameter/quantity"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """An epoch that is done."""
+    """The result of an epoch."""
 
     snapshot: Snapshot
     train_accuracy: float
-    """Of the free phases during the epoch, each batch before its update."""
+    """Share of correct predictions in the free phases, each batch before its update."""
+    loss: float
+    """Mean cost in the free phases, each batch before its update."""
     residual: float
-    """The largest last change of a rate in the free phases that were measured."""
+    """Largest last change of a rate in the free phases that were measured."""
     settle_steps: Mapping[str, float]
     spectral: Mapping[str, float]
     seconds: float
 
 
 MEASURE_EVERY = 10
-"""Batches from one whose settling is measured to the next."""
+"""Settling is measured in one of this many batches."""
 SINGULAR = "singular"
-"""In a snapshot's memory, the vector by which a bound is followed."""
+"""Quantity in `Snapshot.memory`: the vector of a power iteration, see `rate.spectral`."""
+
+BatchCallback = Callable[[int, float], None]
+"""Called after each batch with its number of samples and the accuracy of the epoch so far."""
+
+
+def no_progress(samples: int, accuracy: float) -> None:
+    """No-op progress callback."""
 
 
 @dataclass(slots=True)
 class TrainState:
-    """A network in training: what changes from batch to batch."""
+    """The mutable state of a training."""
 
-    ops: TorchOps
+    ops: Ops
     network: Network
-    params: dict[str, torch.Tensor]
-    stepper: torch.optim.Optimizer
-    vectors: dict[str, Values]
-    """By which bounds are followed, see `rate.spectral`."""
+    params: dict[str, Any]
+    optimizer: Optimizer
+    vectors: dict[str, Values] | None = None
+    """Of power iterations, see `rate.spectral`; None to ignore spectral bounds."""
 
     def snapshot(self, epoch: int) -> Snapshot:
-        """All that is needed to go on from here."""
-        memory = optimizer_state(self.stepper, self.params)
-        memory |= {f"{n}/{SINGULAR}": self.ops.to_numpy(v) for n, v in self.vectors.items()}
+        """A copy of the state after `epoch` epochs."""
+        kept = self.optimizer
+        memory = kept.state(self.params) if isinstance(kept, TorchOptimizer) else {}
+        memory |= {f"{n}/{SINGULAR}": self.ops.to_numpy(v) for n, v in (self.vectors or {}).items()}
         params = {name: p.detach().cpu().numpy().copy() for name, p in self.params.items()}
         return Snapshot(epoch, params, memory)
 
 
 def start_state(
-    network: Network, recipe: TrainingConfig, start: Snapshot, ops: TorchOps
+    network: Network, config: TrainingConfig, start: Snapshot, ops: TorchOps
 ) -> TrainState:
-    """A network at the start of its training, or where it was left."""
+    """The state at a snapshot: the beginning of a training, or where it was interrupted."""
     params = {name: ops.from_numpy(value) for name, value in start.params.items()}
-    stepper = make_optimizer(
-        recipe.optimiser,
-        recipe.learning_rate,
-        params,
-        weights=(c.name for c in network.connections),
-        decay=recipe.weight_decay,
+    optimizer = TorchOptimizer(
+        make_optimizer(
+            config.optimiser,
+            config.learning_rate,
+            params,
+            weights=(c.name for c in network.connections),
+            decay=config.weight_decay,
+        )
     )
-    restore_state(stepper, params, start.memory, SINGULAR)
+    optimizer.restore(params, start.memory, skip=SINGULAR)
     vectors = spectral.initial_vectors(network, ops)
     for name in vectors:
         if f"{name}/{SINGULAR}" in start.memory:
             vectors[name] = ops.from_numpy(start.memory[f"{name}/{SINGULAR}"])
-    return TrainState(ops, network, params, stepper, vectors)
+    return TrainState(ops, network, params, optimizer, vectors)
 
 
-BatchCallback = Callable[[int, float], None]
-"""Told how many samples were learnt from, and the share of the epoch's that was answered right."""
+@dataclass(frozen=True, slots=True)
+class PlannedBatch:
+    """The samples of a batch, its learning rate and its nudging strength."""
+
+    rows: Ints
+    learning_rate: float
+    beta: float
+    measured: bool
+    rng: np.random.Generator
+    """The random numbers of the epoch, for augmentation."""
 
 
-def no_progress(samples: int, right: float) -> None:
-    """Nobody listens."""
+def plan_rates(data: Split, config: TrainingConfig) -> Array:
+    """The learning rate of each batch of a training (epochs, batches of an epoch)."""
+    length = TrainingLength(config.epochs, -(-len(data) // config.batch))
+    rates = learning_rates(config.fall, config.learning_rate, length)
+    return rates.reshape(length.epochs, length.batches)
+
+
+def plan_epoch(
+    data: Split, config: TrainingConfig, epoch: int, rates: Array
+) -> Iterator[PlannedBatch]:
+    """The batches of an epoch; they depend on seed and epoch alone, so a resumed run repeats."""
+    rng = np.random.default_rng([config.seed, epoch])
+    for k, rows in enumerate(batches(data, config.batch, rng)):
+        beta = config.beta_at((epoch * rates.shape[1] + k) / rates.size)
+        if config.nudging is Nudging.RANDOM:
+            beta *= rng.choice([-1.0, 1.0])
+        yield PlannedBatch(rows, float(rates[epoch, k]), beta, k % MEASURE_EVERY == 0, rng)
 
 
 def train(
     network: Network,
     data: Split,
-    recipe: TrainingConfig,
+    config: TrainingConfig,
     start: Snapshot,
+    *,
+    targets: Array | None = None,
     ops: TorchOps | None = None,
-    beat: BatchCallback = no_progress,
-    view: Augmentation = no_augmentation,
+    on_batch: BatchCallback = no_progress,
+    augment: Augmentation = no_augmentation,
 ) -> Iterator[Progress]:
-    """Train from `start` to the last epoch of the recipe, one `Progress` for each epoch."""
+    """Train from `start` to the last epoch of `config`, yielding a `Progress` after each epoch.
+
+    Parameters
+    ----------
+    network : Network
+    data : Split
+        Samples x (samples, features) and labels y (samples,).
+    config : TrainingConfig
+        Update rule, nudging, optimiser and schedules.
+    start : Snapshot
+        Initial parameters, or the snapshot of an interrupted training.
+    targets : array of shape (samples, *output shape), optional
+        Target of each sample, for regression and autoencoders; one-hot labels by default.
+    ops : TorchOps, optional
+        Precision and device; float32 on the CPU by default.
+    on_batch : callable
+        Called after each batch, see `BatchCallback`.
+    augment : callable
+        Applied to the samples of each batch, see `training.augment`.
+
+    Raises
+    ------
+    TrainingError
+        If rates, parameters or norms become NaN or infinite.
+    """
     ops = ops or TorchOps()
-    at = start_state(network, recipe, start, ops)
-    x, y = ops.from_numpy(data.x), ops.from_numpy(one_hot(data.y, network.output.size))
-    per_epoch = -(-len(data) // recipe.batch)
-    pace = learning_rates(
-        recipe.fall, recipe.learning_rate, TrainingLength(recipe.epochs, per_epoch)
-    )
-    for epoch in range(start.epoch, recipe.epochs):
-        began, tally = time.perf_counter(), EpochStatistics()
-        # The order depends on seed and epoch alone, so that a resumed run repeats it.
-        rng = np.random.default_rng([recipe.seed, epoch])
-        for k, rows in enumerate(batches(data, recipe.batch, rng)):
-            done = (epoch * per_epoch + k) / (recipe.epochs * per_epoch)
-            for group in at.stepper.param_groups:
-                group["lr"] = float(pace[epoch * per_epoch + k])
-            chosen = torch.from_numpy(rows)
-            beta = recipe.beta_at(done)
-            if recipe.nudging is Nudging.RANDOM:
-                beta *= rng.choice([-1.0, 1.0])
-            shown = view(x[chosen], rng)
-            lesson = Batch(shown, y[chosen], k % MEASURE_EVERY == 0, beta)
-            tally.add(train_batch(at, lesson, recipe), len(rows))
-            beat(len(rows), tally.right / tally.seen)
-        check_finite(at.params)
-        for name, kept in spectral.project_exactly(ops, network, at.params).items():
-            at.params[name].copy_(kept)
-        norms = spectral.norms(ops, network, at.params)
+    state = start_state(network, config, start, ops)
+    wanted = one_hot(data.y, network.output.size) if targets is None else targets
+    x, y, rates = ops.from_numpy(data.x), ops.from_numpy(wanted), plan_rates(data, config)
+    for epoch in range(start.epoch, config.epochs):
+        began, statistics = time.perf_counter(), EpochStatistics()
+        for plan in plan_epoch(data, config, epoch, rates):
+            rows = torch.from_numpy(plan.rows)
+            batch = Batch(augment(x[rows], plan.rng), y[rows], plan.measured, plan.beta)
+            statistics.add(train_batch(state, batch, config, plan.learning_rate), len(rows))
+            on_batch(len(rows), statistics.correct / statistics.samples)
+        check_finite(state)
+        for name, projected in spectral.project_exactly(ops, network, state.params).items():
+            state.params[name].copy_(projected)
+        norms = spectral.norms(ops, network, state.params)
         if not np.isfinite(list(norms.values())).all():
             raise TrainingError(
                 f"a spectral norm diverged (NaN or inf) ({norms}); {DIVERGENCE_ADVICE}"
             )
         yield Progress(
-            at.snapshot(epoch + 1),
-            tally.right / len(data),
-            tally.residual,
-            tally.settle_steps(recipe),
+            state.snapshot(epoch + 1),
+            statistics.correct / len(data),
+            statistics.loss / len(data),
+            statistics.residual,
+            statistics.settle_steps(config),
             norms,
             time.perf_counter() - began,
         )
 
 
-def check_finite(params: Mapping[str, torch.Tensor]) -> None:
-    """Refuse to keep parameters that are not finite numbers."""
-    for name, tensor in params.items():
-        if not bool(tensor.isfinite().all()):
+@torch.no_grad()
+def train_batch(
+    state: TrainState,
+    batch: Batch,
+    config: TrainingConfig,
+    learning_rate: float,
+    rule: Update | None = None,
+) -> BatchUpdate:
+    """One training step: the update rule, the optimiser, the projection onto spectral bounds.
+
+    `rule` is that of `config` by default.
+    """
+    rule = rule or RULES[config.rule].update
+    update = rule(state.ops, state.network, state.params, batch, config)
+    state.optimizer.step(state.params, update.gradients, learning_rate)
+    if state.vectors is not None:
+        projected = spectral.project(state.ops, state.network, state.params, state.vectors)
+        for name, weight in projected.items():
+            state.params[name].copy_(weight)
+    return update
+
+
+def check_finite(state: TrainState) -> None:
+    """Raise TrainingError if a parameter is NaN or infinite."""
+    for name, values in state.params.items():
+        if not state.ops.is_finite(values):
             raise TrainingError(
                 f"parameter {name!r} diverged (NaN or inf), first in the update; "
                 f"{DIVERGENCE_ADVICE}"
@@ -163,40 +238,30 @@ def check_finite(params: Mapping[str, torch.Tensor]) -> None:
 
 @dataclass(slots=True)
 class EpochStatistics:
-    """What batches add up to."""
+    """Sums over the batches of an epoch."""
 
-    seen: int = 0
-    right: int = 0
+    samples: int = 0
+    correct: int = 0
+    loss: float = 0.0
     residual: float = 0.0
-    """The largest last change in the free phases that were measured."""
+    """Largest last change in the free phases that were measured."""
     steps: dict[str, float] = field(default_factory=dict)
-    """By phase, of all samples whose steps were counted."""
+    """Settling steps by phase, summed over the samples of batches that report them."""
     counted: int = 0
 
-    def add(self, other: BatchUpdate, samples: int) -> None:
-        """Count a batch in."""
-        self.seen += samples
-        self.right += other.right
-        self.residual = max(self.residual, other.residual)
-        if other.steps is not None:
+    def add(self, update: BatchUpdate, samples: int) -> None:
+        """Add a batch."""
+        self.samples += samples
+        self.correct += update.correct
+        self.loss += samples * update.loss
+        self.residual = max(self.residual, update.residual)
+        if update.steps is not None:
             self.counted += samples
-            for phase, mean in other.steps.items():
+            for phase, mean in update.steps.items():
                 self.steps[phase] = self.steps.get(phase, 0.0) + samples * mean
 
-    def settle_steps(self, recipe: TrainingConfig) -> dict[str, float]:
-        """The mean steps of a sample in each phase."""
+    def settle_steps(self, config: TrainingConfig) -> dict[str, float]:
+        """Mean steps of a sample in each phase."""
         if not self.counted:
-            return {"free": float(recipe.free_steps), "nudged": float(recipe.nudged_steps)}
+            return {"free": float(config.free_steps), "nudged": float(config.nudged_steps)}
         return {phase: total / self.counted for phase, total in self.steps.items()}
-
-
-@torch.no_grad()
-def train_batch(at: TrainState, lesson: Batch, recipe: TrainingConfig) -> BatchUpdate:
-    """One episode and one step of the optimiser."""
-    taught = RULES[recipe.rule].update(at.ops, at.network, at.params, lesson, recipe)
-    for name, tensor in at.params.items():
-        tensor.grad = taught.slopes[name]
-    at.stepper.step()
-    for name, kept in spectral.project(at.ops, at.network, at.params, at.vectors).items():
-        at.params[name].copy_(kept)
-    return taught

@@ -15,8 +15,12 @@ from page import put
 
 from neuro_eqprop.activations import LINEAR, RELU
 from neuro_eqprop.architectures import layered
-from neuro_eqprop.claims.experiments.autograd_eqprop import graph_step
-from neuro_eqprop.claims.experiments.kernel import apart, interleaved, step
+from neuro_eqprop.claims.experiments.autograd_eqprop import prepare_autograd_step
+from neuro_eqprop.claims.experiments.kernel import (
+    interleaved_times,
+    prepare_step,
+    relative_difference,
+)
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
@@ -34,13 +38,13 @@ def measure(batch: int) -> str:
     x = rng.random((batch, 784)) * (rng.random((batch, 784)) < 0.2)
     y = np.eye(10)[rng.integers(0, 10, batch)]
     runs = {
-        "numpy": step(NumpyOps(np.float32), network, params, x, y, plan),
-        "torch": step(TorchOps(), network, params, x, y, plan),
-        "autograd": graph_step(network, params, x, y, plan),
+        "numpy": prepare_step(NumpyOps(np.float32), network, params, x, y, plan),
+        "torch": prepare_step(TorchOps(), network, params, x, y, plan),
+        "autograd": prepare_autograd_step(network, params, x, y, plan),
     }
     with torch.no_grad():
-        distance = apart(runs["numpy"](), runs["torch"]())
-        found = interleaved(runs, rounds=ROUNDS, times=EACH)
+        distance = relative_difference(runs["numpy"](), runs["torch"]())
+        found = interleaved_times(runs, rounds=ROUNDS, times=EACH)
     times = " | ".join(f"{1e3 * found[name]:.2f}" for name in runs)
     return (
         f"| {batch} | {times} | {found['numpy'] / found['torch']:.2f} | "

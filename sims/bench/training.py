@@ -26,7 +26,7 @@ from neuro_eqprop.data import Dataset, load, one_hot
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.train import initial_snapshot
 from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.training.config import Batch
+from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.train import start_state, train_batch
 
 ROUNDS, SECONDS = 25, 0.04

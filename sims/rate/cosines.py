@@ -12,13 +12,13 @@ from typing import Any
 
 import torch
 
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, defined_cosine
 from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.experiments.config import Study, adapt, make_study
 from neuro_eqprop.experiments.train import initial_snapshot
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.training.config import Batch, Rule, TrainingConfig
-from neuro_eqprop.training.gradients.exact import cosine, implicit
+from neuro_eqprop.training.gradients.exact import implicit
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.train import train
 
@@ -71,7 +71,7 @@ def nearness(study: Study, rule: str) -> dict[str, Any]:
     recipe = replace(study.recipe(), rule=rule, free_steps=STEPS, nudged_steps=STEPS)
     asked, residual = update(study, recipe, params, x=x, y=y)
     truth = implicit(network, params, x, y)
-    each = {name: cosine(-asked[name], truth[name]) for name in truth}
+    each = {name: defined_cosine(-asked[name], truth[name]) for name in truth}
     worst = min(each, key=lambda name: each[name])
     told = {"least": each[worst], "of": worst, "residual": residual, "all": each}
     print(study.model.name, rule, told["least"], worst, flush=True)
@@ -88,5 +88,5 @@ def update(
     brought = {name: ops.from_numpy(value) for name, value in params.items()}
     lesson = Batch(ops.from_numpy(x), ops.from_numpy(y), measured=True)
     taught = RULES[recipe.rule].update(ops, network, brought, lesson, recipe)
-    asked = {name: -len(x) * ops.to_numpy(slope) for name, slope in taught.slopes.items()}
+    asked = {name: -len(x) * ops.to_numpy(slope) for name, slope in taught.gradients.items()}
     return asked, taught.residual

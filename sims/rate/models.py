@@ -38,7 +38,7 @@ from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import State, field
 from neuro_eqprop.solve import Stop, solve
 from neuro_eqprop.training.config import TrainingConfig
-from neuro_eqprop.training.rules.contrastive import settling
+from neuro_eqprop.training.rules.phases import settling
 from neuro_eqprop.training.train import Snapshot, train
 
 KEPT = Path(__file__).parent / "measured"

@@ -8,7 +8,7 @@ import pytest
 
 from neuro_eqprop.activations import HARD_SIGMOID, TANH
 from neuro_eqprop.architectures import layered, looped
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, defined_cosine
 from neuro_eqprop.backends.learning import Learned, Synapses, no_progress
 from neuro_eqprop.backends.reference.loihi_engine import ENDS, round_stochastic
 from neuro_eqprop.backends.registry import load_learner
@@ -30,7 +30,6 @@ from neuro_eqprop.spiking.plasticity import (
     TrainingSamples,
     engine_for,
 )
-from neuro_eqprop.training.gradients.exact import cosine
 from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
 
@@ -219,7 +218,7 @@ def cosines(rule: LearningRule, code: Code, samples: int = 15) -> dict[str, floa
         )
         wanted = rate_update(k, make(beta=0.5, free=2000, nudged=2000))
         for name, value in wanted.items():
-            found.setdefault(name, []).append(cosine(tags[name], value))
+            found.setdefault(name, []).append(defined_cosine(tags[name], value))
     return {name: float(np.median(values)) for name, values in found.items()}
 
 

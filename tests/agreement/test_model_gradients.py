@@ -24,7 +24,7 @@ from neuro_eqprop.architectures import (
     toroidal,
     transformer,
 )
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, defined_cosine
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Connection, Cost, Network
 from neuro_eqprop.operators import Attention, AttentionKind
@@ -32,11 +32,12 @@ from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
-from neuro_eqprop.training.config import Batch, Nudging, Rule, TrainingConfig
-from neuro_eqprop.training.gradients.exact import cosine, finite_difference, implicit
+from neuro_eqprop.training.batch import Batch
+from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
+from neuro_eqprop.training.errors import TrainingError
+from neuro_eqprop.training.gradients.exact import finite_difference, implicit
 from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.asymmetric import vector_field
-from neuro_eqprop.training.rules.contrastive import TrainingError
 from neuro_eqprop.training.rules.hebbian import hebbian
 from neuro_eqprop.training.rules.registry import RULES
 
@@ -105,7 +106,7 @@ def asked(network: Network, given: Problem, recipe: TrainingConfig) -> dict[str,
     with torch.no_grad():
         taught = RULES[recipe.rule].update(ops, network, params, lesson, recipe)
     assert taught.residual < 1e-12
-    return {name: -len(given[1]) * ops.to_numpy(slope) for name, slope in taught.slopes.items()}
+    return {name: -len(given[1]) * ops.to_numpy(slope) for name, slope in taught.gradients.items()}
 
 
 @cache
@@ -117,7 +118,7 @@ def truth(kind: str, one_way: bool = False) -> dict[str, Array]:
 
 def cosines(changes: dict[str, Array], gradient: dict[str, Array]) -> dict[str, float]:
     assert changes.keys() == gradient.keys()
-    return {name: cosine(-change, gradient[name]) for name, change in changes.items()}
+    return {name: defined_cosine(-change, gradient[name]) for name, change in changes.items()}
 
 
 @pytest.mark.parametrize("kind", NETWORKS)
@@ -168,7 +169,7 @@ def test_baselines_are_the_gradient(kind: str, rule: str) -> None:
     with torch.no_grad():
         taught = RULES[rule].update(ops, network, brought, lesson, recipe)
     for name, slope in truth(kind).items():
-        np.testing.assert_allclose(len(x) * ops.to_numpy(taught.slopes[name]), slope, 1e-6, 1e-9)
+        np.testing.assert_allclose(len(x) * ops.to_numpy(taught.gradients[name]), slope, 1e-6, 1e-9)
 
 
 @pytest.mark.parametrize("points", [3, 6])
@@ -268,7 +269,9 @@ def test_a_circle_follows_the_beta_of_its_lesson() -> None:
     recipe = replace(PRECISE, nudging=Nudging.HOLOMORPHIC, points=3)
     with torch.no_grad():
         one, other = (
-            RULES[Rule.HEBBIAN].update(ops, network, brought, lesson, each).slopes["hidden->hidden"]
+            RULES[Rule.HEBBIAN]
+            .update(ops, network, brought, lesson, each)
+            .gradients["hidden->hidden"]
             for lesson, each in (
                 (Batch(ops.from_numpy(x), ops.from_numpy(y), False, beta=0.4), recipe),
                 (Batch(ops.from_numpy(x), ops.from_numpy(y), False), replace(recipe, beta=0.4)),

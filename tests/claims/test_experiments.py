@@ -11,13 +11,21 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.claims.cell_builders import TRANSFORMER
 from neuro_eqprop.claims.claim import Cell, canonical, timeless
 from neuro_eqprop.claims.definitions import claim, hierarchical_cifar, text_sst2
-from neuro_eqprop.claims.experiments.backprop_mlp import learn, score, twin
-from neuro_eqprop.claims.experiments.common import TESTED, Trained, begin, data_of, study_of
+from neuro_eqprop.claims.experiments.backprop_mlp import accuracy_of, perceptron, train_by_backprop
+from neuro_eqprop.claims.experiments.common import (
+    TEST_STOP,
+    Trained,
+    data_of,
+    initial_snapshot,
+    study_of,
+)
 from neuro_eqprop.claims.experiments.lipschitz import jacobians
-from neuro_eqprop.claims.experiments.patch_stem_transformer import stemmed
-from neuro_eqprop.claims.experiments.settling import leave
+from neuro_eqprop.claims.experiments.patch_stem_transformer import with_stem
+from neuro_eqprop.claims.experiments.settling import early_exit
 from neuro_eqprop.claims.registry import perform
 from neuro_eqprop.data.cifar10 import RECORD, TEST, TRAIN
+from neuro_eqprop.experiments.config import make_study
+from neuro_eqprop.networks import Cost
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.rate.inference import infer
@@ -64,11 +72,12 @@ def test_a_contest_is_searched_alike_for_both() -> None:
 
 def test_the_twin_learns_by_either_cost() -> None:
     data = data_of(DIGITS)
-    nets = [twin((64, 32, 10), "relu", 0) for _ in range(2)]
-    for net, cost in zip(nets, ("squared", "cross_entropy"), strict=True):
-        for _ in learn(net, data.train, epochs=25, batch=16, rate=0.01, seed=0, cost=cost):
+    nets = [perceptron((64, 32, 10), "relu", 0) for _ in range(2)]
+    study = make_study(epochs=25, batch=16, learning_rate=0.01)
+    for net, cost in zip(nets, Cost, strict=True):
+        for _ in train_by_backprop(net, data.train, study.recipe(), cost):
             pass
-        assert score(net, data.test) > 0.7
+        assert accuracy_of(net, data.test) > 0.7
     one, two = (net.state_dict()["0.weight"] for net in nets)
     assert not torch.equal(one, two)
 
@@ -77,7 +86,7 @@ def test_a_sample_leaves_when_its_answer_came_often_enough() -> None:
     answers = np.array([[1, 0], [1, 2], [1, 2], [1, 2]])
     right = answers == np.array([1, 2])
     taken = np.array([4, 4])
-    once, twice = (leave(answers, right, taken, same) for same in (1, 2))
+    once, twice = (early_exit(answers, right, taken, same) for same in (1, 2))
     assert (once["accuracy"], once["steps"]) == (0.5, 1.0)
     assert (twice["accuracy"], twice["steps"]) == (1.0, 2.5)
     assert twice["saved"] == pytest.approx(1 - 2.5 / 4)
@@ -95,10 +104,10 @@ def test_the_bound_is_kept_in_the_lipschitz_cell() -> None:
 def test_the_jacobian_of_a_loop_is_slope_times_weight() -> None:
     data, study = data_of(DIGITS), study_of({**DIGITS, "study": LOOPED}, 1)
     network = study.network(data)
-    found = Trained(network, begin(study, network).params, data)
+    found = Trained(network, initial_snapshot(study, network).params, data)
     x = data.test.x[:3]
-    h = infer(NumpyOps(), network, found.exact, x, TESTED).state["hidden"]
-    expected = (1.0 - h**2)[:, :, None] * found.exact["hidden->hidden"]
+    h = infer(NumpyOps(), network, found.float64, x, TEST_STOP).state["hidden"]
+    expected = (1.0 - h**2)[:, :, None] * found.float64["hidden->hidden"]
     np.testing.assert_allclose(jacobians(found, x), expected, rtol=1e-3)
 
 
@@ -114,10 +123,10 @@ def test_once_around_other_loops_is_that_of_small_steps(changes: dict[str, Any])
     told = {**DIGITS, "study": {**LOOPED, **changes}}
     data, study = data_of(told), study_of(told, 1)
     network = study.network(data)
-    found = Trained(network, begin(study, network).params, data)
+    found = Trained(network, initial_snapshot(study, network).params, data)
     x, small = data.test.x[:2], 1e-6
-    free = field(NumpyOps(), network, found.exact, x)
-    rest = infer(NumpyOps(), network, found.exact, x, TESTED).state
+    free = field(NumpyOps(), network, found.float64, x)
+    rest = infer(NumpyOps(), network, found.float64, x, TEST_STOP).state
 
     def around(h: Array) -> Array:
         state = {**rest, "hidden": h}
@@ -217,7 +226,7 @@ def test_a_hybrid_trains_the_layer_below_the_tokens() -> None:
     told = {"study": {**SMALL, "attention": "softmax", "rule": "hybrid"}}
     found = run("stemmed", told)
     assert found["test_accuracy"] > 0.3
-    network = stemmed(study_of({**DIGITS, **told}, 0).network(data_of(DIGITS)))
+    network = with_stem(study_of({**DIGITS, **told}, 0).network(data_of(DIGITS)))
     assert stem_of(network) == ["stem"]
 
 

@@ -42,13 +42,15 @@ def test_the_same_seed_moves_alike() -> None:
 
 
 def test_what_cannot_be_moved_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"only pictures can be moved.*\(64,\)"):
+    with pytest.raises(ValueError, match=r"only images can be shifted.*\(64,\)"):
         random_shift(1, (64,))
-    with pytest.raises(ValueError, match="a shift of 4 pixels can move a picture of 5 by 4 away"):
+    with pytest.raises(
+        ValueError, match="a shift of 4 pixels can move an image of 5 by 4 out of view"
+    ):
         random_shift(4, SHAPE)
     out = tmp_path / "run"
     study = make_study(dataset="parity", hidden=(4,), epochs=1, shift=1)
-    with pytest.raises(ValueError, match="only pictures"):
+    with pytest.raises(ValueError, match="only images"):
         run_training(study, out, force=False, resume=False, on_epoch=lambda _: None)
     assert not out.exists()
     with pytest.raises(ValueError, match="shift is -1"):

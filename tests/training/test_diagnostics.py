@@ -72,7 +72,20 @@ def test_the_drift_alone_can_be_asked_for() -> None:
     given = initialise(network, rng), rng.normal(0, 1, (8, 5)), np.eye(3)[rng.integers(0, 3, 8)]
     both, alone = (diagnose(network, *given, RECIPE, truth=truth) for truth in (True, False))
     assert both.cosine is not None
-    assert alone == Diagnostics(both.drift, None)
+    assert alone == replace(both, cosine=None)
+
+
+def test_negative_nudging_of_saturated_outputs_gives_a_warning() -> None:
+    network = layered(2, (2,), 2, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
+    params = {name: np.zeros(shape) for name, shape in network.parameters().items()}
+    params["output"] = np.array([0.1, -0.1])
+    x, y = np.ones((2, 2)), np.array([[0.0, 1.0], [0.0, 1.0]])
+    config = replace(RECIPE, nudging=Nudging.NEGATIVE, beta=0.5)
+    away = diagnose(network, params, x, y, config, truth=False)
+    assert away.blocked == 1.0
+    assert "do not move under the nudge" in str(away.warning)
+    towards = diagnose(network, params, x, y, replace(config, nudging=Nudging.POSITIVE))
+    assert (towards.blocked, towards.warning) == (0.0, None)
 
 
 def test_a_wrong_rule_shows_in_the_cosine() -> None:

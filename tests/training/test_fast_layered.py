@@ -17,7 +17,8 @@ from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import Field, field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.solve import Damped, Equilibrium, SolveStatus, Stop, solve
-from neuro_eqprop.training.config import Batch, Nudging, Rule, TrainingConfig
+from neuro_eqprop.training.batch import Batch
+from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.fast.layered import is_chain, relax_chain
 from neuro_eqprop.training.fast.one_hidden import (
     has_one_hidden_layer,
@@ -26,8 +27,9 @@ from neuro_eqprop.training.fast.one_hidden import (
     update_one_hidden,
 )
 from neuro_eqprop.training.relax import SWEEPS, Settling, relax
-from neuro_eqprop.training.rules.contrastive import by_phases, fused_update, settle_phases
+from neuro_eqprop.training.rules.contrastive import compiled_update, contrastive
 from neuro_eqprop.training.rules.hebbian import hebbian
+from neuro_eqprop.training.rules.phases import settle_phases
 
 CLASSES = 6  # one more than the compiled sweeps take in one pass
 SIZES = pytest.mark.parametrize("hidden", [(14,), (12, 9), (7, 8, 6)], ids=str)
@@ -70,7 +72,7 @@ def given(network: Network, ops: Ops) -> tuple[dict[str, Any], Batch]:
 
 def problem(network: Network, ops: Ops) -> tuple[Field, object]:
     params, lesson = given(network, ops)
-    return field(ops, network, params, lesson.x), lesson.y
+    return field(ops, network, params, lesson.x), lesson.target
 
 
 def plainly(free: Field, target: object, schedule: Schedule) -> dict[str, Equilibrium]:
@@ -131,15 +133,19 @@ def test_compiled_lessons_ask_for_what_the_rule_asks_for(
     free = field(ops, network, params, lesson.x)
     taught = update_one_hidden(free, lesson, schedule)
     assert taught is not None
-    phases = plainly(free, lesson.y, schedule)
+    phases = plainly(free, lesson.target, schedule)
     states = {name: settled.state for name, settled in phases.items()}
     wanted = hebbian(ops, network, lesson.x, states=states, schedule=schedule, scale=-1 / 11)
-    assert taught.slopes.keys() == wanted.keys()
+    assert taught.gradients.keys() == wanted.keys()
     for name, slope in wanted.items():
         assert np.abs(ops.to_numpy(slope)).max() > 1e-4
-        assert np.abs(ops.to_numpy(taught.slopes[name] - slope)).max() < 1e-12
-    answers = ops.to_numpy(states["free"]["output"]).argmax(1) == ops.to_numpy(lesson.y).argmax(1)
-    assert taught.right == answers.sum()
+        assert np.abs(ops.to_numpy(taught.gradients[name] - slope)).max() < 1e-12
+    answers = ops.to_numpy(states["free"]["output"]).argmax(1) == ops.to_numpy(
+        lesson.target
+    ).argmax(1)
+    assert taught.correct == answers.sum()
+    error = ops.to_numpy(states["free"]["output"]) - ops.to_numpy(lesson.target)
+    assert taught.loss == pytest.approx(0.5 * (error**2).sum() / 11)
     assert 0 < answers.sum() < 11
     assert taught.residual == pytest.approx(phases["free"].residual.max(), abs=1e-12)
     unmeasured = update_one_hidden(free, replace(lesson, measured=False), schedule)
@@ -154,9 +160,9 @@ def test_training_takes_the_compiled_way_and_probes_the_plain_one() -> None:
         params, lesson = given(network, ops)
         free, recipe = field(ops, network, params, lesson.x), RECIPE
         assert is_worth_compiling(free) == wanted
-        assert (fused_update(free, lesson, recipe) is not None) == wanted
-        assert fused_update(free, lesson, replace(recipe, rule=Rule.VECTOR_FIELD)) is None
-        assert fused_update(free, lesson, replace(recipe, damping=0.5)) is None
+        assert (compiled_update(free, lesson, recipe) is not None) == wanted
+        assert compiled_update(free, lesson, replace(recipe, rule=Rule.VECTOR_FIELD)) is None
+        assert compiled_update(free, lesson, replace(recipe, damping=0.5)) is None
         plain = settle_phases(free, lesson, recipe)
         slopes = hebbian(
             ops,
@@ -166,9 +172,9 @@ def test_training_takes_the_compiled_way_and_probes_the_plain_one() -> None:
             schedule=plain.schedule,
             scale=-1.0 / 11,
         )
-        taught = by_phases(ops, network, params, lesson, recipe)
+        taught = contrastive(ops, network, params, lesson, recipe)
         for name, slope in slopes.items():
-            assert torch.allclose(taught.slopes[name], slope, rtol=0, atol=1e-5)
+            assert torch.allclose(taught.gradients[name], slope, rtol=0, atol=1e-5)
 
 
 def agree(ops: Ops, found: dict[str, Equilibrium] | None, wanted: dict[str, Equilibrium]) -> None:

@@ -14,21 +14,24 @@ from neuro_eqprop.experiments.config import Study, adapt, make_study
 from neuro_eqprop.experiments.train import check_training, run_training
 from neuro_eqprop.training.lr_schedules import SCHEDULERS, TrainingLength, learning_rates
 from neuro_eqprop.training.optimizers import OPTIMISERS, make_optimizer
-from neuro_eqprop.training.option_string import OptionString, called
+from neuro_eqprop.training.option_string import OptionString, parse_option_string
 
 
 def test_options_are_read_from_the_text() -> None:
-    assert called("adam") == OptionString("adam", {})
+    assert parse_option_string("adam") == OptionString("adam", {})
     wanted = OptionString(
         "sgd", {"momentum": 0.5, "nesterov": True, "betas": (0.9, 0.5), "name": "a"}
     )
-    assert called("sgd(momentum=0.5, nesterov=true, betas=(0.9, 0.5), name='a')") == wanted
+    assert (
+        parse_option_string("sgd(momentum=0.5, nesterov=true, betas=(0.9, 0.5), name='a')")
+        == wanted
+    )
 
 
 @pytest.mark.parametrize("text", ["", "sgd(", "sgd(0.5)", "a.b(c=1)", "sgd(x=open('f'))", "a b"])
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="neither a name"):
-        called(text)
+        parse_option_string(text)
 
 
 def test_only_weights_decay_and_all_of_them() -> None:
@@ -46,7 +49,7 @@ def test_only_weights_decay_and_all_of_them() -> None:
         ("lbfgs", "several times"),
         ("adam(lr=3)", "learning_rate"),
         ("adam(speed=3)", "unknown option of optimiser 'adam' 'speed'; known: "),
-        ("sgd(momentum=-1)", "refuses its options"),
+        ("sgd(momentum=-1)", "rejects its options"),
     ],
 )
 def test_an_optimiser_that_cannot_be_is_refused_in_a_sentence(text: str, why: str) -> None:
@@ -93,9 +96,9 @@ def test_courses_of_our_own_and_what_torch_needs_is_filled_in() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("ReduceLROnPlateau", "figure of each epoch"),
+        ("ReduceLROnPlateau", "metric of each epoch"),
         ("LambdaLR", "function"),
-        ("StepLR", "refuses its options"),
+        ("StepLR", "rejects its options"),
         ("StepLR(size=3)", "unknown option of scheduler 'StepLR' 'size'; known: step_size"),
         ("cosin", "known: cosine"),
     ],

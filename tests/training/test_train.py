@@ -14,15 +14,20 @@ import numpy as np
 import pytest
 import torch
 
+from neuro_eqprop.activations import LINEAR, TANH
+from neuro_eqprop.architectures import layered
 from neuro_eqprop.data import load
 from neuro_eqprop.experiments.config import Study, adapt, make_study, read, write
 from neuro_eqprop.experiments.run_folder import RunError, open_run
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.checkpoint import load_training
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.inference import accuracy
-from neuro_eqprop.training.rules.contrastive import TrainingError
+from neuro_eqprop.training.batch import Batch
+from neuro_eqprop.training.errors import TrainingError
+from neuro_eqprop.training.rules.contrastive import contrastive
 from neuro_eqprop.training.train import Progress, Snapshot, train
 
 TINY = make_study(hidden=(9,), epochs=3, batch=256, free_steps=8, nudged_steps=4, seed=5)
@@ -321,3 +326,33 @@ def test_interrupted_then_killed_a_run_still_ends_in_the_same_bytes(tmp_path: Pa
     assert model(out) == model(whole)
     lines = (out / "metrics.jsonl").read_text()
     assert [json.loads(line)["epoch"] for line in lines.splitlines()] == list(range(1, 121))
+
+
+def test_targets_may_be_any_array_and_the_loss_falls() -> None:
+    data = DATA.train.take(slice(200))
+    network = layered(64, (16,), 64, hidden_rate=TANH, output_rate=LINEAR)
+    config = make_study(epochs=3, learning_rate=0.005).recipe()
+    params = initialise(network, np.random.default_rng(0))
+    start = Snapshot(0, {name: value.astype(np.float32) for name, value in params.items()})
+    losses = [p.loss for p in train(network, data, config, start, targets=data.x)]
+    mean_sample = 0.5 * ((data.x - data.x.mean(axis=0)) ** 2).sum(axis=1).mean()
+    assert losses[2] < losses[1] < losses[0]
+    assert losses[2] < 2 * mean_sample
+
+
+def test_numpy_trains_as_torch_does() -> None:
+    data = DATA.train.take(slice(40))
+    network = layered(64, (8,), 10, hidden_rate=TANH, output_rate=LINEAR)
+    config = make_study(epochs=1).recipe()
+    params = initialise(network, np.random.default_rng(0))
+    updates = []
+    for ops in (NumpyOps(), TorchOps(torch.float64)):
+        values = {name: ops.from_numpy(value) for name, value in params.items()}
+        target = ops.from_numpy(np.eye(10)[data.y])
+        batch = Batch(ops.from_numpy(data.x), target, measured=True)
+        updates.append(contrastive(ops, network, values, batch, config))
+    one, two = updates
+    assert one.correct == two.correct
+    assert one.loss == pytest.approx(two.loss)
+    for name, gradient in one.gradients.items():
+        np.testing.assert_allclose(gradient, two.gradients[name].numpy(), atol=1e-12)

@@ -1,1 +1,1 @@
-"""What cells compute: pure functions of arguments and a seed."""
+"""The functions that cells run: pure functions of arguments and a seed."""

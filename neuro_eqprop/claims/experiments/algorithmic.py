@@ -1,4 +1,4 @@
-"""Accuracy and settle steps of a transformer on sequences of several lengths."""
+"""Accuracy and settling steps on sequences of several lengths."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.claims.claim import Json
-from neuro_eqprop.claims.experiments.common import TESTED, study_of, trained
+from neuro_eqprop.claims.experiments.common import TEST_STOP, study_of, train_study
 from neuro_eqprop.claims.statistics import spearman
 from neuro_eqprop.data import make_sequences
 from neuro_eqprop.ops.numpy import NumpyOps
@@ -16,13 +16,13 @@ from neuro_eqprop.rate.inference import infer
 
 
 def lengths(arguments: Mapping[str, Any], seed: int) -> Json:
-    """Train on each length; rank correlation of the steps to rest with the length.
+    """Train on each length; rank correlation of the settling steps with the length.
 
-    `rho` is over all test samples, `rho_right` over those that were answered right, and None where
-    these all have one length or took the same steps.
+    `rho` is over all test samples, `rho_right` over the correctly classified ones; None where
+    these have a single length or take equal steps.
     """
-    study, told, found = study_of(arguments, seed), arguments["lengths"], []
-    for length in told:
+    study, found = study_of(arguments, seed), []
+    for length in arguments["lengths"]:
         data = make_sequences(
             arguments["dataset"],
             length=length,
@@ -30,15 +30,17 @@ def lengths(arguments: Mapping[str, Any], seed: int) -> Json:
             test=arguments["tests"],
             seed=seed,
         )
-        net = trained(study, data)
-        rest = infer(NumpyOps(np.float32), net.network, net.params, data.test.x, TESTED)
+        trained = train_study(study, data)
+        settled = infer(
+            NumpyOps(np.float32), trained.network, trained.params, data.test.x, TEST_STOP
+        )
         majority = float(np.bincount(data.test.y).max() / len(data.test))
-        found.append((length, rest.steps, rest.classes == data.test.y, majority))
+        found.append((length, settled.steps, settled.classes == data.test.y, majority))
     steps = np.concatenate([each[1] for each in found])
     size = np.concatenate([np.full(len(each[1]), each[0]) for each in found])
     right = np.concatenate([each[2] for each in found])
     return {
-        "lengths": list(told),
+        "lengths": list(arguments["lengths"]),
         "accuracy": [float(each[2].mean()) for each in found],
         "majority": [each[3] for each in found],
         "steps": [float(each[1].mean()) for each in found],
@@ -48,7 +50,7 @@ def lengths(arguments: Mapping[str, Any], seed: int) -> Json:
 
 
 def correlation(one: list[float], other: list[float]) -> float | None:
-    """The rank correlation, where both vary."""
+    """The rank correlation; None unless both vary."""
     if len(set(one)) < 2 or len(set(other)) < 2:
         return None
     return spearman(one, other).value

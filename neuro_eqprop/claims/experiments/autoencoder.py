@@ -1,60 +1,48 @@
-"""A network that learns by EqProp to answer with its own input, through fewer units."""
+"""Reconstruction error of an autoencoder trained by EqProp."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
-import torch
 
 from neuro_eqprop.activations import LINEAR, TANH
 from neuro_eqprop.architectures import layered
+from neuro_eqprop.arrays import Array
 from neuro_eqprop.claims.claim import Json
-from neuro_eqprop.claims.experiments.common import begin, data_of, study_of
-from neuro_eqprop.data import Dataset, batches
-from neuro_eqprop.experiments.config import Study
-from neuro_eqprop.networks import Network, Parameters
+from neuro_eqprop.claims.experiments.common import (
+    data_of,
+    initial_snapshot,
+    last_snapshot,
+    study_of,
+)
+from neuro_eqprop.data import Dataset
+from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.inference import SETTLED, infer
-from neuro_eqprop.training.config import Batch
-from neuro_eqprop.training.lr_schedules import LRSchedule
-from neuro_eqprop.training.rules.contrastive import contrastive
+from neuro_eqprop.training.train import train
 
 
-@torch.no_grad()
-def learn(study: Study, network: Network, data: Dataset) -> dict[str, torch.Tensor]:
-    """Train with the samples as their own targets."""
-    ops, recipe = TorchOps(), study.recipe()
-    params = {name: ops.from_numpy(v) for name, v in begin(study, network).params.items()}
-    stepper, x = torch.optim.Adam(list(params.values()), lr=recipe.learning_rate), data.train.x
-    for epoch in range(recipe.epochs):
-        for group in stepper.param_groups:
-            group["lr"] = recipe.learning_rate * LRSchedule(recipe.fall).part(epoch / recipe.epochs)
-        for rows in batches(data.train, recipe.batch, np.random.default_rng([study.seed, epoch])):
-            seen = ops.from_numpy(x[rows])
-            taught = contrastive(ops, network, params, Batch(seen, seen, measured=False), recipe)
-            for name, value in params.items():
-                value.grad = taught.slopes[name]
-            stepper.step()
-    return params
-
-
-def error(network: Network, params: Parameters[Any], data: Dataset) -> float:
-    """The squared error of the reconstructed test samples over that of the mean of training."""
-    rest = infer(TorchOps(), network, params, data.test.x, SETTLED)
-    missed = ((rest.state[network.output.name] - data.test.x) ** 2).sum()
-    return float(missed / ((data.test.x - data.train.x.mean(axis=0)) ** 2).sum())
+def relative_error(network: Network, params: Mapping[str, Array], data: Dataset) -> float:
+    """Squared error of the reconstructed test samples over that of the mean training sample."""
+    ops = TorchOps()
+    tensors = {name: ops.from_numpy(value) for name, value in params.items()}
+    settled = infer(ops, network, tensors, data.test.x, SETTLED)
+    error = ((settled.state[network.output.name] - data.test.x) ** 2).sum()
+    return float(error / ((data.test.x - data.train.x.mean(axis=0)) ** 2).sum())
 
 
 def reconstruction(arguments: Mapping[str, Any], seed: int) -> Json:
-    """The error before and after training."""
+    """The relative error before and after training, with the samples as their targets."""
     data, study = data_of(arguments), study_of(arguments, seed)
     network = layered(
         data.features, study.get("hidden"), data.features, hidden_rate=TANH, output_rate=LINEAR
     )
-    before = {name: TorchOps().from_numpy(v) for name, v in begin(study, network).params.items()}
+    # The learning rate falls along half a cosine from epoch to epoch.
+    config = replace(study.recipe(), fall="CosineAnnealingLR")
+    start = initial_snapshot(study, network)
+    end = last_snapshot(train(network, data.train, config, start, targets=data.train.x))
     return {
-        "before": error(network, before, data),
-        "error": error(network, learn(study, network, data), data),
+        "before": relative_error(network, start.params, data),
+        "error": relative_error(network, end.params, data),
     }

@@ -1,4 +1,4 @@
-"""EqProp as it is mostly published: one scalar, differentiated by torch's graph in every step.
+"""EqProp by automatic differentiation of the energy in every step, as most published code does.
 
 For a chain of dense layers, with s_0 = x and o the output,
 
@@ -6,7 +6,8 @@ For a chain of dense layers, with s_0 = x and o the output,
     s_l <- rho_l(dPhi/ds_l),   o <- rho_o((dPhi/do + beta y) / (1 + beta)),   all at once
     dtheta = sum over phases of c[phase] dPhi/dtheta
 
-It settles where the sweeps of `neuro_eqprop.training.relax` do, and is here to be timed against.
+It has the same equilibria as `neuro_eqprop.training.relax` and serves as a timing baseline
+(Scellier & Bengio 2017; Ernoult et al. 2019).
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ Tensors = dict[str, torch.Tensor]
 
 
 def phi(network: Network, params: Tensors, x: torch.Tensor, state: Tensors) -> torch.Tensor:
-    """Minus the energy, but for what rates cost by themselves."""
+    """Minus the energy without the terms of single rates."""
     rates = {network.input.name: x, **state}
-    told = [
+    terms = [
         (rates[c.target] * (rates[c.source] @ params[c.name].T + params[c.target])).sum()
         for c in network.connections
     ]
-    return torch.stack(told).sum()
+    return torch.stack(terms).sum()
 
 
 def settle(
@@ -45,44 +46,44 @@ def settle(
     beta: float,
     steps: int,
 ) -> Tensors:
-    """So many steps of all layers at once, each by a graph of its own."""
+    """`steps` synchronous steps, each with its own graph."""
     state = start
     for _ in range(steps):
-        leaves = {name: s.detach().requires_grad_() for name, s in state.items()}
-        found = torch.autograd.grad(phi(network, params, x, leaves), list(leaves.values()))
+        rates = {name: s.detach().requires_grad_() for name, s in state.items()}
+        found = torch.autograd.grad(phi(network, params, x, rates), list(rates.values()))
         state = {}
-        for name, drive in zip(leaves, found, strict=True):
+        for name, drive in zip(rates, found, strict=True):
             layer = network[name]
-            pulled = (drive + beta * y) / (1.0 + beta) if layer.role is Role.OUTPUT else drive
+            nudged = (drive + beta * y) / (1.0 + beta) if layer.role is Role.OUTPUT else drive
             with torch.no_grad():
-                state[name] = ops.activate(layer.activation, pulled)
+                state[name] = ops.activate(layer.activation, nudged)
     return state
 
 
-def graph_step(
-    network: Network, params: Mapping[str, Array], x: Array, y: Array, plan: Schedule
+def prepare_autograd_step(
+    network: Network, params: Mapping[str, Array], x: Array, y: Array, schedule: Schedule
 ) -> Callable[[], Tensors]:
-    """One episode, ready to be run, as `neuro_eqprop.claims.experiments.kernel.step`."""
+    """As `neuro_eqprop.claims.experiments.kernel.prepare_step`, by automatic differentiation."""
     if not is_chain(network) or any(layer.stiffness != 1.0 for layer in network.layers):
-        raise ValueError("this form is written for chains of dense layers with full feedback")
+        raise ValueError("this experiment needs a chain of dense layers with stiffness one")
     ops = TorchOps()
-    ready: Tensors = {
+    leaves: Tensors = {
         name: ops.from_numpy(value).requires_grad_() for name, value in params.items()
     }
-    given, target = ops.from_numpy(x), ops.from_numpy(y)
-    part = contrast(plan)
+    inputs, target = ops.from_numpy(x), ops.from_numpy(y)
+    coefficients = contrast(schedule)
 
     def run() -> Tensors:
         with torch.enable_grad():
             start = {layer.name: ops.zeros((len(x), layer.size)) for layer in network.moving}
             total = torch.zeros(())
-            for phase in plan:
+            for phase in schedule:
                 beta = float(phase.beta.real)
-                told = {"x": given, "y": target, "start": start}
-                ended = settle(ops, network, ready, **told, beta=beta, steps=phase.steps)
-                start = ended if phase is plan[0] else start
-                if part[phase.name]:
-                    total = total + part[phase.name] * phi(network, ready, given, ended)
-            return dict(zip(ready, torch.autograd.grad(total, list(ready.values())), strict=True))
+                batch = {"x": inputs, "y": target, "start": start}
+                end = settle(ops, network, leaves, **batch, beta=beta, steps=phase.steps)
+                start = end if phase is schedule[0] else start
+                if coefficients[phase.name]:
+                    total = total + coefficients[phase.name] * phi(network, leaves, inputs, end)
+            return dict(zip(leaves, torch.autograd.grad(total, list(leaves.values())), strict=True))
 
     return run

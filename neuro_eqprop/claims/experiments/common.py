@@ -1,4 +1,4 @@
-"""What most cells begin with: some samples, a network of a study, and its training."""
+"""Parts shared by the experiments: data, studies, training."""
 
 from __future__ import annotations
 
@@ -23,68 +23,71 @@ from neuro_eqprop.training.train import Progress, Snapshot, train
 
 UNBOUND = 1e6
 """A spectral bound that no weight reaches."""
-TESTED = Stop(1e-4, 200)
-"""When a test sample counts as settled; a network without a contraction may never be."""
+TEST_STOP = Stop(1e-4, 200)
+"""Stopping rule for test samples; a network that does not contract may never settle."""
 
 
 @lru_cache(maxsize=2)
 def samples(name: str, images: int, tests: int) -> Dataset:
-    """The first so many samples of a data set for training and for the test; kept in memory."""
+    """The first `images` training and `tests` test samples of a data set, cached."""
     try:
-        whole = load_data(name)
+        full = load_data(name)
     except (UnknownNameError, DataError) as error:
         raise UndecidedError(f"data not present ({name})") from error
-    cut = (part.take(slice(0, n)) for part, n in ((whole.train, images), (whole.test, tests)))
-    train_part, test_part = (Split(part.x.copy(), part.y.copy()) for part in cut)
-    return Dataset.from_splits(name, train_part, test_part, whole.classes, whole.shape)
+    parts = (part.take(slice(0, n)) for part, n in ((full.train, images), (full.test, tests)))
+    train_part, test_part = (Split(part.x.copy(), part.y.copy()) for part in parts)
+    return Dataset.from_splits(name, train_part, test_part, full.classes, full.shape)
 
 
 def data_of(arguments: Mapping[str, Any]) -> Dataset:
-    """The samples that the arguments name: `dataset`, `images`, `tests`."""
+    """The samples given by the arguments `dataset`, `images` and `tests`."""
     return samples(arguments["dataset"], arguments["images"], arguments["tests"])
 
 
 def study_of(arguments: Mapping[str, Any], seed: int) -> Study:
-    """The study that the arguments name under `study`."""
+    """The study given by the argument `study`."""
     return adapt(Study(dataset=arguments["dataset"], seed=seed), arguments["study"])
 
 
-def begin(study: Study, network: Network) -> Snapshot:
-    """Before the first epoch."""
+def initial_snapshot(study: Study, network: Network) -> Snapshot:
+    """The snapshot before the first epoch."""
     params = initialise(network, np.random.default_rng(study.seed))
     return Snapshot(0, {name: value.astype(np.float32) for name, value in params.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """A network after training."""
+    """A trained network with its data."""
 
     network: Network
     params: Mapping[str, Array]
     data: Dataset
 
-    def accuracy(self, split: Split | None = None, stop: Stop = TESTED) -> float:
-        """The share of the test samples, or of others, that is answered right."""
+    def accuracy(self, split: Split | None = None, stop: Stop = TEST_STOP) -> float:
+        """The accuracy on the test samples, or on `split`."""
         ops = TorchOps()
         params = {name: ops.from_numpy(value) for name, value in self.params.items()}
         return accuracy(ops, self.network, params, split or self.data.test, stop)
 
     @property
-    def exact(self) -> dict[str, Array]:
+    def float64(self) -> dict[str, Array]:
         """The parameters in float64."""
         return {name: np.asarray(v, dtype=np.float64) for name, v in self.params.items()}
 
 
-def epochs(study: Study, data: Dataset, start: Snapshot | None = None) -> Iterator[Progress]:
-    """Train, epoch by epoch."""
+def train_epochs(study: Study, data: Dataset, start: Snapshot | None = None) -> Iterator[Progress]:
+    """Train the network of a study, epoch by epoch."""
     network = study.network(data)
-    return train(network, data.train, study.recipe(), start or begin(study, network))
+    return train(network, data.train, study.recipe(), start or initial_snapshot(study, network))
 
 
-def trained(study: Study, data: Dataset) -> Trained:
-    """The network after the last epoch."""
-    network = study.network(data)
-    snapshot = begin(study, network)
-    for progress in train(network, data.train, study.recipe(), snapshot):
-        snapshot = progress.snapshot
-    return Trained(network, snapshot.params, data)
+def train_study(study: Study, data: Dataset) -> Trained:
+    """The network of a study after the last epoch."""
+    end = last_snapshot(train_epochs(study, data))
+    return Trained(study.network(data), end.params, data)
+
+
+def last_snapshot(training: Iterator[Progress]) -> Snapshot:
+    """The snapshot after the last epoch of a training."""
+    *_, last = training
+    return last.snapshot

@@ -1,10 +1,9 @@
-"""Joules of an inference as spikes on a chip, and of the dense pass on a measured GPU.
+"""Energy of an inference on a neuromorphic chip over that of the dense pass on a measured GPU.
 
-With static power: the chip's estimate holds its power at rest for the time of the inference; the
-GPU's figure is its cost per multiplication above idle plus its idle power for the time that an
-inference took at that batch. Without: the chip's events alone against the GPU above idle. The
-input enters as a current that a host works out; `hosted` adds these multiplications to the chip's
-side at the GPU's own price, the other two leave them out, in favour of the chip.
+`total` includes static power: that of the chip for the duration of the inference, and the idle
+power of the GPU for the time of an inference at that batch size. `dynamic` compares the events of
+the chip with the GPU above idle. Both leave out the input current, which a host computes, in favour
+of the chip; `hosted` adds its multiplications to the chip at the cost of the GPU.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from neuro_eqprop.claims.claim import Json, UndecidedError
-from neuro_eqprop.claims.experiments.common import data_of, study_of, trained
+from neuro_eqprop.claims.experiments.common import data_of, study_of, train_study
 from neuro_eqprop.energy.estimate import Estimate, Options, estimate_use
 from neuro_eqprop.experiments.evaluate import count_events
 from neuro_eqprop.hardware.profile import Profile
@@ -23,8 +22,8 @@ from neuro_eqprop.model import Model
 from neuro_eqprop.spiking.codes import find_code
 
 
-def machine(profile: Profile, batch: int, macs: int) -> dict[str, tuple[float, float, float]]:
-    """Joules of a dense pass (value, low, high) above idle and with idle, per sample."""
+def gpu_joules(profile: Profile, batch: int, macs: int) -> dict[str, tuple[float, float, float]]:
+    """Joules per sample of a dense pass (value, low, high), above idle and in total."""
     point = next(each for each in profile.batches if each.batch == batch)
     idle = profile.known("power.board")
     if idle is None or not point.inferences_per_second:
@@ -38,19 +37,19 @@ def machine(profile: Profile, batch: int, macs: int) -> dict[str, tuple[float, f
     }
 
 
-def events_alone(found: Estimate) -> tuple[float, float, float]:
-    """Joules of the chip's events: all terms but power at rest."""
+def event_joules(found: Estimate) -> tuple[float, float, float]:
+    """Joules of the events of the chip: all terms but static power."""
     terms = [term.joules for term in found.terms if not term.key.startswith("power.")]
     return sum(t.value for t in terms), sum(t.low for t in terms), sum(t.high for t in terms)
 
 
 def ratios(arguments: Mapping[str, Any], seed: int) -> Json:
-    """For each chip and batch how many times the chip's joules the GPU uses (value, low, high)."""
+    """For each chip and batch size, joules of the GPU over those of the chip (value, low, high)."""
     study, data = study_of(arguments, seed), data_of(arguments)
-    model = trained(study, data)
+    trained = train_study(study, data)
     split = data.test.take(slice(0, min(arguments["samples"], len(data.test))))
     counted = count_events(
-        Model(model.network, model.params, study.training.epochs, study),
+        Model(trained.network, trained.params, study.training.epochs, study),
         split,
         steps=arguments["steps"],
         code=find_code(arguments["code"]),
@@ -70,14 +69,14 @@ def ratios(arguments: Mapping[str, Any], seed: int) -> Json:
             continue
         whole = (estimate.joules.value, estimate.joules.low, estimate.joules.high)
         for batch in arguments["batches"]:
-            theirs = machine(gpu, batch, workload.dense_macs)
+            theirs = gpu_joules(gpu, batch, workload.dense_macs)
             host = workload.per_sample("host_macs") / workload.dense_macs
             hosted = tuple(a + host * b for a, b in zip(whole, theirs["total"], strict=True))
-            sides = {"dynamic": events_alone(estimate), "total": whole, "hosted": hosted}
+            sides = {"dynamic": event_joules(estimate), "total": whole, "hosted": hosted}
             row: Json = {"chip": name, "batch": batch, "unknown": len(estimate.missing)}
             for side, ours in sides.items():
                 if ours[0] > 0:
                     dense = theirs["dynamic" if side == "dynamic" else "total"]
                     row[side] = [dense[0] / ours[0], dense[1] / ours[2], dense[2] / ours[1]]
             rows.append(row)
-    return {"rows": rows, "test_accuracy": model.accuracy(), "dense_macs": workload.dense_macs}
+    return {"rows": rows, "test_accuracy": trained.accuracy(), "dense_macs": workload.dense_macs}

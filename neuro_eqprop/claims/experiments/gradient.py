@@ -1,4 +1,4 @@
-"""The angle between the local rule's update and the true gradient, in float64 at equilibrium."""
+"""The cosine of an update rule with minus the exact gradient, in float64 at equilibrium."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from neuro_eqprop.activations import LINEAR, TANH
 from neuro_eqprop.architectures import Block, layered, looped, transformer
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, defined_cosine
 from neuro_eqprop.claims.claim import Json
 from neuro_eqprop.claims.experiments.common import data_of
 from neuro_eqprop.data import Dataset, one_hot
@@ -21,9 +21,9 @@ from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import Schedule, three_phase, two_phase
 from neuro_eqprop.solve import GaussSeidel
 from neuro_eqprop.training.config import Rule
-from neuro_eqprop.training.gradients.exact import cosine, implicit
+from neuro_eqprop.training.gradients.exact import implicit
 from neuro_eqprop.training.relax import Settling, relax
-from neuro_eqprop.training.rules.asymmetric import adjoint, vector_field
+from neuro_eqprop.training.rules.asymmetric import adjoint_field, vector_field
 from neuro_eqprop.training.rules.hebbian import hebbian
 
 TIGHT = Settling(GaussSeidel(), GaussSeidel(backwards=True), tolerance=1e-13)
@@ -31,11 +31,12 @@ STEPS = 5000
 
 
 def network_of(model: str, hidden: int, data: Dataset) -> Network:
-    """A symmetric network of tanh units with a straight output, or the looped one with free ways.
+    """The network of a cell: tanh units and a linear output.
 
-    `nonsymmetric`: the loop is any matrix, and the way back has weights of its own. `linear` and
-    `softmax`: the transformer with that attention, of a fourth as many units for each token; with
-    `nonsymmetric` before it, its memory answers by weights of its own.
+    `layered` and `looped` are symmetric; `nonsymmetric` is the looped one with an arbitrary loop
+    matrix and separate feedback weights. `linear` and `softmax` are transformers with that
+    attention and hidden / 4 units a token; after `nonsymmetric`, their memory has separate feedback
+    weights.
     """
     kind = model.removeprefix("nonsymmetric ")
     if kind in ("linear", "softmax"):
@@ -50,27 +51,29 @@ def network_of(model: str, hidden: int, data: Dataset) -> Network:
     made = looped(*sizes, hidden_rate=TANH, output_rate=LINEAR, bound=None)
     if model == "looped":
         return made
-    ways = tuple(replace(way, symmetric=False) for way in made.connections)
-    return Network(made.layers, (*ways, Connection("output", "hidden", symmetric=False)))
+    one_way = tuple(replace(c, symmetric=False) for c in made.connections)
+    return Network(made.layers, (*one_way, Connection("output", "hidden", symmetric=False)))
 
 
 def untied(network: Network) -> Network:
-    """A transformer whose memory answers by weights of its own."""
-    ways = [replace(way, symmetric=way.target != "memory") for way in network.connections]
+    """The transformer with separate feedback weights of its memory."""
+    connections = [replace(c, symmetric=c.target != "memory") for c in network.connections]
     back = Connection("memory", "tokens", PerToken(), symmetric=False)
-    return replace(network, connections=(*ways, back))
+    return replace(network, connections=(*connections, back))
 
 
-def parameters(network: Network, coupling: float, seed: int) -> dict[str, Array]:
-    """Uniform weights, those that close a loop at a spectral norm of `coupling`, and no biases.
+def random_parameters(network: Network, coupling: float, seed: int) -> dict[str, Array]:
+    """Uniform weights and zero biases; recurrent weights have the spectral norm `coupling`.
 
-    The matrices of attention have a norm of one each.
+    The matrices of attention have the spectral norm one.
     """
     rng, params = np.random.default_rng(seed), dict[str, Array]()
     for connection in network.connections:
         shape = network.weight_shape(connection)
-        places = int(np.prod(shape[2:])) if len(shape) == 4 else 1
-        limit = np.sqrt(6.0 / (places * (shape[1] + (shape[0] if len(shape) != 3 else shape[2]))))
+        positions = int(np.prod(shape[2:])) if len(shape) == 4 else 1
+        limit = np.sqrt(
+            6.0 / (positions * (shape[1] + (shape[0] if len(shape) != 3 else shape[2])))
+        )
         weight = rng.uniform(-limit, limit, shape)
         if connection.loops and connection.symmetric and connection.operator.matrix:
             weight = (weight + weight.T) / 2
@@ -83,7 +86,7 @@ def parameters(network: Network, coupling: float, seed: int) -> dict[str, Array]
 
 
 def schedule_of(nudging: str, beta: float) -> Schedule:
-    """One-sided or centered phases that may take as long as they need."""
+    """One-sided or centered phases with enough steps to converge."""
     make = two_phase if nudging == "positive" else three_phase
     return make(beta=beta, free=STEPS, nudged=STEPS)
 
@@ -96,36 +99,38 @@ def update(
     schedule: Schedule,
     rule: str = Rule.HEBBIAN,
 ) -> dict[str, Array]:
-    """What the local rule asks for at equilibrium."""
+    """The update of the rule at equilibrium."""
     ops = NumpyOps()
-    turn = adjoint if rule == Rule.ASYMMETRIC else None
-    phases = relax(field(ops, network, params, x), y, schedule, TIGHT, turn)
+    nudge = adjoint_field if rule == Rule.ASYMMETRIC else None
+    phases = relax(field(ops, network, params, x), y, schedule, TIGHT, nudge)
     states = {name: settled.state for name, settled in phases.items()}
-    ask = hebbian if rule == Rule.HEBBIAN else vector_field
-    return ask(ops, network, x, states=states, schedule=schedule, params=params)
+    compute = hebbian if rule == Rule.HEBBIAN else vector_field
+    return compute(ops, network, x, states=states, schedule=schedule, params=params)
 
 
-def flat(parts: Mapping[str, Array]) -> Array:
-    """All parameters as one vector."""
+def concatenate(parts: Mapping[str, Array]) -> Array:
+    """All parameters as one vector, in the order of their names."""
     return np.concatenate([np.ravel(parts[name]) for name in sorted(parts)])
 
 
 def cosines(arguments: Mapping[str, Any], seed: int) -> Json:
-    """For each beta the cosine over all parameters, and the ratio of the norms."""
+    """For each beta the cosine over all parameters and the ratio of the norms."""
     data = data_of(arguments)
     network = network_of(arguments["model"], arguments["hidden"], data)
-    params = parameters(network, arguments["coupling"], seed)
+    params = random_parameters(network, arguments["coupling"], seed)
     rows = np.random.default_rng([seed, 1]).permutation(len(data.train))[: arguments["samples"]]
     x, y = data.train.x[rows], one_hot(data.train.y[rows], data.classes)
-    truth = {name: -slope for name, slope in implicit(network, params, x, y).items()}
-    rule = arguments.get("rule", Rule.HEBBIAN)
+    descent = {name: -gradient for name, gradient in implicit(network, params, x, y).items()}
+    rule = str(arguments.get("rule", Rule.HEBBIAN))
     found: Json = {"cosine": [], "ratio": [], "beta": list(arguments["betas"])}
     for beta in arguments["betas"]:
         schedule = schedule_of(arguments["nudging"], beta)
-        asked = update(network, params, x, y, schedule, rule)
-        found["cosine"].append(cosine(flat(asked), flat(truth)))
-        sizes = [float(np.linalg.norm(flat(each))) for each in (asked, truth)]
-        found["ratio"].append(sizes[0] / sizes[1])
+        change = update(network, params, x, y, schedule, rule)
+        found["cosine"].append(defined_cosine(concatenate(change), concatenate(descent)))
+        norms = [float(np.linalg.norm(concatenate(each))) for each in (change, descent)]
+        found["ratio"].append(norms[0] / norms[1])
         if beta == min(arguments["betas"]):
-            found["by_parameter"] = {n: cosine(asked[n], truth[n]) for n in sorted(truth)}
+            found["by_parameter"] = {
+                n: defined_cosine(change[n], descent[n]) for n in sorted(descent)
+            }
     return found

@@ -1,7 +1,7 @@
-"""A transformer whose patches are embedded by one more layer, to which nothing comes back.
+"""A transformer with one more embedding layer, which receives no feedback.
 
-EqProp alone would leave that layer as it was drawn; rule hybrid trains it by backpropagation of
-the shift of the tokens above it.
+The Hebbian rule would leave that layer at its initial weights; rule hybrid trains it by
+backpropagation of the shifts of the tokens above it.
 """
 
 from __future__ import annotations
@@ -11,30 +11,29 @@ from dataclasses import replace
 from typing import Any
 
 from neuro_eqprop.claims.claim import Json
-from neuro_eqprop.claims.experiments.common import Trained, begin, data_of, study_of
+from neuro_eqprop.claims.experiments.common import Trained, data_of, initial_snapshot, study_of
 from neuro_eqprop.networks import Connection, Network
 from neuro_eqprop.operators import PerToken
 from neuro_eqprop.training.train import train
 
 
-def stemmed(network: Network) -> Network:
-    """The same network with a layer between the input and the tokens."""
-    given, tokens, *others = network.layers
+def with_stem(network: Network) -> Network:
+    """The network with one more layer between the input and the tokens."""
+    first, tokens, *others = network.layers
     stem = replace(tokens, name="stem")
-    embedding, *ways = network.connections
+    embedding, *others_in = network.connections
     below = replace(embedding, target="stem", symmetric=False)
     above = Connection("stem", "tokens", PerToken(), symmetric=False)
     return replace(
-        network, layers=(given, stem, tokens, *others), connections=(below, above, *ways)
+        network, layers=(first, stem, tokens, *others), connections=(below, above, *others_in)
     )
 
 
 def accuracies(arguments: Mapping[str, Any], seed: int) -> Json:
     """Test and training accuracy after the last epoch."""
     data, study = data_of(arguments), study_of(arguments, seed)
-    network = stemmed(study.network(data))
-    snapshot, right = begin(study, network), 0.0
-    for progress in train(network, data.train, study.recipe(), snapshot):
-        snapshot, right = progress.snapshot, progress.train_accuracy
-    found = Trained(network, snapshot.params, data)
-    return {"test_accuracy": found.accuracy(), "train_accuracy": right}
+    network = with_stem(study.network(data))
+    start = initial_snapshot(study, network)
+    *_, last = train(network, data.train, study.recipe(), start)
+    trained = Trained(network, last.snapshot.params, data)
+    return {"test_accuracy": trained.accuracy(), "train_accuracy": last.train_accuracy}

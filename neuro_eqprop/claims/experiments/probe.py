@@ -1,4 +1,4 @@
-"""A cell that does as it is told, to try out executors."""
+"""A cell with a chosen behaviour, to test executors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from neuro_eqprop.claims.claim import Json, UndecidedError
 
 
 def probe(arguments: Mapping[str, Any], seed: int) -> Json:
-    """Work, fail, sleep or die: what `do` says."""
+    """Compute, fail, sleep or exit, as the argument `do` says."""
     match arguments["do"]:
         case "fail":
             raise ValueError("told to fail")

@@ -1,4 +1,4 @@
-"""Accuracy after training: as a study says, and with a beta that changes from epoch to epoch."""
+"""Accuracy after training, also with a beta that changes from epoch to epoch."""
 
 from __future__ import annotations
 
@@ -6,31 +6,33 @@ from collections.abc import Mapping
 from typing import Any
 
 from neuro_eqprop.claims.claim import Json
-from neuro_eqprop.claims.experiments.common import Trained, begin, data_of, epochs, study_of
+from neuro_eqprop.claims.experiments.common import (
+    Trained,
+    data_of,
+    initial_snapshot,
+    study_of,
+    train_epochs,
+)
 from neuro_eqprop.experiments.config import adapt
-from neuro_eqprop.training.rules.contrastive import TrainingError
+from neuro_eqprop.training.errors import TrainingError
 
 
 def accuracies(arguments: Mapping[str, Any], seed: int) -> Json:
     """Test and training accuracy after the last epoch."""
     data, study = data_of(arguments), study_of(arguments, seed)
-    last = None
-    for progress in epochs(study, data):
-        last = progress
-    if last is None:
-        raise ValueError("a study without an epoch has no accuracy")
-    found = Trained(study.network(data), last.snapshot.params, data)
+    *_, last = train_epochs(study, data)
+    trained = Trained(study.network(data), last.snapshot.params, data)
     return {
-        "test_accuracy": found.accuracy(),
+        "test_accuracy": trained.accuracy(),
         "train_accuracy": last.train_accuracy,
         "residual": last.residual,
     }
 
 
 def betas(plan: Mapping[str, Any], count: int) -> list[float]:
-    """The beta of each epoch: from `start` to `end`, in a line over the epochs or in one jump.
+    """The beta of each epoch: from `start` to `end`, linearly or in one step.
 
-    `over` is the part of the training it takes; zero is a jump at half time.
+    `over` is the fraction of the training that the change takes; zero is a step half-way.
     """
     start, end, over = plan["start"], plan["end"], plan["over"]
     if over == 0:
@@ -42,16 +44,16 @@ def betas(plan: Mapping[str, Any], count: int) -> list[float]:
 def annealed(arguments: Mapping[str, Any], seed: int) -> Json:
     """Test accuracy after each epoch, with the beta of each."""
     data, study = data_of(arguments), study_of(arguments, seed)
-    network, told = study.network(data), arguments["plan"]
-    snapshot, plan = begin(study, network), betas(told, study.training.epochs)
+    network, change = study.network(data), arguments["plan"]
+    snapshot, plan = initial_snapshot(study, network), betas(change, study.training.epochs)
     curve: list[float] = []
     for beta in plan:
-        # Over the whole training beta goes from batch to batch, as a study's `beta_end` says.
-        slow = adapt(study, {"beta": told["start"], "beta_end": told["end"]})
-        changed = slow if told["over"] == 1.0 else adapt(study, {"beta": beta})
+        # Over the full training beta changes from batch to batch, by the setting `beta_end`.
+        slow = adapt(study, {"beta": change["start"], "beta_end": change["end"]})
+        annealed_study = slow if change["over"] == 1.0 else adapt(study, {"beta": beta})
         try:
-            progress = next(epochs(changed, data, snapshot))
-        except TrainingError:  # the rates diverged (NaN or inf): a collapse, if there is one
+            progress = next(train_epochs(annealed_study, data, snapshot))
+        except TrainingError:  # diverged: counts as chance accuracy
             curve += [1.0 / data.classes] * (study.training.epochs - len(curve))
             break
         snapshot = progress.snapshot

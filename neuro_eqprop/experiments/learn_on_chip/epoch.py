@@ -16,7 +16,7 @@ from neuro_eqprop.experiments.learn_on_chip.state import (
     rate_parameters,
 )
 from neuro_eqprop.experiments.learn_on_chip.task import Task
-from neuro_eqprop.experiments.rate_baseline import learn_rates, rate_schedule
+from neuro_eqprop.experiments.rate_baseline import learn_rates, rate_config
 from neuro_eqprop.spiking.make_plastic import with_weights
 from neuro_eqprop.spiking.plasticity import TrainingSamples
 from neuro_eqprop.traces import Counts
@@ -50,7 +50,7 @@ def learn_rate_epoch(
     task: Task, state: LearningState, samples: TrainingSamples, progress: ProgressCallback
 ) -> tuple[dict[str, Array], Array]:
     """The same samples learned by the rate network: weights by projection, and output drive."""
-    schedule = rate_schedule(
+    config = rate_config(
         task.plastic.rule.schedule,
         free=task.study.rule.free_steps,
         nudged=task.study.rule.nudged_steps,
@@ -59,7 +59,7 @@ def learn_rate_epoch(
         task.network,
         rate_parameters(task, state),
         samples,
-        schedule=schedule,
+        config=config,
         batch=task.study.training.batch,
         limit=task.config.bound,
         watch=progress,

@@ -1,8 +1,8 @@
-"""The sweeps of one hidden layer and the output, compiled, one sample after the other.
+"""Compiled sweeps of one hidden layer and the output, one sample after the other.
 
-The weights between the two are few, so all that a sample touches while it settles stays in cache.
-Equations as in `neuro_eqprop.training.fast.layered`, with a the drive from the input, W the weights
-from hidden to output, g the feedback scale:
+The weights between the two are few, so all arrays of a settling sample stay in the cache. The
+equations are those of `neuro_eqprop.training.fast.layered`, with a the drive from the input, W the
+weights from hidden to output, g the feedback:
 
     s = clip(a + g W^T o)
     o = clip((b + W s + beta y) / (1 + beta))
@@ -18,21 +18,21 @@ from neuro_eqprop.jit import inner, inner_reordered, outer
 from neuro_eqprop.ops.protocol import Values
 
 if TYPE_CHECKING:
-    from neuro_eqprop.training.fast.one_hidden import PackedBatch, PackedTraining
+    from neuro_eqprop.training.fast.one_hidden import PackedBatch, PackedUpdate
 
 
 @inner_reordered
 def clip(values: Values, low: float, high: float) -> None:
-    """Cut off in place."""
+    """Clip in place."""
     for k in range(len(values)):
         value = values[k]
-        value = low if value < low else value  # so that what is no number stays none
+        value = low if value < low else value  # keeps NaN
         values[k] = high if value > high else value
 
 
 @inner_reordered
-def down(a: Values, weight: Values, o: Values, gain: float, s: Values) -> None:
-    """s = a + gain W^T o, five rows of W in one pass over s."""
+def drive_hidden(a: Values, weight: Values, o: Values, gain: float, s: Values) -> None:
+    """s = a + gain W^T o, with five rows of W in one pass over s."""
     outputs, units = weight.shape
     for j in range(units):
         s[j] = a[j]
@@ -52,8 +52,8 @@ def down(a: Values, weight: Values, o: Values, gain: float, s: Values) -> None:
 
 
 @inner_reordered
-def up(weight: Values, bias: Values, s: Values, u: Values) -> None:
-    """u = b + W s, five rows of W in one pass over s."""
+def drive_output(weight: Values, bias: Values, s: Values, u: Values) -> None:
+    """u = b + W s, with five rows of W in one pass over s."""
     outputs, units = weight.shape
     k = 0
     while k + 5 <= outputs:
@@ -74,8 +74,8 @@ def up(weight: Values, bias: Values, s: Values, u: Values) -> None:
 
 
 @inner_reordered
-def apart(new: Values, old: Values, most: float) -> float:
-    """The largest of `most` and all changes; not a number if any is not."""
+def largest_change(new: Values, old: Values, most: float) -> float:
+    """The largest of `most` and all |new - old|; NaN if one is NaN."""
     for k in range(len(new)):
         change = abs(new[k] - old[k])
         if not change <= most:
@@ -84,35 +84,35 @@ def apart(new: Values, old: Values, most: float) -> float:
 
 
 @inner_reordered
-def pulled(heard: Values, target: Values, beta: float, o: Values) -> None:
-    """o = (heard + beta y) / (1 + beta)."""
+def nudge(drive: Values, target: Values, beta: float, o: Values) -> None:
+    """o = (drive + beta y) / (1 + beta)."""
     for k in range(len(o)):
-        o[k] = (heard[k] + beta * target[k]) / (beta + heard.dtype.type(1))
+        o[k] = (drive[k] + beta * target[k]) / (beta + drive.dtype.type(1))
 
 
 @inner_reordered
-def contrasted(high: Values, low: Values, part: float, moved: Values, total: Values) -> None:
-    """moved = part (high - low), also added to the total."""
-    for j in range(len(moved)):
-        moved[j] = part * (high[j] - low[j])
-        total[j] += moved[j]
+def add_shift(high: Values, low: Values, c: float, shift: Values, total: Values) -> None:
+    """shift = c (high - low), also added to the total."""
+    for j in range(len(shift)):
+        shift[j] = c * (high[j] - low[j])
+        total[j] += shift[j]
 
 
 @inner_reordered
 def add_products(
-    o_high: Values, s_high: Values, o_low: Values, s_low: Values, part: float, total: Values
+    o_high: Values, s_high: Values, o_low: Values, s_low: Values, c: float, total: Values
 ) -> None:
-    """total += part (o s^T at the high beta - o s^T at the low one)."""
+    """total += c (o s^T at the high beta - o s^T at the low one)."""
     for k in range(len(o_high)):
-        up, down = part * o_high[k], part * o_low[k]
+        high, low = c * o_high[k], c * o_low[k]
         row = total[k]
         for j in range(len(row)):
-            row[j] += up * s_high[j] - down * s_low[j]
+            row[j] += high * s_high[j] - low * s_low[j]
 
 
 @inner
-def first_largest(values: Values) -> int:
-    """Where the largest value stands."""
+def argmax(values: Values) -> int:
+    """The index of the first largest value."""
     best = 0
     for k in range(1, len(values)):
         if values[k] > values[best]:
@@ -121,18 +121,28 @@ def first_largest(values: Values) -> int:
 
 
 @inner
-def through_phases(
+def squared_error(o: Values, target: Values) -> float:
+    """1/2 |o - y|^2 in double precision."""
+    total = 0.0
+    for k in range(len(o)):
+        error = float(o[k]) - float(target[k])
+        total += error * error
+    return 0.5 * total
+
+
+@inner
+def settle_sample(
     batch: PackedBatch,
     i: int,
     hidden: Values,
     output: Values,
-    room: tuple[Values, Values, Values, Values],
+    scratch: tuple[Values, Values, Values, Values],
     change: Values,
 ) -> None:
-    """Let sample i settle through all phases.
+    """Settle sample i in all phases.
 
-    Written to: hidden (phases, units), output (phases, outputs), and change, the largest last
-    change of as many phases as it has places for.
+    Writes hidden (phases, units), output (phases, outputs), and to `change` the largest last change
+    of the first len(change) phases.
     """
     a, target, weight, bias, limits = (
         batch.a[i],
@@ -141,77 +151,80 @@ def through_phases(
         batch.bias,
         batch.limits,
     )
-    heard, free, old_s, old_o = room
+    drive, free_drive, old_s, old_o = scratch
     for p in range(len(batch.betas)):
         s, o, beta, last = hidden[p], output[p], batch.betas[p], batch.steps[p] - 1
         for t in range(last + 1):
             if p < len(change) and t == last:
-                # A phase begins at rest if it is the first, else where that one ended.
+                # The first phase starts at zero rates, the others at the end of the first.
                 old_s[:] = s if t else (hidden[0] if p else 0 * a)
                 old_o[:] = o if t else (output[0] if p else 0 * bias)
             if p:  # nudged: the output first, then the hidden layer
-                pulled(heard if t else free, target, beta, o)
+                nudge(drive if t else free_drive, target, beta, o)
                 clip(o, limits[2], limits[3])
             if p or t:
-                down(a, weight, o, batch.gain, s)
-            else:  # nothing comes back in the first sweep
+                drive_hidden(a, weight, o, batch.gain, s)
+            else:  # no feedback in the first sweep
                 s[:] = a
             clip(s, limits[0], limits[1])
             if p == 0 or t < last:
-                up(weight, bias, s, heard)
+                drive_output(weight, bias, s, drive)
             if p == 0:  # free: the output last
-                pulled(heard, target, beta, o)
+                nudge(drive, target, beta, o)
                 clip(o, limits[2], limits[3])
         if p == 0:
-            free[:] = heard
+            free_drive[:] = drive
         if p < len(change):
-            change[p] = apart(o, old_o, apart(s, old_s, a.dtype.type(0)))
+            change[p] = largest_change(o, old_o, largest_change(s, old_s, a.dtype.type(0)))
 
 
 @inner
-def states(batch: PackedBatch) -> tuple[Values, Values]:
-    """Room for the rates of a sample in all phases, hidden and output."""
+def allocate_states(batch: PackedBatch) -> tuple[Values, Values]:
+    """Arrays for the rates of a sample in all phases, hidden and output."""
     phases, kind = len(batch.betas), batch.a.dtype
     outputs, units = batch.weight.shape
     return np.empty((phases, units), kind), np.empty((phases, outputs), kind)
 
 
 @inner
-def scratch(batch: PackedBatch) -> tuple[Values, Values, Values, Values]:
-    """What `through_phases` keeps notes on."""
-    (few, many), kind = batch.weight.shape, batch.a.dtype
-    return np.empty(few, kind), np.empty(few, kind), np.empty(many, kind), np.empty(few, kind)
+def allocate_scratch(batch: PackedBatch) -> tuple[Values, Values, Values, Values]:
+    """Work arrays of `settle_sample`."""
+    (outputs, units), kind = batch.weight.shape, batch.a.dtype
+    drive, free_drive = np.empty(outputs, kind), np.empty(outputs, kind)
+    return drive, free_drive, np.empty(units, kind), np.empty(outputs, kind)
 
 
 @outer
 def settle(batch: PackedBatch, hidden: Values, output: Values, change: Values) -> None:
-    """Let every sample settle, and keep all its states.
+    """Settle all samples and return all states.
 
-    Written to: hidden (phases, samples, units), output (phases, samples, outputs), and change
-    (samples, phases) or, where it is not asked for, (samples, 0).
+    Writes hidden (phases, samples, units), output (phases, samples, outputs), and the last changes
+    to `change` (samples, phases), or (samples, 0) if they are not measured.
     """
-    (s, o), room = states(batch), scratch(batch)
+    (s, o), scratch = allocate_states(batch), allocate_scratch(batch)
     for i in range(len(batch.a)):
-        through_phases(batch, i, s, o, room, change[i])
+        settle_sample(batch, i, s, o, scratch, change[i])
         hidden[:, i], output[:, i] = s, o
 
 
 @outer
-def teach(
-    batch: PackedBatch, part: float, stiffness: float, lessons: PackedTraining, change: Values
-) -> int:
-    """Let every sample settle, keep what the rule makes of it alone, count the right answers.
+def update(
+    batch: PackedBatch, c: float, stiffness: float, result: PackedUpdate, change: Values
+) -> tuple[int, float]:
+    """Settle all samples and sum the Hebbian update; return correct predictions and the cost.
 
-    Written to: lessons, and change, the last one of each free phase, (samples, 1) or (samples, 0).
+    Writes `result`, and the last changes of free phases to `change` (samples, 1) or (samples, 0).
     """
-    high, low, right = np.argmax(batch.betas), np.argmin(batch.betas), 0
-    (s, o), room, shift = states(batch), scratch(batch), np.empty_like(batch.bias)
-    moved, slope, slope_s, slope_o = lessons
-    slope[:], slope_s[:], slope_o[:] = 0, 0, 0
+    high, low, correct, cost = np.argmax(batch.betas), np.argmin(batch.betas), 0, 0.0
+    (s, o), scratch = allocate_states(batch), allocate_scratch(batch)
+    shift_o = np.empty_like(batch.bias)
+    shift, weight, bias_s, bias_o = result
+    weight[:], bias_s[:], bias_o[:] = 0, 0, 0
     for i in range(len(batch.a)):
-        through_phases(batch, i, s, o, room, change[i])
-        contrasted(s[high], s[low], part * stiffness, moved[i], slope_s)
-        contrasted(o[high], o[low], part, shift, slope_o)
-        add_products(o[high], s[high], o[low], s[low], part, slope)
-        right += first_largest(o[0]) == first_largest(batch.target[i])
-    return right
+        settle_sample(batch, i, s, o, scratch, change[i])
+        add_shift(s[high], s[low], c * stiffness, shift[i], bias_s)
+        add_shift(o[high], o[low], c, shift_o, bias_o)
+        add_products(o[high], s[high], o[low], s[low], c, weight)
+        correct += argmax(o[0]) == argmax(batch.target[i])
+        cost += squared_error(o[0], batch.target[i])
+    return correct, cost

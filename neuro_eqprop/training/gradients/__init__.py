@@ -1,1 +1,1 @@
-"""True gradients of the cost at equilibrium, for baselines and tests."""
+"""Gradients of the cost at equilibrium, for baselines, diagnostics and tests."""

@@ -1,8 +1,8 @@
-"""The gradient at an equilibrium by the implicit function theorem, as deep equilibrium models do.
+"""The gradient at an equilibrium by the implicit function theorem (Bai et al. 2019).
 
 With s = f(s; theta) and J = df/ds there, the adjoint a solves a = J^T a + dC/ds, and
-dC/dtheta = a . df/dtheta, plus what theta does to C directly. The weight of a symmetric loop moves
-as a symmetric matrix.
+dC/dtheta = a . df/dtheta + the direct dependence of C on theta. The weight of a symmetric
+self-connection changes as a symmetric matrix.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from neuro_eqprop.training.gradients.loss import loss
 
 
 class AdjointError(ValueError):
-    """The adjoint has not settled."""
+    """The adjoint has not converged."""
 
 
 @torch.enable_grad()
@@ -37,63 +37,65 @@ def implicit_gradient(
 ) -> dict[str, Values]:
     """dC/dtheta at the equilibrium `state`, summed over the batch.
 
-    The adjoint stops when no part of it moves more than the tolerance times its largest; without
-    a tolerance, after all steps. Not having settled by then is an error.
+    The adjoint stops when no component changes by more than the tolerance times the largest
+    component, else AdjointError; without a tolerance it takes `stop.max_steps` steps.
     """
     leaves = {name: p.detach().clone().requires_grad_() for name, p in params.items()}
     rates = {name: s.detach().clone().requires_grad_() for name, s in state.items()}
-    at = field(ops, network, leaves, x)
-    image, names = at(rates), list(state)
-    cost = loss(at, rates, target)
-    images, inputs = [image[n] for n in names], [rates[n] for n in names]
-    pull = torch.autograd.grad(cost, inputs, retain_graph=True, allow_unused=True)
-    given = [torch.zeros_like(s) if p is None else p for p, s in zip(pull, inputs, strict=True)]
-    a = settle_adjoint(images, inputs, given, stop)
-    keys = list(leaves)
-    through = [(i, b) for i, b in zip(images, a, strict=True) if i.requires_grad]
-    outputs = [cost, *[i for i, _ in through]]
-    weights = [torch.ones_like(cost), *[b for _, b in through]]
-    slopes = torch.autograd.grad(outputs, [leaves[k] for k in keys], weights, allow_unused=True)
-    found = {
-        k: torch.zeros_like(leaves[k]) if g is None else g
-        for k, g in zip(keys, slopes, strict=True)
+    free = field(ops, network, leaves, x)
+    image = free(rates)
+    cost = loss(free, rates, target)
+    images, inputs = [image[n] for n in state], [rates[n] for n in state]
+    direct = torch.autograd.grad(cost, inputs, retain_graph=True, allow_unused=True)
+    source = [torch.zeros_like(s) if d is None else d for d, s in zip(direct, inputs, strict=True)]
+    adjoint = solve_adjoint(images, inputs, source, stop)
+    through = [(i, a) for i, a in zip(images, adjoint, strict=True) if i.requires_grad]
+    found = torch.autograd.grad(
+        [cost, *(i for i, _ in through)],
+        list(leaves.values()),
+        [torch.ones_like(cost), *(a for _, a in through)],
+        allow_unused=True,
+    )
+    gradients = {
+        name: torch.zeros_like(leaf) if g is None else g
+        for (name, leaf), g in zip(leaves.items(), found, strict=True)
     }
-    return symmetrise(network, found)
+    return symmetrise(network, gradients)
 
 
-def settle_adjoint(
-    images: list[torch.Tensor], inputs: list[torch.Tensor], pull: list[torch.Tensor], stop: Stop
+def solve_adjoint(
+    images: list[torch.Tensor], inputs: list[torch.Tensor], source: list[torch.Tensor], stop: Stop
 ) -> list[torch.Tensor]:
-    """a = J^T a + pull, iterated."""
-    a = [p.clone() for p in pull]
-    moved = 0.0
+    """The solution of a = J^T a + source by fixed-point iteration, J = d images / d inputs."""
+    a = [each.clone() for each in source]
+    change = 0.0
     for _ in range(stop.max_steps):
-        live = [(i, b) for i, b in zip(images, a, strict=True) if i.requires_grad]
+        through = [(i, b) for i, b in zip(images, a, strict=True) if i.requires_grad]
         back = torch.autograd.grad(
-            [i for i, _ in live],
+            [i for i, _ in through],
             inputs,
-            [b for _, b in live],
+            [b for _, b in through],
             retain_graph=True,
             allow_unused=True,
         )
-        new = [p if b is None else p + b for p, b in zip(pull, back, strict=True)]
+        new = [s if b is None else s + b for s, b in zip(source, back, strict=True)]
         if stop.tolerance is not None:
-            moved = max(float((n - o).abs().max()) for n, o in zip(new, a, strict=True))
+            change = max(float((n - o).abs().max()) for n, o in zip(new, a, strict=True))
             largest = max(1e-30, *(float(n.abs().max()) for n in new))
-            if not isfinite(moved):
+            if not isfinite(change):
                 break
-            if moved <= stop.tolerance * largest:
+            if change <= stop.tolerance * largest:
                 return new
         a = new
     if stop.tolerance is None:
         return a
-    raise AdjointError(f"the adjoint has not settled: last change {moved:.1e}")
+    raise AdjointError(f"the adjoint has not converged: last change {change:.1e}")
 
 
-def symmetrise(network: Network, gradient: dict[str, Values]) -> dict[str, Values]:
-    """The gradient as seen by loops whose weight stays symmetric."""
+def symmetrise(network: Network, gradients: dict[str, Values]) -> dict[str, Values]:
+    """Gradients in which weights of symmetric self-connections stay symmetric."""
     for c in network.connections:
         if c.loops and c.symmetric and c.operator.matrix:
-            g = gradient[c.name]
-            gradient[c.name] = (g + g.T) / 2
-    return gradient
+            g = gradients[c.name]
+            gradients[c.name] = (g + g.T) / 2
+    return gradients

@@ -1,23 +1,29 @@
-"""What an answer costs, where a graph of torch is to go through it: baselines and true gradients.
+"""The cost of a state, as the baselines differentiate it and as training reports it.
 
-The learning rules themselves never compute a loss.
+The EqProp rules do not need the value of the cost.
 """
 
 from __future__ import annotations
-
-import torch
 
 from neuro_eqprop.networks import Cost
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.rate.field import Field, State
 
 
-def loss(at: Field, state: State, target: Values) -> torch.Tensor:
-    """The network's cost C at a state, summed over the batch."""
-    name = at.network.output.name
-    if at.network.cost is Cost.CROSS_ENTROPY:
-        log: torch.Tensor = torch.log_softmax(at.drive(name, state), dim=-1)
-        told: torch.Tensor = target * log
-        return -told.sum()
-    error: torch.Tensor = state[name] - target
+def output_values(free: Field, state: State) -> Values:
+    """The output that the cost depends on: its drive for cross-entropy, else its rates."""
+    name = free.network.output.name
+    return free.drive(name, state) if free.network.cost is Cost.CROSS_ENTROPY else state[name]
+
+
+def cost_of(free: Field, output: Values, target: Values) -> Values:
+    """The cost C of `output_values`, summed over the batch."""
+    if free.network.cost is Cost.CROSS_ENTROPY:
+        return -(target * free.ops.log_softmax(output)).sum()
+    error = output - target
     return 0.5 * (error * error).sum()
+
+
+def loss(free: Field, state: State, target: Values) -> Values:
+    """The cost C at a state, summed over the batch."""
+    return cost_of(free, output_values(free, state), target)

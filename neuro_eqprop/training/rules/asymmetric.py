@@ -1,16 +1,16 @@
-"""Learning where connections act one way only: the vector-field rule, and the adjoint nudge.
+"""Rules for connections that act in one direction: the vector-field rule and the adjoint nudge.
 
-The vector-field rule asks each weight for the change that would move its target's drive the way
-the nudge moved its target, at the rates s0 of the free equilibrium. With c the contrast of the
-schedule and D s = sum over phases of c[phase] s:
+The vector-field rule (Scellier et al. 2018) changes each weight so that the drive of its target
+moves as the nudge moved the target, at the rates s0 of the free equilibrium. With c the
+coefficients of the phases and D s = sum over phases of c[phase] s:
 
-    dW = k_target / k_output D s_target s0_source^T      (and s0_target D s_source^T backwards)
+    dW = k_target / k_output  D s_target s0_source^T      (and s0_target D s_source^T backwards)
 
-That is minus the gradient only if the shift travels by the transposed Jacobian, as it does by
-itself where all connections are symmetric. Where one is not, the adjoint nudge makes it so: with
-h = s - s0, a nudged phase adds (W^T - W) h, so that W carries only s0 forwards and W^T carries h
-backwards. A connection that is not linear carries A(s0) forwards, and its transposed slope at s0
-carries h backwards.
+This is minus the gradient only if the shift D s propagates by the transposed Jacobian, as it does
+where all connections are symmetric. For other connections the adjoint nudge of rule 'asymmetric'
+makes it so: with h = s - s0, a nudged phase adds (W^T - W) h, so that W carries only s0 forwards
+and W^T carries h backwards. A nonlinear operator A carries A(s0) forwards, and its transposed
+Jacobian at s0 carries h backwards.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from neuro_eqprop.operators.linearise import NonlinearOperator, Tangent
 from neuro_eqprop.ops.protocol import Ops, Values
 from neuro_eqprop.rate.field import Field, State, shape_input
 from neuro_eqprop.schedules import Schedule, contrast
-from neuro_eqprop.training.rules.hebbian import gathered, shifts
+from neuro_eqprop.training.rules.hebbian import bias_update, rate_shifts
 
 
-def one_way(network: Network) -> list[Connection]:
-    """The connections between layers that move which act forwards only."""
+def one_way_connections(network: Network) -> list[Connection]:
+    """The connections that act forwards only, apart from those of the input."""
     return [
         c
         for c in network.connections
@@ -36,25 +36,29 @@ def one_way(network: Network) -> list[Connection]:
     ]
 
 
-def adjoint(free: Field, s0: State) -> Field:
-    """The field of nudged phases in which shifts travel by the transposed Jacobian."""
+def adjoint_field(free: Field, s0: State) -> Field:
+    """The map of nudged phases in which shifts from s0 propagate by the transposed Jacobian."""
     network, ops = free.network, free.ops
-    fed = dict(free.input_drive)
-    ways = {name: list(arriving) for name, arriving in free.incoming.items()}
-    for c in one_way(network):
+    drive = dict(free.input_drive)
+    incoming = {name: list(edges) for name, edges in free.incoming.items()}
+    for c in one_way_connections(network):
         weight, gain = free.params[c.name], network.feedback(c)
-        ways[c.target].remove(DirectedEdge(c.source, c, None, network[c.target].shape))
-        fed[c.target] = c.operator.forward(ops, weight, s0[c.source], fed[c.target])
+        incoming[c.target].remove(DirectedEdge(c.source, c, None, network[c.target].shape))
+        drive[c.target] = c.operator.forward(ops, weight, s0[c.source], drive[c.target])
         shape = network[c.source].shape
-        turned = c if c.operator.linear else replace(c, operator=tangent(c, s0))
-        ways[c.source].append(DirectedEdge(c.target, turned, gain, shape))
-        back = turned.operator.backward
-        fed[c.source] = back(ops, weight, s0[c.target], fed[c.source], gain=-gain, shape=shape)
-    return replace(free, input_drive=fed, incoming={name: tuple(w) for name, w in ways.items()})
+        linear = c if c.operator.linear else replace(c, operator=linearised(c, s0))
+        incoming[c.source].append(DirectedEdge(c.target, linear, gain, shape))
+        backward = linear.operator.backward
+        # Minus W^T s0, so that the edge above carries W^T (s - s0).
+        drive[c.source] = backward(
+            ops, weight, s0[c.target], drive[c.source], gain=-gain, shape=shape
+        )
+    edges = {name: tuple(each) for name, each in incoming.items()}
+    return replace(free, input_drive=drive, incoming=edges)
 
 
-def tangent(connection: Connection, s0: State) -> Tangent:
-    """A connection that is not linear, as it is near the free equilibrium."""
+def linearised(connection: Connection, s0: State) -> Tangent:
+    """The operator of a nonlinear connection, linearised at the free equilibrium."""
     operator = connection.operator
     if not isinstance(operator, NonlinearOperator):
         raise ValueError(
@@ -74,40 +78,44 @@ def vector_field(
     params: Mapping[str, Values],
     scale: float = 1.0,
 ) -> dict[str, Values]:
-    """The change each parameter asks for, by name, times `scale`; add it to descend."""
-    part = {name: scale * c for name, c in contrast(schedule).items() if c}
-    rest = states[schedule[0].name]
-    return along(ops, network, x, rest=rest, states=states, part=part, params=params)
+    """The update of each parameter, by name, times `scale`; add it to descend the cost.
+
+    `states` holds the rates at the end of each phase.
+    """
+    coefficients = {name: scale * c for name, c in contrast(schedule).items() if c}
+    s0 = states[schedule[0].name]
+    return vector_field_sum(
+        ops, network, x, s0=s0, states=states, coefficients=coefficients, params=params
+    )
 
 
-def along(
+def vector_field_sum(
     ops: Ops,
     network: Network,
     x: Values,
     *,
-    rest: State,
+    s0: State,
     states: Mapping[str, State],
-    part: Mapping[str, complex],
+    coefficients: Mapping[str, complex],
     params: Mapping[str, Values],
 ) -> dict[str, Values]:
-    """As `vector_field`, for phases that count by any `part`, from where the free one ended."""
-    shift = shifts(network, states, part)
-    rest = {**rest, network.input.name: shape_input(network, x)}
-    asked = {layer.name: gathered(ops, layer, shift[layer.name]) for layer in network.moving}
+    """As `vector_field`, with any coefficients of the phases and the free equilibrium s0."""
+    shift = rate_shifts(network, states, coefficients)
+    rates = {**s0, network.input.name: shape_input(network, x)}
+    update = {layer.name: bias_update(ops, layer, shift[layer.name]) for layer in network.moving}
     for c in network.connections:
         operator, weight = c.operator, params[c.name]
         if isinstance(operator, Attention):
             raise ValueError(
-                f"connection {c.name!r} is attention, an energy of its own: use rule 'hebbian'"
+                f"connection {c.name!r} is attention, which has an energy: use rule 'hebbian'"
             )
-        change = operator.weight_gradient(ops, weight, shift[c.target], rest[c.source])
+        change = operator.weight_gradient(ops, weight, shift[c.target], rates[c.source])
         if network.feeds_back(c):
-            # The shift of the source is scaled by its own stiffness, this way by the target's.
+            # `rate_shifts` scales by the source's stiffness; this direction needs the target's.
             factor = network.feedback(c)
-            change = change + factor * operator.weight_gradient(
-                ops, weight, rest[c.target], shift[c.source]
-            )
+            back = operator.weight_gradient(ops, weight, rates[c.target], shift[c.source])
+            change = change + factor * back
         if c.loops and c.symmetric and operator.matrix:
             change = 0.5 * (change + change.T)
-        asked[c.name] = change
-    return asked
+        update[c.name] = change
+    return update

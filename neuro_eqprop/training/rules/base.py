@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.protocol import Values
-from neuro_eqprop.training.config import Batch, BatchUpdate, Nudging, TrainingConfig
+from neuro_eqprop.training.batch import Batch, BatchUpdate
+from neuro_eqprop.training.config import Nudging, TrainingConfig
 from neuro_eqprop.training.settings import RuleSettings
 
 Update: TypeAlias = Callable[

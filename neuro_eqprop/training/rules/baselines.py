@@ -1,4 +1,4 @@
-"""Teachers by torch's graph, to be compared with: backprop, through time, implicit."""
+"""Baseline rules by automatic differentiation: backpropagation, BPTT, implicit differentiation."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.solve import Stop, solve
-from neuro_eqprop.training.config import Batch, BatchUpdate, Rule, TrainingConfig
-from neuro_eqprop.training.gradients.implicit import implicit_gradient, symmetrise
-from neuro_eqprop.training.gradients.loss import loss
+from neuro_eqprop.training.batch import Batch, BatchUpdate
+from neuro_eqprop.training.config import Rule, TrainingConfig
+from neuro_eqprop.training.gradients.bptt import bptt_gradient
+from neuro_eqprop.training.gradients.implicit import implicit_gradient
 from neuro_eqprop.training.rules.base import EVERY, UpdateRule
-from neuro_eqprop.training.rules.contrastive import check, count_correct, residual, settling
+from neuro_eqprop.training.rules.phases import check_gradients, settling, summarise
 from neuro_eqprop.training.settings import RuleSettings, SolverSettings, SweepSettings
 
 ADJOINT_STEPS = 2
@@ -26,62 +27,61 @@ def bptt(
     ops: TorchOps,
     network: Network,
     params: Mapping[str, Values],
-    lesson: Batch,
-    recipe: TrainingConfig,
+    batch: Batch,
+    config: TrainingConfig,
 ) -> BatchUpdate:
-    """Backprop through the free steps; through one sweep if nothing acts back."""
-    once = recipe.rule == Rule.BACKPROP
-    with torch.enable_grad():
-        leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
-        free = field(ops, network, leaves, lesson.x)
-        state = before = free.zero_state()
-        solver, steps = settling(recipe, measured=False).free, 1 if once else recipe.free_steps
-        for _ in range(steps):
-            before, state = state, solver.step(free, state)
-        cost = loss(free, state, lesson.y) / len(lesson.x)
-        keys = list(leaves)
-        found = torch.autograd.grad(cost, [leaves[k] for k in keys], allow_unused=True)
-    whole = {
-        k: torch.zeros_like(params[k]) if g is None else g for k, g in zip(keys, found, strict=True)
-    }
-    slopes = symmetrise(network, whole)
-    rest = {name: s.detach() for name, s in state.items()}
-    check(network, {"free": rest}, slopes)
+    """Backpropagation through the free steps; through a single sweep for rule 'backprop'."""
+    single = config.rule == Rule.BACKPROP
+    steps = 1 if single else config.free_steps
+    unrolled = bptt_gradient(
+        ops,
+        network,
+        params,
+        batch,
+        solver=settling(config, measured=False).free,
+        steps=steps,
+        mean=True,
+    )
+    free, state = unrolled.free, unrolled.state
+    check_gradients(ops, network, {"free": state}, unrolled.gradients)
     with torch.no_grad():
-        moved = 0.0 if once or not lesson.measured else float(free.change(rest, before).max())
-        return BatchUpdate(slopes, count_correct(free, rest, lesson), moved, free_steps_only(steps))
-
-
-def free_steps_only(steps: float) -> dict[str, float]:
-    """The steps of each phase where there is no nudged one."""
-    return {"free": float(steps), "nudged": 0.0}
+        measured = batch.measured and not single
+        residual = float(free.change(state, unrolled.before).max()) if measured else 0.0
+        return summarise(
+            free, state, batch, unrolled.gradients, residual=residual, steps=free_only(steps)
+        )
 
 
 def implicit(
     ops: TorchOps,
     network: Network,
     params: Mapping[str, Values],
-    lesson: Batch,
-    recipe: TrainingConfig,
+    batch: Batch,
+    config: TrainingConfig,
 ) -> BatchUpdate:
-    """Settle without a graph, then iterate the adjoint."""
-    free = field(ops, network, params, lesson.x)
-    way = settling(recipe, measured=lesson.measured)
-    stop = Stop(recipe.tolerance, recipe.free_steps, lesson.measured)
-    rest = solve(free, free.zero_state(), way.free, stop)
+    """Settle without recording a graph, then iterate the adjoint at the equilibrium."""
+    free = field(ops, network, params, batch.x)
+    stop = Stop(config.tolerance, config.free_steps, batch.measured)
+    rest = solve(free, free.zero_state(), settling(config, measured=batch.measured).free, stop)
     summed = implicit_gradient(
         ops,
         network,
         params,
-        x=lesson.x,
-        target=lesson.y,
+        x=batch.x,
+        target=batch.target,
         state=rest.state,
-        stop=Stop(None, ADJOINT_STEPS * recipe.free_steps),
+        stop=Stop(None, ADJOINT_STEPS * config.free_steps),
     )
-    slopes = {name: g / len(lesson.x) for name, g in summed.items()}
-    check(network, {"free": rest.state}, slopes)
-    found, steps = count_correct(free, rest.state, lesson), free_steps_only(rest.steps.mean())
-    return BatchUpdate(slopes, found, residual(rest, lesson), steps)
+    gradients = {name: g / len(batch.x) for name, g in summed.items()}
+    check_gradients(ops, network, {"free": rest.state}, gradients)
+    residual = float(rest.residual.max()) if batch.measured else 0.0
+    steps = free_only(rest.steps.mean())
+    return summarise(free, rest.state, batch, gradients, residual=residual, steps=steps)
+
+
+def free_only(steps: float) -> dict[str, float]:
+    """Steps by phase of a rule without nudged phases."""
+    return {"free": float(steps), "nudged": 0.0}
 
 
 BACKPROP = UpdateRule(

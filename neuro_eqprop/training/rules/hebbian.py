@@ -1,14 +1,15 @@
-"""The local rule: each weight asks for a change by what the units at its two ends did.
+"""The Hebbian rule of equilibrium propagation: a contrast of products of rates between phases.
 
-With c the contrast of the schedule (its weights sum to zero over the phases):
+With c the coefficients of the phases (`schedules.contrast`, which sum to zero) and k the stiffness
+of a layer:
 
-    dW = k_target / k_output sum over phases of c[phase] s_target s_source^T
-    db = k / k_output sum over phases of c[phase] s
+    dW = k_target / k_output  sum over phases of c[phase] s_target s_source^T
+    db = k / k_output         sum over phases of c[phase] s
 
-(half of it for a symmetric loop; dA/dW in the place of the product for attention), with k the
-stiffness of a layer, summed over the batch. As beta goes to zero this is minus the gradient of the
-summed cost, for symmetric connections. The states may be equilibria of rates or firing rates of a
-simulator.
+summed over the batch; half of it for a symmetric self-connection, and dA/dW instead of the product
+for attention. For symmetric connections it tends to minus the gradient of the summed cost as beta
+tends to zero (Scellier & Bengio 2017; centered nudging: Laborieux et al. 2021). The states may be
+equilibria of a rate network or firing rates of a simulator.
 """
 
 from __future__ import annotations
@@ -31,76 +32,79 @@ def hebbian(
     params: Mapping[str, Values] | None = None,
     scale: float = 1.0,
 ) -> dict[str, Values]:
-    """The change each parameter asks for, by name, times `scale`; add it to descend.
+    """The update of each parameter, by name, times `scale`; add it to descend the cost.
 
-    Only attention needs `params`: what its weights ask for depends on what they are.
+    `states` holds the rates at the end of each phase. Only attention needs `params`.
     """
-    part = {name: scale * c for name, c in contrast(schedule).items() if c}
-    return contrasted(ops, network, x, states=states, part=part, params=params)
+    coefficients = {name: scale * c for name, c in contrast(schedule).items() if c}
+    return hebbian_sum(ops, network, x, states=states, coefficients=coefficients, params=params)
 
 
-def contrasted(
+def hebbian_sum(
     ops: Ops,
     network: Network,
     x: Values,
     *,
     states: Mapping[str, State],
-    part: Mapping[str, complex],
+    coefficients: Mapping[str, complex],
     params: Mapping[str, Values] | None = None,
 ) -> dict[str, Values]:
-    """As `hebbian`, for phases that count by any `part`."""
-    shift = shifts(network, states, part)
-    asked = {layer.name: gathered(ops, layer, shift[layer.name]) for layer in network.moving}
+    """As `hebbian`, with any coefficients of the phases."""
+    shift = rate_shifts(network, states, coefficients)
+    update = {layer.name: bias_update(ops, layer, shift[layer.name]) for layer in network.moving}
     for connection in network.connections:
         weight = params[connection.name] if params else None
         if network[connection.source].role is Role.INPUT:
-            # The input is the same in all phases: one product with the shift is enough.
-            moved, given = shift[connection.target], shape_input(network, x)
-            asked[connection.name] = connection.operator.weight_gradient(ops, weight, moved, given)
+            # The input is equal in all phases, so one product with the shift is enough.
+            post, pre = shift[connection.target], shape_input(network, x)
+            update[connection.name] = connection.operator.weight_gradient(ops, weight, post, pre)
         else:
             factor = network[connection.target].stiffness / network.output.stiffness
-            products = {p: product(ops, connection, weight, states[p]) for p in part}
-            asked[connection.name] = weighted(products, {p: c * factor for p, c in part.items()})
-    return asked
+            products = {p: product(ops, connection, weight, states[p]) for p in coefficients}
+            scaled = {p: c * factor for p, c in coefficients.items()}
+            update[connection.name] = weighted_sum(products, scaled)
+    return update
 
 
-def shifts(
-    network: Network, states: Mapping[str, State], part: Mapping[str, complex]
+def rate_shifts(
+    network: Network, states: Mapping[str, State], coefficients: Mapping[str, complex]
 ) -> dict[str, Values]:
-    """Of each layer that moves, k / k_output sum over phases of c[phase] s."""
-    moved: dict[str, Values] = {}
+    """k / k_output sum over phases of c[phase] s, for each layer but the input."""
+    shift: dict[str, Values] = {}
     for layer in network.moving:
         factor = layer.stiffness / network.output.stiffness
-        rates = {phase: states[phase][layer.name] for phase in part}
-        moved[layer.name] = weighted(rates, {p: c * factor for p, c in part.items()})
-    return moved
+        rates = {phase: states[phase][layer.name] for phase in coefficients}
+        shift[layer.name] = weighted_sum(rates, {p: c * factor for p, c in coefficients.items()})
+    return shift
 
 
-def gathered(ops: Ops, layer: Layer, moved: Values) -> Values:
-    """What the bias asks for: the shifts, summed over the batch and over units that share it."""
-    total = ops.sum_batch(moved)
+def bias_update(ops: Ops, layer: Layer, shift: Values) -> Values:
+    """The shifts, summed over the batch and over units that share a bias."""
+    total = ops.sum_batch(shift)
     if layer.bias == layer.shape:
         return total
     shared = tuple(k for k, n in enumerate(layer.bias) if n == 1)
     return total.sum(shared).reshape(layer.bias)
 
 
-def weighted(values: Mapping[str, Values], part: Mapping[str, complex]) -> Values:
-    """The sum over phases of c[phase] times the value there."""
-    if len(part) == 2:  # the usual case, with c = plus and minus one over the gap: one pass less
-        (one, c), (other, minus) = part.items()
+def weighted_sum(values: Mapping[str, Values], coefficients: Mapping[str, complex]) -> Values:
+    """The sum over phases of c[phase] times the value of that phase."""
+    if len(coefficients) == 2:  # usually c and -c: one pass over the arrays less
+        (one, c), (other, minus) = coefficients.items()
         if c == -minus:
-            apart = values[one] - values[other]
-            apart *= c
-            return apart
-    return sum(c * values[phase] for phase, c in part.items())
+            difference = values[one] - values[other]
+            difference *= c
+            return difference
+    return sum(c * values[phase] for phase, c in coefficients.items())
 
 
 def product(ops: Ops, connection: Connection, weight: Values, state: State) -> Values:
-    """What the two ends of a connection did together: minus the energy's gradient by its weight."""
+    """s_target s_source^T: minus the gradient of the energy by the weight of a connection."""
     operator = connection.operator
-    both = operator.weight_gradient(ops, weight, state[connection.target], state[connection.source])
+    outer = operator.weight_gradient(
+        ops, weight, state[connection.target], state[connection.source]
+    )
     if not (connection.loops and connection.symmetric and operator.linear):
-        return both
-    # The mean with its transpose, so that rounding cannot make the weight unsymmetric.
-    return 0.25 * (both + both.T) if operator.matrix else 0.5 * both
+        return outer
+    # The mean with the transpose keeps the weight symmetric despite rounding.
+    return 0.25 * (outer + outer.T) if operator.matrix else 0.5 * outer

@@ -1,7 +1,8 @@
-"""EqProp where layers settle; below them, in the stem, backprop of the shift found above it.
+"""The hybrid rule: EqProp where layers settle, backpropagation in the feed-forward stem below.
 
-The stem are the hidden layers to which nothing comes back. The shift of a settled layer's rates
-under the nudge is minus the gradient of the cost by its drive, which is all that backprop needs.
+The stem consists of the hidden layers that receive no feedback. The shift D s of a settled layer
+under the nudge is minus the gradient of the cost by its drive, so the stem is trained by the
+gradient of - sum over the connections out of the stem of D s_target . A(W) s_stem.
 """
 
 from __future__ import annotations
@@ -15,32 +16,28 @@ from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.schedules import contrast
-from neuro_eqprop.training.config import Batch, BatchUpdate, TrainingConfig
+from neuro_eqprop.training.batch import Batch, BatchUpdate
+from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.rules.base import UpdateRule
-from neuro_eqprop.training.rules.contrastive import (
-    batch_update,
-    check,
-    refuse_circle,
-    settle_phases,
-)
-from neuro_eqprop.training.rules.hebbian import hebbian, shifts
+from neuro_eqprop.training.rules.hebbian import hebbian, rate_shifts
+from neuro_eqprop.training.rules.phases import check_gradients, refuse_holomorphic, settle_phases
 from neuro_eqprop.training.settings import ContrastiveSettings
 
 
 def stem_of(network: Network) -> list[str]:
-    """The hidden layers that hear only the input and each other, in order."""
+    """The hidden layers driven by the input and by each other alone, in order."""
     stem: list[str] = []
     for layer in network.layers:
-        back = any(
+        feedback = any(
             layer.name == c.source and (network.feeds_back(c) or c.loops)
             for c in network.connections
         )
-        below = all(
+        feedforward = all(
             c.source in stem or network[c.source].role is Role.INPUT
             for c in network.connections
             if c.target == layer.name
         )
-        if layer.role is Role.HIDDEN and below and not back:
+        if layer.role is Role.HIDDEN and feedforward and not feedback:
             stem.append(layer.name)
     return stem
 
@@ -49,43 +46,56 @@ def hybrid(
     ops: TorchOps,
     network: Network,
     params: Mapping[str, Values],
-    lesson: Batch,
-    recipe: TrainingConfig,
+    batch: Batch,
+    config: TrainingConfig,
 ) -> BatchUpdate:
-    """The phases above, backprop below."""
-    refuse_circle(recipe)
+    """The Hebbian update above the stem, and backpropagation of the shifts into the stem."""
+    refuse_holomorphic(config)
     stem = stem_of(network)
     if not stem:
         raise ValueError(
-            "rule 'hybrid' needs hidden layers to which nothing comes back, below those that "
-            "settle: use model 'layered' with two hidden layers or more and --set stem=1"
+            "rule 'hybrid' needs hidden layers without feedback below those that settle: use model "
+            "'layered' with at least two hidden layers and stem=1"
         )
-    episode = settle_phases(field(ops, network, params, lesson.x), lesson, recipe)
-    states, schedule = episode.states, episode.schedule
-    mean = -1.0 / len(lesson.x)
-    slopes = hebbian(
-        ops, network, lesson.x, states=states, schedule=schedule, params=params, scale=mean
+    settled = settle_phases(field(ops, network, params, batch.x), batch, config)
+    states, schedule = settled.states, settled.schedule
+    scale = -1.0 / len(batch.x)
+    gradients = hebbian(
+        ops, network, batch.x, states=states, schedule=schedule, params=params, scale=scale
     )
-    check(network, states, slopes)
-    part = {name: mean * c for name, c in contrast(schedule).items() if c}
-    shift = shifts(network, states, part)
-    own = [c.name for c in network.connections if c.target in stem] + stem
+    check_gradients(ops, network, states, gradients)
+    coefficients = {name: scale * c for name, c in contrast(schedule).items() if c}
+    shift = rate_shifts(network, states, coefficients)
+    gradients |= stem_gradients(ops, network, params, batch.x, stem=stem, shift=shift)
+    return settled.update(gradients, batch, config)
+
+
+def stem_gradients(
+    ops: TorchOps,
+    network: Network,
+    params: Mapping[str, Values],
+    x: Values,
+    *,
+    stem: list[str],
+    shift: Mapping[str, Values],
+) -> dict[str, Values]:
+    """The gradients of the parameters of the stem by backpropagation."""
+    names = [c.name for c in network.connections if c.target in stem] + stem
     above = [c for c in network.connections if c.source in stem and c.target not in stem]
     with torch.enable_grad():
-        leaves = {n: p.detach().requires_grad_(n in own) for n, p in params.items()}
-        free = field(ops, network, leaves, lesson.x)
+        leaves = {n: p.detach().requires_grad_(n in names) for n, p in params.items()}
+        free = field(ops, network, leaves, x)
         state = free.zero_state()
         for name in stem:
             state[name] = free.update_layer(name, state)
-        nothing = ops.zeros((1,))
-        told = [
-            c.operator.forward(ops, params[c.name], state[c.source], nothing) * shift[c.target]
+        zero = ops.zeros((1,))
+        parts = [
+            c.operator.forward(ops, params[c.name], state[c.source], zero) * shift[c.target]
             for c in above
         ]
-        total = torch.stack([t.sum() for t in told]).sum()
-        found = torch.autograd.grad(total, [leaves[n] for n in own])
-    slopes |= dict(zip(own, found, strict=True))
-    return batch_update(episode, slopes, lesson, recipe)
+        total = torch.stack([part.sum() for part in parts]).sum()
+        found = torch.autograd.grad(total, [leaves[n] for n in names])
+    return dict(zip(names, found, strict=True))
 
 
 HYBRID = UpdateRule(

@@ -9,7 +9,8 @@ from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.settings import setting
-from neuro_eqprop.training.config import Batch, BatchUpdate, Rule, TrainingConfig
+from neuro_eqprop.training.batch import Batch, BatchUpdate
+from neuro_eqprop.training.config import Rule, TrainingConfig
 from neuro_eqprop.training.rules.base import UpdateRule
 from neuro_eqprop.training.rules.contrastive import contrastive
 from neuro_eqprop.training.settings import ContrastiveSettings
@@ -29,7 +30,7 @@ def scaled(
 ) -> BatchUpdate:
     found = contrastive(ops, network, params, batch, replace(config, rule=Rule.HEBBIAN))
     factor = config.options["factor"]
-    return replace(found, slopes={name: factor * each for name, each in found.slopes.items()})
+    return replace(found, gradients={name: factor * each for name, each in found.gradients.items()})
 
 
 SCALED = UpdateRule(

@@ -1,0 +1,37 @@
+"""A training batch, and what an update rule computes from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from neuro_eqprop.ops.protocol import Values
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Samples with their targets; `measured` says whether to measure how they settle."""
+
+    x: Values
+    """Inputs (samples, features)."""
+    target: Values
+    """Targets (samples, *output shape): one-hot for classes, any values for regression."""
+    measured: bool
+    beta: float | None = None
+    """Nudging strength, if it differs from the configuration's."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchUpdate:
+    """The result of an update rule on a batch."""
+
+    gradients: Mapping[str, Values]
+    """By parameter, for an optimiser to descend; the rule's estimate of d(mean cost)/dtheta."""
+    correct: int
+    """Samples whose largest output is that of the target, in the free phase."""
+    loss: float
+    """Mean cost of the free phase."""
+    residual: float = 0.0
+    """Largest last change of a rate in the free phase, if measured."""
+    steps: Mapping[str, float] | None = None
+    """Mean steps of a sample by phase, if they differ from the configuration's."""

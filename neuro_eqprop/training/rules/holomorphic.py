@@ -1,0 +1,94 @@
+"""Holomorphic equilibrium propagation: nudges around a circle in the complex plane.
+
+With N nudges beta_k = beta exp(2 pi i k / N) and p(s) the products of the rule, the update is the
+first Fourier coefficient of p(s(beta_k)) over the circle (Laborieux & Zenke 2022):
+
+    dtheta = Re( 1/N  sum over k of p(s_k) / beta_k )
+
+It equals minus the gradient up to order N in beta where all activations are smooth.
+"""
+
+from __future__ import annotations
+
+from cmath import exp, pi
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+import torch
+
+from neuro_eqprop.activations import ActivationKind
+from neuro_eqprop.networks import Network
+from neuro_eqprop.operators import AttentionKind, CrossAttention
+from neuro_eqprop.ops.protocol import Ops, Values
+from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.rate.field import field
+from neuro_eqprop.solve import Stop, solve
+from neuro_eqprop.training.batch import Batch, BatchUpdate
+from neuro_eqprop.training.config import Rule, TrainingConfig
+from neuro_eqprop.training.errors import TrainingError
+from neuro_eqprop.training.rules.asymmetric import adjoint_field, vector_field_sum
+from neuro_eqprop.training.rules.hebbian import hebbian_sum
+from neuro_eqprop.training.rules.phases import SettledPhases, check_gradients, settling
+
+
+def holomorphic(
+    ops: Ops,
+    network: Network,
+    params: Mapping[str, Values],
+    batch: Batch,
+    config: TrainingConfig,
+) -> BatchUpdate:
+    """The update of a batch from `config.points` nudges around a circle of radius beta."""
+    check_smooth(network)
+    if not isinstance(ops, TorchOps):
+        raise TrainingError("holomorphic nudging needs the complex numbers of torch: use TorchOps")
+    beta = config.beta if batch.beta is None else batch.beta
+    solvers = settling(config, measured=batch.measured)
+    free = field(ops, network, params, batch.x)
+    stop = Stop(config.tolerance, config.free_steps, batch.measured)
+    rest = solve(free, free.zero_state(), solvers.free, stop)
+
+    dtype = torch.complex128 if ops.dtype == torch.float64 else torch.complex64
+    complex_ops = replace(ops, dtype=dtype)
+    complex_params = {name: p.to(dtype) for name, p in params.items()}
+    x, target = batch.x.to(dtype), batch.target.to(dtype)
+    s0 = {name: s.to(dtype) for name, s in rest.state.items()}
+    base = field(complex_ops, network, complex_params, x)
+    base = adjoint_field(base, s0) if config.rule == Rule.ASYMMETRIC else base
+
+    phases, coefficients = {"free": rest}, {}
+    for k in range(config.points):
+        root = exp(2j * pi * k / config.points)
+        stop = Stop(config.tolerance, config.nudged_steps, measured=False)
+        nudged = base.nudged(target, beta * root)
+        phases[f"point{k}"] = solve(nudged, s0, solvers.nudged, stop)
+        coefficients[f"point{k}"] = -1.0 / (len(x) * config.points * beta * root)
+    states = {name: phases[name].state for name in coefficients}
+    rule = hebbian_sum if config.rule == Rule.HEBBIAN else partial(vector_field_sum, s0=s0)
+    update = rule(
+        complex_ops, network, x, states=states, coefficients=coefficients, params=complex_params
+    )
+    gradients = {name: change.real.contiguous() for name, change in update.items()}
+    check_gradients(ops, network, {"free": rest.state, **states}, gradients)
+    return SettledPhases(free, config.schedule(), phases).update(gradients, batch, config)
+
+
+def check_smooth(network: Network) -> None:
+    """Raise TrainingError for activations and operators that are not holomorphic."""
+    for layer in network.moving:
+        rate = layer.activation
+        if rate.curve is ActivationKind.CLIP and (rate.low, rate.high) != (-torch.inf, torch.inf):
+            raise TrainingError(
+                f"layer {layer.name!r} has activation {rate.name!r}, which has kinks, and "
+                f"holomorphic nudging needs smooth ones: use activation 'tanh' and output "
+                f"'linear', or nudging 'centered'"
+            )
+    for connection in network.connections:
+        operator = connection.operator
+        if isinstance(operator, CrossAttention) and operator.kind is AttentionKind.LINEAR:
+            raise TrainingError(
+                f"connection {connection.name!r} is linear attention with elu features, which are "
+                f"not smooth, and holomorphic nudging needs smooth functions: use attention "
+                f"'softmax', or nudging 'centered'"
+            )
