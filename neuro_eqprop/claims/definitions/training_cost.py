@@ -70,9 +70,10 @@ CLAIM = Claim(
     threshold="CPU time of an epoch above that of feed-forward backpropagation, for both networks",
     method=(
         "An epoch over {images} MNIST images with Adam, batch 64, one thread: layered 784-256-10 "
-        "(6 free, 3 nudged sweeps) and looped 784-128-10 (12 and 5) by EqProp, their feed-forward "
-        "twins by backpropagation, and the same networks by BPTT and implicit differentiation "
-        "with as many steps; {rounds} rounds in turns, median, {seeds} repetitions."
+        "(6 free, 3 nudged sweeps) and looped 784-128-10 (12 and 5) by EqProp, feed-forward "
+        "networks of the same shape by backpropagation, and the same networks by BPTT through as "
+        "many sweeps and by implicit differentiation with twice as many adjoint steps, all by the "
+        "same training loop; {rounds} rounds in turns, median, {seeds} repetitions."
     ),
     sizes=SIZES,
     cells=cells,
