@@ -65,5 +65,5 @@ def test_training_sees_moved_pictures_and_is_judged_by_others() -> None:
     moved = EqPropClassifier(hidden=(16,), epochs=2, seed=0, shape=(1, 8, 8), more=more).fit(x, y)
     again = EqPropClassifier(hidden=(16,), epochs=2, seed=0, shape=(1, 8, 8), more=more).fit(x, y)
     name = "input->hidden"
-    assert not np.allclose(still.params_[name], moved.params_[name])
-    assert np.array_equal(again.params_[name], moved.params_[name])
+    assert not np.allclose(still.model_.params[name], moved.model_.params[name])
+    assert np.array_equal(again.model_.params[name], moved.model_.params[name])
