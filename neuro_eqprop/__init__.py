@@ -34,6 +34,8 @@ HOMES = {
     "check_backend": "testing",
     "compare": "analysis.compare",
     "estimate_energy": "experiments.energy",
+    "from_nir": "experiments.translate",
+    "from_snntorch": "backends.snntorch.native",
     "from_torch": "rate.from_torch",
     "learn_on_chip": "experiments.learn_on_chip",
     "load_backend": "backends.registry",

@@ -1,5 +1,6 @@
 from neuro_eqprop.analysis.compare import compare as compare
 from neuro_eqprop.backends.registry import load_backend as load_backend
+from neuro_eqprop.backends.snntorch.native import from_snntorch as from_snntorch
 from neuro_eqprop.data import Dataset as Dataset
 from neuro_eqprop.data import Split as Split
 from neuro_eqprop.data import load as load_data
@@ -12,6 +13,7 @@ from neuro_eqprop.experiments.learn_on_chip import learn_on_chip as learn_on_chi
 from neuro_eqprop.experiments.run_folder import Run as Run
 from neuro_eqprop.experiments.run_folder import open_run as open_run
 from neuro_eqprop.experiments.train import train as train
+from neuro_eqprop.experiments.translate import from_nir as from_nir
 from neuro_eqprop.hardware.profile import Profile as Profile
 from neuro_eqprop.history import History as History
 from neuro_eqprop.html_report.write import report as report
@@ -49,6 +51,8 @@ __all__ = [
     "check_backend",
     "compare",
     "estimate_energy",
+    "from_nir",
+    "from_snntorch",
     "from_torch",
     "learn_on_chip",
     "load_backend",

@@ -12,8 +12,8 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.nir.document import Document, Feed, NirError
-from neuro_eqprop.backends.nir.read import read
-from neuro_eqprop.backends.nir.write import beyond, write
+from neuro_eqprop.backends.nir.read import read, read_graph
+from neuro_eqprop.backends.nir.write import beyond, graph_of, write
 from neuro_eqprop.data import Dataset
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments.config import Study, adapt
@@ -29,7 +29,7 @@ from neuro_eqprop.spiking.lower import (
     signed_populations,
     weight_from_matrix,
 )
-from neuro_eqprop.spiking.model import to_spiking
+from neuro_eqprop.spiking.model import SpikingModel, to_spiking
 from neuro_eqprop.spiking.serialize import integer
 
 
@@ -125,16 +125,79 @@ def translate(
     }
 
 
+def nir_graph(spiking: SpikingModel) -> Any:  # noqa: ANN401
+    """The model as a `nir.NIRGraph`, see `SpikingModel.to_nir`."""
+    if spiking.input.name != "current":
+        raise NirError(
+            f"a NIR graph takes x through its input node, not as {spiking.input.name!r} spikes; "
+            "use to_spiking(input='current')"
+        )
+    code, bits = spiking.coding.code, spiking.bits
+    return graph_of(document_of(spiking.model, code, nudged=spiking.nudged, bits=bits))
+
+
+def from_nir(graph: Any) -> SpikingModel:  # noqa: ANN401
+    """The spiking model in a NIR graph or file that this package made.
+
+    Parameters
+    ----------
+    graph : nir.NIRGraph, str or Path
+        As `SpikingModel.to_nir` returns it, or a file of `neuro-eqprop translate`.
+
+    Returns
+    -------
+    SpikingModel
+        Its `model` is the rate model, with the weights and biases of the graph.
+
+    Raises
+    ------
+    NirError
+        If the graph holds no rate network, or its nodes and metadata contradict each other.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> model = ne.train("layered", "digits", hidden=(16,), epochs=1)
+    >>> graph = model.to_spiking(code="graded").to_nir()
+    >>> type(graph).__name__
+    'NIRGraph'
+    >>> ne.from_nir(graph)
+    SpikingModel(code graded, input current, 26 neurons, 330 synapses)
+    """
+    if isinstance(graph, str | Path):
+        name, document = str(graph), read(Path(graph))
+    else:
+        name, document = "the graph", read_graph(graph, "the graph")
+    return rebuilt(document, name, str(document.notes.get("dataset", Study().dataset)))
+
+
 def open_nir(path: Path, dataset: str) -> Opened:
     """The file as a model, to be evaluated on a data set."""
     document = read(path)
-    network = document.network
+    check_rate_network(document, str(path))
+    data = load_data(dataset)
+    spiking = rebuilt(document, str(path), dataset)
+    rate = spiking.model.network
+    if (rate.input.size, rate.output.size) != (data.features, data.classes):
+        raise NirError(
+            f"{path} goes from {rate.input.size} to {rate.output.size} units, but {dataset!r} has "
+            f"{data.features} features and {data.classes} classes; name its own data set"
+        )
+    return Opened(spiking.model, data, document.network, spiking.coding.code, spiking.bits)
+
+
+def check_rate_network(document: Document, name: str) -> None:
+    """Refuse a document without the rate network that it was made from."""
     if not {"rate", "coding", "learning"} <= set(document.notes):
         raise NirError(
-            f"{path} holds no rate network to compare its spikes with; "
-            f"`neuro-eqprop translate RUN --out {path}` writes one into it"
+            f"{name} holds no rate network to compare its spikes with; "
+            f"`neuro-eqprop translate RUN --out FILE.nir` writes one into it"
         )
-    data = load_data(dataset)
+
+
+def rebuilt(document: Document, name: str, dataset: str) -> SpikingModel:
+    """The spiking model of a document, if it becomes the same spiking network again."""
+    check_rate_network(document, name)
     try:
         rate = rebuild(document.notes["rate"])
         code, bits = find_code(document.notes["coding"]["code"]), document.notes.get("bits")
@@ -145,15 +208,10 @@ def open_nir(path: Path, dataset: str) -> Opened:
         model = Model(rate, params, study=study, provenance=FROM_NIR)
         again = lower_again(model, document, code, bits)
     except (KeyError, TypeError, ValueError, StopIteration) as error:
-        raise NirError(f"{path}: its notes and its network do not fit: {error}") from error
-    if not same(again, network):
-        raise NirError(f"{path}: its spiking network is not what its rate network becomes here")
-    if (rate.input.size, rate.output.size) != (data.features, data.classes):
-        raise NirError(
-            f"{path} goes from {rate.input.size} to {rate.output.size} units, but {dataset!r} has "
-            f"{data.features} features and {data.classes} classes; name its own data set"
-        )
-    return Opened(model, data, network, code, bits)
+        raise NirError(f"{name}: its notes and its network do not fit: {error}") from error
+    if not same(again.network, document.network):
+        raise NirError(f"{name}: its spiking network is not what its rate network becomes here")
+    return again
 
 
 def parameters(rate: Network, document: Document, coding: Coding) -> dict[str, Array]:
@@ -187,12 +245,12 @@ def take_first(weights: Iterator[Array], count: int) -> Array:
     return first
 
 
-def lower_again(model: Model, document: Document, code: Code, bits: int | None) -> SpikingNetwork:
-    """The spiking network of the model's parameters under the constants of this version."""
+def lower_again(model: Model, document: Document, code: Code, bits: int | None) -> SpikingModel:
+    """The spiking model of the model's parameters under the constants of this version."""
     if Coding(code).constants() != document.notes["coding"]:
         raise ValueError(f"it was made with other constants of code {code.name!r}; translate again")
     nudged = any(p.gain is Gain.BETA for p in document.network.projections)
-    return to_spiking(model, code=code, nudged=nudged, bits=bits).network
+    return to_spiking(model, code=code, nudged=nudged, bits=bits)
 
 
 def same(one: SpikingNetwork, other: SpikingNetwork) -> bool:

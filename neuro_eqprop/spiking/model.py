@@ -34,6 +34,7 @@ from neuro_eqprop.traces import Counts
 
 if TYPE_CHECKING:
     from neuro_eqprop.backends.base import Backend
+    from neuro_eqprop.backends.brian2.native import Brian2Network
     from neuro_eqprop.backends.lava.native.exact import ExactNetwork
     from neuro_eqprop.backends.lava.native.learning import LearningNetwork
     from neuro_eqprop.backends.lava.native.stock import StockNetwork
@@ -337,6 +338,73 @@ class SpikingModel:
 
         make = learning_network if learning else lava_network
         return make(self, name=name, **options)
+
+    def to_brian2(
+        self,
+        x: npt.ArrayLike | None = None,
+        *,
+        samples: int = 1,
+        continuous: bool = False,
+        **biology: Any,  # noqa: ANN401
+    ) -> Brian2Network:
+        """Return the network as a `brian2.Network` to extend with your own objects.
+
+        Parameters
+        ----------
+        x : array (samples, features), optional
+            Samples that run side by side; None leaves the input zero until `set_input`.
+        samples : int
+            The number of samples, if `x` is not given.
+        continuous : bool
+            Discrete steps with the spikes of the backend "brian2", or membranes and synapses in
+            continuous time as in the backend "brian2-biology".
+        **biology
+            Options of `neuro_eqprop.backends.brian2.membrane.Biology` for continuous time, in SI
+            units: `dt`, `tau_m`, `tau_s`, `delay`, `noise`, `rmax`, ...
+
+        Returns
+        -------
+        Brian2Network
+            With `groups`, `synapses`, `spikes` and `drive` by name; `set_input`, `set_target` and
+            `set_beta` set the stimulus and the phase. It runs with NumPy, Cython and in C++
+            standalone mode.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> data = ne.load_data("digits")
+        >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
+        >>> network = model.to_spiking(code="rate").to_brian2(data.test.x[:2])
+        >>> network.groups["hidden"].N, sorted(network.synapses)[0]
+        (32, 'hidden->output')
+        >>> network.run(64 * network.step)  # doctest: +SKIP
+        >>> network.decode()  # doctest: +SKIP
+        """
+        from neuro_eqprop.backends.brian2.native import brian2_network
+
+        return brian2_network(
+            self, x=x, samples=samples, continuous_time=continuous, biology=biology
+        )
+
+    def to_nir(self) -> Any:  # noqa: ANN401
+        """Return the network as a `nir.NIRGraph`; its metadata hold the exact description.
+
+        Returns
+        -------
+        nir.NIRGraph
+            `nir.write` saves it, `neuro_eqprop.from_nir` reads it back.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> model = ne.train("layered", "digits", hidden=(16,), epochs=1)
+        >>> graph = model.to_spiking(code="rate").to_nir()
+        >>> "population_0_hidden" in graph.nodes
+        True
+        """
+        from neuro_eqprop.experiments.translate import nir_graph
+
+        return nir_graph(self)
 
     def to_snntorch(self, **options: Any) -> SpikingModule:  # noqa: ANN401
         """Return the network as a trainable `torch.nn.Module`.

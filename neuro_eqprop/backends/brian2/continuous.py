@@ -15,6 +15,7 @@ from neuro_eqprop.backends.base import BackendError, Feature, Result, Support
 from neuro_eqprop.backends.brian2 import BIOLOGY
 from neuro_eqprop.backends.brian2.dale import merge_pairs, pair_stimulus, paired
 from neuro_eqprop.backends.brian2.membrane import (
+    DRAWN,
     Biology,
     Handle,
     Refractory,
@@ -159,18 +160,21 @@ def neurons(
     population: Population,
     stimulus: Stimulus,
     clock: Handle,
+    white: str = DRAWN,
+    **name: str,
 ) -> Handle:
-    """A population at rest, its neurons once for each sample, with what the sample brings."""
+    """A population at rest, its neurons once for each sample, with the stimulus of the sample."""
     neuron = integrator(population)
     group = brian2.NeuronGroup(
         stimulus.samples * population.size,
-        membrane(biology, gated=bool(network.into(population.name, Gain.BETA))),
+        membrane(biology, gated=bool(network.into(population.name, Gain.BETA)), white=white),
         threshold="v >= theta",
         reset=reset(neuron),
         refractory=biology.period * brian2.second if biology.period else False,
         method="euler",
         namespace=constants(brian2, biology, neuron),
         clock=clock,
+        **name,
     )
     group.run_regularly("v = clip(v, lowest, highest)", when="after_resets", clock=clock)
     nothing = np.zeros((stimulus.samples, population.size))
@@ -203,6 +207,7 @@ def synapses(
     groups: dict[str, Handle],
     samples: int,
     clock: Handle,
+    **name: str,
 ) -> Handle:
     """The synapses of a projection, once for each sample and never between samples.
 
@@ -218,6 +223,7 @@ def synapses(
         delay=ticks * clock.dt,
         namespace={"rmax": biology.rmax * brian2.Hz, "tau_s": biology.tau_s * brian2.second},
         clock=clock,
+        **name,
     )
     rows, columns = np.nonzero(projection.weight)
     copies = np.arange(samples)[:, None]

@@ -1,7 +1,8 @@
-"""The step of a population in the words of Brian2."""
+"""The step of a population as Brian2 equations, for NumPy, Cython and C++."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -21,6 +22,8 @@ a_beta : 1
 outside : 1
 pull : 1
 drive : 1
+"""
+SUMS = """
 messages : 1
 sum_firing : 1
 sum_drive : 1
@@ -28,7 +31,6 @@ sum_drive : 1
 
 # Brian2 may regroup the terms of a sum, so a statement holds no more than one addition.
 FEED = """
-beta = beta_of(t)
 given = outside + beta * pull
 """
 
@@ -67,14 +69,17 @@ sum_drive = sum_drive * within_window(t) + drive
 """
 
 
-def step(neuron: Neuron, longest: int) -> tuple[str, str]:
+def step(neuron: Neuron, longest: int, *, scheduled: bool = True) -> tuple[str, str]:
     """The variables of a population and the statements of its step.
 
-    Brian2 reads a message on arrival: of one that takes longer than a step, q_k keeps the past.
+    With a schedule, beta comes from its table, and counts and sums are kept for each phase. Without
+    one, beta is a variable. Brian2 reads a message on arrival: of one that takes longer than a
+    step, q_k keeps the past.
     """
     if isinstance(neuron, Spiking):
         reset = "v - threshold * fired" if neuron.reset is Reset.SUBTRACT else "v * (1 - fired)"
-        code = SPIKING.format(reset=reset) + MEASURE.format(message="fired", held="fired")
+        code = SPIKING.format(reset=reset)
+        measure = {"message": "fired", "held": "fired"}
         names = ["u", "v", "fired"]
     else:
         curved = neuron.activation.curve is ActivationKind.TANH
@@ -82,13 +87,16 @@ def step(neuron: Neuron, longest: int) -> tuple[str, str]:
         past = ["q", *(f"q_{k}" for k in range(1, longest))]
         shift = "\n".join(f"{past[k]} = {past[k - 1]}" for k in range(longest - 1, 0, -1))
         code = GRADED.format(activation=activation, shift=shift)
-        code += MEASURE.format(message="q", held="sent")
+        measure = {"message": "q", "held": "sent"}
         names = ["g_one", "g_beta", "x", "sent", *past]
-    return MODEL + "".join(f"{name} : 1\n" for name in names), FEED + code
+    model = MODEL + "".join(f"{name} : 1\n" for name in names)
+    if not scheduled:
+        return model + "beta : 1 (shared)\n", FEED + code
+    return model + SUMS, "beta = beta_of(t)" + FEED + code + MEASURE.format(**measure)
 
 
 def constants(brian2: ModuleType, neuron: Neuron) -> dict[str, Handle]:
-    """What the statements of a neuron call by name."""
+    """Constants and functions that the statements of a neuron use."""
     if isinstance(neuron, Spiking):
         return {
             "keep_current": 1 - neuron.current_decay,
@@ -98,13 +106,62 @@ def constants(brian2: ModuleType, neuron: Neuron) -> dict[str, Handle]:
             "highest": neuron.ceiling,
         }
     return {
-        "exact_tanh": brian2.Function(tanh, arg_units=[1], return_unit=1),
-        "round_even": brian2.Function(np.rint, arg_units=[1], return_unit=1),
+        "exact_tanh": function(brian2, "exact_tanh", tanh),
+        "round_even": function(brian2, "round_even", np.rint),
         "theta": neuron.theta,
         "damping": neuron.damping,
         "lowest": neuron.activation.low,
         "highest": neuron.activation.high,
     }
+
+
+# Brian2 compiles with -ffast-math, which may regroup the sums of tanh.
+CPP = {
+    "exact_tanh": """
+__attribute__((optimize("no-fast-math", "fp-contract=off")))
+static double exact_tanh(const double u)
+{
+    const double doubled = 2.0 * fmin(fabs(u), 20.0);
+    const double k = rint(doubled * 1.4426950408889634);
+    const double r = (doubled - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10;
+    double total = 1.0;
+    for (int n = 14; n > 0; n--) total = 1.0 + r * total / n;
+    const double size = 1.0 - 2.0 / (ldexp(total, (int) k) + 1.0);
+    return u > 0.0 ? size : u < 0.0 ? -size : 0.0;
+}
+""",
+    "round_even": """
+static inline double round_even(const double ratio) { return rint(ratio); }
+""",
+}
+CYTHON = {
+    "exact_tanh": """
+cimport libc.math as exact_math
+cdef double exact_tanh(double u):
+    cdef double doubled = 2.0 * exact_math.fmin(exact_math.fabs(u), 20.0)
+    cdef double k = exact_math.rint(doubled * 1.4426950408889634)
+    cdef double r = (doubled - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10
+    cdef double total = 1.0
+    cdef int n
+    for n in range(14, 0, -1):
+        total = 1.0 + r * total / n
+    cdef double size = 1.0 - 2.0 / (exact_math.ldexp(total, <int> k) + 1.0)
+    return size if u > 0.0 else (-size if u < 0.0 else 0.0)
+""",
+    "round_even": """
+cimport libc.math as even_math
+cdef double round_even(double ratio):
+    return even_math.rint(ratio)
+""",
+}
+
+
+def function(brian2: ModuleType, name: str, python: Callable[[Array], Array]) -> Handle:
+    """A function of one number in NumPy, C++ and Cython, bit-identical in all of them."""
+    made = brian2.Function(python, arg_units=[1], return_unit=1)
+    made.implementations.add_implementation("cpp", CPP[name], name=name)
+    made.implementations.add_implementation("cython", CYTHON[name], name=name)
+    return made
 
 
 def tables(brian2: ModuleType, schedule: Schedule, dt: Handle) -> dict[str, Handle]:

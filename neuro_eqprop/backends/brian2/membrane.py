@@ -107,10 +107,14 @@ class Biology:
         return self.step if self.refractory is None else self.refractory
 
 
-def membrane(biology: Biology, *, gated: bool) -> str:
+DRAWN, OWN = "sqrt(2 * rmax / dt) * eta", "sqrt(2 * rmax) * xi"
+"""White noise: from numbers eta that are set in every dt, or by Brian2's own generator."""
+
+
+def membrane(biology: Biology, *, gated: bool, white: str = DRAWN) -> str:
     """The equations of a population; `gated` if synapses with a gain of beta arrive at it."""
     leak = "" if biology.tau_m is None else " - (v - rest) / tau_m"
-    noise = " + noise * theta * sqrt(2 * rmax / dt) * eta" if biology.noise else ""
+    noise = f" + noise * theta * {white}" if biology.noise else ""
     held = " (unless refractory)" if biology.refractory_kind is Refractory.HOLD else ""
     lines = [
         f"dv/dt = rmax * drive{leak}{noise} : 1{held}",
@@ -124,7 +128,7 @@ def membrane(biology: Biology, *, gated: bool) -> str:
     ]
     if gated:
         lines.append("dg_beta/dt = -g_beta / tau_s : 1")
-    if biology.noise:
+    if biology.noise and white == DRAWN:
         lines.append("eta : 1")
     return "\n".join(lines)
 

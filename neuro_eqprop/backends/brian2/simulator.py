@@ -16,17 +16,14 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import Result, Support, nothing
 from neuro_eqprop.backends.brian2 import BACKEND
-from neuro_eqprop.backends.brian2.equations import Handle, constants, step, tables
+from neuro_eqprop.backends.brian2.equations import Handle, tables
+from neuro_eqprop.backends.brian2.groups import neurons, synapses
 from neuro_eqprop.backends.brian2.setup import settings, simulator
 from neuro_eqprop.backends.brian2.spike_recorder import SpikeRecorder
 from neuro_eqprop.backends.registry import check_run
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import (
-    Gain,
     Graded,
-    Population,
-    Projection,
-    Spiking,
     SpikingNetwork,
     Stimulus,
 )
@@ -116,7 +113,7 @@ def render(
     clock = brian2.Clock(dt=dt)
     named = tables(brian2, schedule, dt)
     groups = {
-        p.name: neurons(brian2, network, p, stimulus=stimulus, named=named, clock=clock)
+        p.name: neurons(brian2, network, p, stimulus=stimulus, tables=named, clock=clock)
         for p in network.populations
     }
     paths = [
@@ -146,72 +143,6 @@ def render(
     whole = brian2.Network(*groups.values(), *paths)
     whole.add(*ends.values(), *heard, *signals.values())
     return Rendering(whole, steps * dt, ends, ear, signals)
-
-
-def message(population: Population) -> str:
-    """The variable that holds what a population sends."""
-    return "q" if isinstance(population.neuron, Graded) else "fired"
-
-
-def neurons(
-    brian2: ModuleType,
-    network: SpikingNetwork,
-    population: Population,
-    *,
-    stimulus: Stimulus,
-    named: dict[str, Handle],
-    clock: Handle,
-) -> Handle:
-    """A population at rest, its neurons once for each sample, with what the sample brings."""
-    delays = [p.delay for p in network.projections if p.source == population.name]
-    model, code = step(population.neuron, max(delays, default=1))
-    group = brian2.NeuronGroup(
-        stimulus.samples * population.size,
-        model,
-        threshold=f"{message(population)} != 0",
-        reset="",
-        events={"phase_end": "last_of_phase(t) > 0.5"},
-        namespace={**named, **constants(brian2, population.neuron)},
-        clock=clock,
-    )
-    group.run_regularly(code, when="groups", clock=clock)
-    nothing = np.zeros((stimulus.samples, population.size))
-    group.outside = (population.bias + stimulus.current.get(population.name, nothing)).ravel()
-    group.pull = stimulus.pull.get(population.name, nothing).ravel()
-    if isinstance(population.neuron, Spiking):
-        group.v = population.neuron.threshold / 2
-    return group
-
-
-def synapses(
-    brian2: ModuleType,
-    projection: Projection,
-    groups: dict[str, Handle],
-    *,
-    samples: int,
-    clock: Handle,
-) -> Handle:
-    """The synapses of a projection, once for each sample and never between samples."""
-    source, target = groups[projection.source], groups[projection.target]
-    arriving = "a_one" if projection.gain is Gain.ONE else "a_beta"
-    late = projection.delay - 1
-    sent = "" if "fired" in source.variables else f" * q{f'_{late}' if late else ''}_pre"
-    paths = brian2.Synapses(
-        source,
-        target,
-        "w : 1 (constant)",
-        on_pre=f"{arriving}_post += w{sent}",
-        delay=late * clock.dt,
-        clock=clock,
-    )
-    rows, columns = np.nonzero(projection.weight)
-    copies = np.arange(samples)[:, None]
-    paths.connect(
-        i=(copies * projection.weight.shape[1] + columns).ravel(),
-        j=(copies * projection.weight.shape[0] + rows).ravel(),
-    )
-    paths.w = np.tile(projection.weight[rows, columns], samples)
-    return paths
 
 
 def measured(rendering: Rendering, samples: int, schedule: Schedule) -> Result:

@@ -30,7 +30,11 @@ def from_nir(path: Path, assume: Assumptions | None = None) -> SpikingNetwork:
 
 def read(path: Path, assume: Assumptions | None = None) -> Document:
     """All that a file holds; `assume` serves only where the file does not say."""
-    graph = load(path)
+    return read_graph(load(path), str(path), assume)
+
+
+def read_graph(graph: Any, name: str, assume: Assumptions | None = None) -> Document:  # noqa: ANN401
+    """All that a NIR graph holds; errors begin with `name`."""
     try:
         if KEY in graph.metadata:
             return document_of(graph)
@@ -43,7 +47,7 @@ def read(path: Path, assume: Assumptions | None = None) -> Document:
         return assumed(graph, assume)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-        raise NirError(f"{path}: {one_line(reason)}") from error
+        raise NirError(f"{name}: {one_line(reason)}") from error
 
 
 def one_line(text: str) -> str:

@@ -308,6 +308,21 @@ def from_snntorch(module: SpikingModule) -> Model:
     Returns
     -------
     Model
+        It evaluates, is saved and becomes spikes like any other.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne, torch
+    >>> data = ne.load_data("digits")
+    >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
+    >>> module = model.to_spiking(code="graded", bits=8).to_snntorch()
+    >>> optimiser = torch.optim.Adam(module.parameters(), lr=1e-3)
+    >>> x, y = torch.tensor(data.train.x[:64]), torch.tensor(data.train.y[:64])
+    >>> loss = torch.nn.functional.cross_entropy(module(x, steps=16).logits, y)
+    >>> loss.backward()
+    >>> optimiser.step()
+    >>> ne.from_snntorch(module).provenance
+    'fine-tuned in snnTorch'
     """
     given = module.rounded_weights() if module.bits is not None else dict(module.values.items())
     params = {

@@ -1,0 +1,91 @@
+"""Populations and projections in discrete steps, as Brian2 groups and synapses."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+
+from neuro_eqprop.backends.brian2.equations import Handle, constants, step
+from neuro_eqprop.spiking.ir import (
+    Gain,
+    Graded,
+    Population,
+    Projection,
+    Spiking,
+    SpikingNetwork,
+    Stimulus,
+)
+
+
+def message(population: Population) -> str:
+    """The variable that holds what a population sends."""
+    return "q" if isinstance(population.neuron, Graded) else "fired"
+
+
+def neurons(
+    brian2: ModuleType,
+    network: SpikingNetwork,
+    population: Population,
+    *,
+    stimulus: Stimulus,
+    tables: dict[str, Handle] | None,
+    clock: Handle,
+    **name: str,
+) -> Handle:
+    """A population at rest, its neurons once for each sample, with the stimulus of the sample.
+
+    `tables` are those of a schedule; without, beta is a variable of the group.
+    """
+    delays = [p.delay for p in network.projections if p.source == population.name]
+    model, code = step(population.neuron, max(delays, default=1), scheduled=tables is not None)
+    group = brian2.NeuronGroup(
+        stimulus.samples * population.size,
+        model,
+        threshold=f"{message(population)} != 0",
+        reset="",
+        events={} if tables is None else {"phase_end": "last_of_phase(t) > 0.5"},
+        namespace={**(tables or {}), **constants(brian2, population.neuron)},
+        clock=clock,
+        **name,
+    )
+    group.run_regularly(code, when="groups", clock=clock)
+    nothing = np.zeros((stimulus.samples, population.size))
+    group.outside = (population.bias + stimulus.current.get(population.name, nothing)).ravel()
+    group.pull = stimulus.pull.get(population.name, nothing).ravel()
+    if isinstance(population.neuron, Spiking):
+        group.v = population.neuron.threshold / 2
+    return group
+
+
+def synapses(
+    brian2: ModuleType,
+    projection: Projection,
+    groups: dict[str, Handle],
+    *,
+    samples: int,
+    clock: Handle,
+    **name: str,
+) -> Handle:
+    """The synapses of a projection, once for each sample and never between samples."""
+    source, target = groups[projection.source], groups[projection.target]
+    arriving = "a_one" if projection.gain is Gain.ONE else "a_beta"
+    late = projection.delay - 1
+    sent = "" if "fired" in source.variables else f" * q{f'_{late}' if late else ''}_pre"
+    paths = brian2.Synapses(
+        source,
+        target,
+        "w : 1 (constant)",
+        on_pre=f"{arriving}_post += w{sent}",
+        delay=late * clock.dt,
+        clock=clock,
+        **name,
+    )
+    rows, columns = np.nonzero(projection.weight)
+    copies = np.arange(samples)[:, None]
+    paths.connect(
+        i=(copies * projection.weight.shape[1] + columns).ravel(),
+        j=(copies * projection.weight.shape[0] + rows).ravel(),
+    )
+    paths.w = np.tile(projection.weight[rows, columns], samples)
+    return paths
