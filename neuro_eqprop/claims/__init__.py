@@ -1,1 +1,1 @@
-"""The claims of the research notes as runnable tests, with verdicts."""
+"""The claims of the research notes as runnable tests with verdicts."""

@@ -1,4 +1,4 @@
-"""What the rows share: cells over seeds, the networks they train, and words for verdicts."""
+"""Shared by claim definitions: network settings, cells over seeds, formats of intervals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from neuro_eqprop.claims.charts import Series
-from neuro_eqprop.claims.claim import Budget, Cell, Finding, Outcomes, column
+from neuro_eqprop.claims.claim import Budget, Cell, CellResults, Finding, column
 from neuro_eqprop.claims.statistics import Interval, student
 
 LOOPED: Mapping[str, Any] = {
@@ -22,7 +22,7 @@ LOOPED: Mapping[str, Any] = {
     "free_steps": 12,
     "nudged_steps": 5,
 }
-"""The looped network of the notes with symmetric weights; its output only reads, as theirs."""
+"""The looped network of the notes with symmetric weights; its output is a readout."""
 
 LAYERED: Mapping[str, Any] = {
     "model": "layered",
@@ -35,7 +35,7 @@ LAYERED: Mapping[str, Any] = {
     "free_steps": 6,
     "nudged_steps": 3,
 }
-"""One hidden layer between pixels and classes, connected both ways."""
+"""One hidden layer with symmetric connections."""
 
 TRANSFORMER: Mapping[str, Any] = {
     "model": "transformer",
@@ -65,7 +65,7 @@ RECALL: Mapping[str, Any] = {
     "free_steps": 12,
     "nudged_steps": 6,
 }
-"""A transformer of one head that is read at its last token, which asks for what others hold."""
+"""A transformer with one head, read at its last token, for associative recall."""
 
 SEEDS: Mapping[Budget, int] = {Budget.SMALL: 3, Budget.FULL: 5}
 
@@ -73,17 +73,17 @@ SEEDS: Mapping[Budget, int] = {Budget.SMALL: 3, Budget.FULL: 5}
 def over_seeds(
     name: str, function: str, arguments: Mapping[str, Any], seeds: int, *, needed: bool = True
 ) -> tuple[Cell, ...]:
-    """The same cell for seeds 0, 1, ..."""
+    """A cell for each of the seeds 0, 1, ..."""
     return tuple(Cell(name, function, arguments, seed, needed) for seed in range(seeds))
 
 
-def sample(sizes: Mapping[str, Any], dataset: str) -> dict[str, Any]:
-    """Which samples a cell uses."""
+def sample_counts(sizes: Mapping[str, Any], dataset: str) -> dict[str, Any]:
+    """The arguments that select the samples of a cell."""
     return {"dataset": dataset, "images": sizes["images"], "tests": sizes["tests"]}
 
 
 def meanings(confirmed: str, refuted: str, undecided: str = "") -> Mapping[Finding, str]:
-    """What each finding means for someone who wants to use EqProp."""
+    """The practical meaning of each finding."""
     nothing = "Do not build on it either way until it is decided."
     return {
         Finding.CONFIRMED: confirmed,
@@ -100,7 +100,7 @@ def points(found: Interval) -> str:
 
 
 def lost(found: Interval) -> str:
-    """An interval of fractions in percentage points, where the sign goes without saying."""
+    """As `points`, without the plus sign."""
     return points(found).replace("+", "")
 
 
@@ -112,15 +112,15 @@ def percent(found: Interval) -> str:
 
 
 def bars(
-    label: str, outcomes: Outcomes, cells: Sequence[str], key: str, shown: Sequence[str]
+    label: str, results: CellResults, cells: Sequence[str], key: str, shown: Sequence[str]
 ) -> Series:
     """The mean of one number for each of some cells, with its interval."""
-    found = [student(column(outcomes, name, key)) for name in cells]
+    found = [student(column(results, name, key)) for name in cells]
     return series(label, shown, found)
 
 
 def series(label: str, x: Sequence[float] | Sequence[str], found: Sequence[Interval]) -> Series:
-    """Values with the ends of their intervals, where these have an end."""
+    """Values with their intervals, unless one is unbounded."""
     if any(each.size < 2 for each in found):
         return Series(label, x, [each.value for each in found])
     low, high = [each.low for each in found], [each.high for each in found]

@@ -1,4 +1,4 @@
-"""Figures as data, drawn by matplotlib so that the same data gives the same bytes."""
+"""Figures as data, drawn by matplotlib; equal data gives equal bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Mark(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Values over x, with the ends of their intervals where there are some."""
+    """Values over x, with optional intervals."""
 
     label: str
     x: Sequence[float] | Sequence[str]
@@ -47,7 +47,7 @@ STYLE = {"svg.hashsalt": "neuro_eqprop", "svg.fonttype": "none", "pdf.fonttype":
 
 
 def draw(charts: Sequence[Chart], *, form: str) -> bytes:
-    """The charts, two in a row, as `svg` or `pdf`, without a date in it."""
+    """The charts, two in a row, as `svg` or `pdf` without a date."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -83,7 +83,7 @@ def panel(axes: Any, chart: Chart) -> None:  # noqa: ANN401
 
 
 def errors(series: Series) -> list[list[float]] | None:
-    """How far the interval reaches below and above each value."""
+    """Error bars: the distances of the interval below and above each value."""
     if series.low is None or series.high is None:
         return None
     down = [max(0.0, y - low) for y, low in zip(series.y, series.low, strict=True)]
@@ -92,7 +92,7 @@ def errors(series: Series) -> list[list[float]] | None:
 
 
 def lines(axes: Any, chart: Chart) -> None:  # noqa: ANN401
-    """Lines through values, or points alone."""
+    """Lines or points with error bars."""
     style = "none" if chart.mark is Mark.POINTS else "-"
     for each in chart.series:
         axes.errorbar(
@@ -110,7 +110,7 @@ def lines(axes: Any, chart: Chart) -> None:  # noqa: ANN401
 
 
 def label(axes: Any, chart: Chart) -> None:  # noqa: ANN401
-    """The names along x, and those of the series where there are several."""
+    """Tick labels, and a legend for several series."""
     axes.set_xticks(range(len(chart.series[0].x)), [str(x) for x in chart.series[0].x])
     axes.tick_params(axis="x", labelsize="small")
     if len(chart.series) > 1:
@@ -118,7 +118,7 @@ def label(axes: Any, chart: Chart) -> None:  # noqa: ANN401
 
 
 def dots(axes: Any, chart: Chart) -> None:  # noqa: ANN401
-    """A point with its interval over each name, series side by side; the axis need not hold 0."""
+    """Points with intervals over categories, series side by side; y need not start at zero."""
     width = 0.5 / len(chart.series)
     for k, each in enumerate(chart.series):
         places = [n - 0.25 + width * (k + 0.5) for n in range(len(each.y))]
@@ -131,7 +131,7 @@ def dots(axes: Any, chart: Chart) -> None:  # noqa: ANN401
 
 
 def bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401
-    """Bars side by side, a colour for each series."""
+    """Grouped bars, a colour for each series."""
     width = 0.8 / len(chart.series)
     for k, each in enumerate(chart.series):
         places = [n - 0.4 + width * (k + 0.5) for n in range(len(each.y))]
@@ -140,7 +140,7 @@ def bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401
 
 
 def heat(axes: Any, chart: Chart) -> None:  # noqa: ANN401
-    """Values over a grid: x along a series, series from bottom to top."""
+    """A contour plot: x along a series, series from bottom to top."""
     columns, rows = list(map(float, chart.series[0].x)), [float(s.label) for s in chart.series]
     mesh = axes.contourf(columns, rows, [list(each.y) for each in chart.series], levels=20)
     axes.figure.colorbar(mesh)

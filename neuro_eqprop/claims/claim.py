@@ -1,8 +1,8 @@
-"""A claim, the cells that test it, and the verdict over them.
+"""Claims, the cells that test them, and verdicts.
 
-A cell is a pure configuration: the same cell gives the same result bytes on the same machine,
-apart from fields named `seconds`. A verdict is `confirmed` or `refuted` only where the whole 95 %
-interval lies on one side of the threshold.
+A cell is a pure configuration: on one machine it always gives the same result, except for fields
+named `seconds`. A claim is `confirmed` or `refuted` only if the 95 % interval lies entirely on one
+side of the threshold.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from neuro_eqprop.claims.statistics import Interval
 
 Json: TypeAlias = dict[str, Any]
 TIMING = "seconds"
-"""The name of fields that may differ between two runs of a cell."""
+"""Name of the fields that may differ between two runs of a cell."""
 
 
 class Budget(Enum):
-    """How much time a verdict may take."""
+    """The size of the experiments."""
 
     SMALL = "small"
     FULL = "full"
 
 
 class Finding(Enum):
-    """What the measurement says about the claim."""
+    """The conclusion on a claim."""
 
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
@@ -39,23 +39,23 @@ class Finding(Enum):
 
 
 class UndecidedError(RuntimeError):
-    """A cell cannot be run here, for a reason that is no fault: data or a model is not there."""
+    """A cell cannot run here although nothing is wrong: a data set or a model is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A named configuration; `name` labels it within its claim, the rest is what is run."""
+    """A configuration of an experiment; `name` labels it within its claim."""
 
     name: str
     function: str
-    """In `neuro_eqprop.claims.registry`."""
+    """Name of a function in `neuro_eqprop.claims.registry`."""
     arguments: Mapping[str, Any]
     seed: int
     needed: bool = True
-    """Whether the verdict rests on it; others only illustrate."""
+    """Whether the verdict depends on it; other cells are shown for comparison."""
 
     def configuration(self) -> Json:
-        """What is run, as JSON."""
+        """The configuration as JSON."""
         from neuro_eqprop.claims.registry import version
 
         return {
@@ -67,27 +67,27 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """The SHA-256 of the configuration: two claims that need the same cell share it."""
+        """The SHA-256 of the configuration; claims with equal cells share the result."""
         return sha256(canonical(self.configuration())).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a cell: its values, or the error that it ended with."""
+class CellResult:
+    """The values of a cell, or its error."""
 
     cell: Cell
     values: Json = field(default_factory=dict)
     error: str | None = None
     seconds: float = 0.0
-    """Of the processor."""
+    """CPU time."""
 
 
-Outcomes: TypeAlias = Sequence[Outcome]
+CellResults: TypeAlias = Sequence[CellResult]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A finding with the number it rests on."""
+    """A finding with the number that it is based on."""
 
     finding: Finding
     note: str
@@ -95,45 +95,45 @@ class Verdict:
     interval: tuple[float, float] | None = None
     seeds: int = 0
     effect: float | None = None
-    """Hedges' g, where two things are compared."""
+    """Hedges' g, where two samples are compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A statement of the notes, and how it is tested."""
+    """A statement of the research notes, and how it is tested."""
 
     id: str
     statement: str
     source: str
     threshold: str
     method: str
-    """With the sizes of the budget in braces."""
+    """With the sizes of the budget as format fields."""
     sizes: Mapping[Budget, Mapping[str, Any]]
     cells: Callable[[Budget], tuple[Cell, ...]]
-    judge: Callable[[Outcomes], Verdict]
+    verdict_from: Callable[[CellResults], Verdict]
     meaning: Mapping[Finding, str]
     conflict: str = ""
-    """Where the notes contradict each other, and which version holds."""
-    chart: Callable[[Outcomes], tuple[Chart, ...]] | None = None
-    """The panels of its figure."""
+    """Contradictions in the notes, and which version holds."""
+    chart: Callable[[CellResults], tuple[Chart, ...]] | None = None
+    """Returns the panels of the figure."""
     shown: Mapping[str, str] = field(default_factory=dict)
-    """The columns of its table and the path of the number in each; all plain numbers if none."""
+    """Columns of the table with the path of the number in a result; all scalars if empty."""
     partial: bool = False
-    """Whether it can be judged while cells are missing; it is then at most refuted."""
+    """Whether a verdict is possible while cells are missing; it can then not be confirmed."""
 
-    def told(self, budget: Budget) -> str:
-        """The method with its sizes."""
+    def method_text(self, budget: Budget) -> str:
+        """The method with the sizes of a budget filled in."""
         return self.method.format_map(dict(self.sizes[budget]))
 
 
 def canonical(values: Mapping[str, Any]) -> bytes:
-    """JSON with one spelling, so that equal content is equal bytes."""
+    """Canonical JSON: equal content gives equal bytes."""
     text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return text.encode()
 
 
 def timeless(values: Any) -> Any:  # noqa: ANN401
-    """The values without fields that may differ between two runs."""
+    """The values without `seconds` fields."""
     if isinstance(values, Mapping):
         return {key: timeless(part) for key, part in values.items() if key != TIMING}
     if isinstance(values, list | tuple):
@@ -141,38 +141,38 @@ def timeless(values: Any) -> Any:  # noqa: ANN401
     return values
 
 
-def named(outcomes: Outcomes, name: str) -> dict[int, Json]:
-    """The values of the cells of that name, by seed."""
-    return {each.cell.seed: each.values for each in outcomes if each.cell.name == name}
+def values_by_seed(results: CellResults, name: str) -> dict[int, Json]:
+    """The values of the cells with that name, by seed."""
+    return {each.cell.seed: each.values for each in results if each.cell.name == name}
 
 
-def column(outcomes: Outcomes, name: str, key: str) -> list[float]:
-    """One number of each cell of that name, in the order of the seeds."""
-    found = named(outcomes, name)
+def column(results: CellResults, name: str, key: str) -> list[float]:
+    """One number of the cells with that name, in the order of the seeds."""
+    found = values_by_seed(results, name)
     if not found:
-        raise ValueError(f"there is no cell {name!r} to judge by")
+        raise ValueError(f"no result of a cell {name!r}")
     return [float(found[seed][key]) for seed in sorted(found)]
 
 
-def names(outcomes: Outcomes) -> list[str]:
-    """The names of the cells, each once, in their order."""
-    return list(dict.fromkeys(each.cell.name for each in outcomes))
+def cell_names(results: CellResults) -> list[str]:
+    """The distinct names of the cells, in order."""
+    return list(dict.fromkeys(each.cell.name for each in results))
 
 
 def above(found: Interval, threshold: float) -> Finding:
-    """Whether the whole interval lies above the threshold (confirmed) or below it (refuted)."""
+    """Confirmed if the interval lies above the threshold, refuted if it lies below."""
     if found.low > threshold:
         return Finding.CONFIRMED
     return Finding.REFUTED if found.high < threshold else Finding.UNDECIDED
 
 
 def below(found: Interval, threshold: float) -> Finding:
-    """Whether the whole interval lies below the threshold (confirmed) or above it (refuted)."""
+    """Confirmed if the interval lies below the threshold, refuted if it lies above."""
     return above(Interval(-found.value, -found.high, -found.low, found.size), -threshold)
 
 
-def every(findings: Sequence[Finding]) -> Finding:
-    """A claim of several parts: refuted by any, confirmed by all."""
+def all_of(findings: Sequence[Finding]) -> Finding:
+    """The finding of a conjunction: refuted by any part, confirmed by all."""
     if Finding.REFUTED in findings:
         return Finding.REFUTED
     return Finding.UNDECIDED if Finding.UNDECIDED in findings else Finding.CONFIRMED
@@ -181,31 +181,31 @@ def every(findings: Sequence[Finding]) -> Finding:
 def verdict(
     finding: Finding, found: Interval, note: str, *, effect: float | None = None
 ) -> Verdict:
-    """A verdict on an interval; an interval without end (one seed) is not shown."""
+    """A verdict on an interval; an unbounded interval (one seed) is left out."""
     known = isfinite(found.low) and isfinite(found.high)
     shown = (found.low, found.high) if known else None
     return Verdict(finding, note, found.value, shown, found.size, effect)
 
 
-def conclude(claim: Claim, outcomes: Outcomes) -> Verdict:
-    """The verdict over all cells of a claim, also where some of them failed."""
-    failed = [each for each in outcomes if each.error is not None]
+def conclude(claim: Claim, results: CellResults) -> Verdict:
+    """The verdict on a claim from all its cells, some of which may have failed."""
+    failed = [each for each in results if each.error is not None]
     missing = [each for each in failed if each.cell.needed]
-    worked = [each for each in outcomes if each.error is None]
-    if missing and (not claim.partial or not worked):
-        return Verdict(Finding.UNDECIDED, reason(missing, len(outcomes)))
+    succeeded = [each for each in results if each.error is None]
+    if missing and (not claim.partial or not succeeded):
+        return Verdict(Finding.UNDECIDED, undecided_reason(missing, len(results)))
     try:
-        found = claim.judge(worked)
-    except ValueError as error:  # too few cells for a statistic
+        found = claim.verdict_from(succeeded)
+    except ValueError as error:  # too few cells for the statistics
         return Verdict(Finding.UNDECIDED, f"undecided: {error}")
     if missing:
         limited = Finding.UNDECIDED if found.finding is Finding.CONFIRMED else found.finding
-        return replace(found, finding=limited, note=f"{found.note} {without(missing)}")
-    return replace(found, note=f"{found.note} {without(failed)}") if failed else found
+        return replace(found, finding=limited, note=f"{found.note} {left_out(missing)}")
+    return replace(found, note=f"{found.note} {left_out(failed)}") if failed else found
 
 
-def reason(missing: Outcomes, total: int) -> str:
-    """Why there is no verdict."""
+def undecided_reason(missing: CellResults, total: int) -> str:
+    """The reason why there is no verdict."""
     causes = list(dict.fromkeys(str(each.error) for each in missing))
     if all(cause.startswith("undecided: ") for cause in causes):
         parts = [cause.removeprefix("undecided: ") for cause in causes]
@@ -213,11 +213,11 @@ def reason(missing: Outcomes, total: int) -> str:
     return f"undecided: {len(missing)} of {total} cells failed ({causes[0]})"
 
 
-def without(failed: Outcomes) -> str:
-    """Which cells are left out, and why."""
+def left_out(failed: CellResults) -> str:
+    """The cells that are left out, with the reasons."""
     causes: dict[str, list[str]] = {}
     for each in failed:
-        told = causes.setdefault(str(each.error).removeprefix("undecided: "), [])
-        told += [each.cell.name] if each.cell.name not in told else []
+        cells = causes.setdefault(str(each.error).removeprefix("undecided: "), [])
+        cells += [each.cell.name] if each.cell.name not in cells else []
     parts = [f"{', '.join(which)} ({cause})" for cause, which in causes.items()]
     return f"Left out: {'; '.join(parts)}."

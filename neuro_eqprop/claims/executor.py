@@ -1,7 +1,7 @@
-"""Carry out cells here, in worker processes, or on a Dask cluster: the same results everywhere.
+"""Run cells in this process, in worker processes or on a Dask cluster, with equal results.
 
-Each cell runs on one thread, so its bits depend on nothing but its configuration. A cell that
-fails, dies or takes longer than the deadline becomes an outcome with an error.
+Each cell runs on one thread, so its result depends on its configuration alone. A cell that fails,
+crashes or exceeds the deadline gives a result with an error.
 """
 
 from __future__ import annotations
@@ -17,55 +17,60 @@ from threading import Event, Thread, Timer, current_thread, main_thread
 from types import FrameType
 from typing import Protocol
 
-from neuro_eqprop.claims.claim import Cell, Outcome
-from neuro_eqprop.claims.registry import perform
+from neuro_eqprop.claims.claim import Cell, CellResult
+from neuro_eqprop.claims.registry import run_cell
 from neuro_eqprop.claims.worker import READY, pack, unpack
 
 WORKER = (sys.executable, "-m", "neuro_eqprop.claims.worker")
 
 
 class Executor(Protocol):
-    """Something that carries out cells."""
+    """Runs cells."""
 
-    def run(self, cells: Sequence[Cell], *, deadline: float) -> Iterator[Outcome]:
-        """The outcomes as they come, in any order; `deadline` is in seconds for each cell."""
+    def run(self, cells: Sequence[Cell], *, deadline: float) -> Iterator[CellResult]:
+        """The results in order of completion; `deadline` is in seconds for each cell."""
         ...
 
 
 class DeadlineError(RuntimeError):
-    """A cell took too long."""
+    """A cell exceeded the deadline."""
 
 
-def late(cell: Cell, deadline: float) -> Outcome:
-    """What is recorded of a cell that took too long."""
-    words = f"DeadlineError: the cell took longer than {deadline:g} s; give it more or ask for less"
-    return Outcome(cell, {}, words, deadline)
+def deadline_result(cell: Cell, deadline: float) -> CellResult:
+    """The result of a cell that exceeded the deadline."""
+    words = (
+        f"DeadlineError: the cell took longer than {deadline:g} s; use a longer deadline or a "
+        f"smaller budget"
+    )
+    return CellResult(cell, {}, words, deadline)
 
 
 @dataclass(frozen=True, slots=True)
 class Serial:
-    """One after the other, in this process and its main thread."""
+    """Runs cells one after the other in the main thread of this process."""
 
-    def run(self, cells: Sequence[Cell], *, deadline: float) -> Iterator[Outcome]:
-        """The outcomes in the order of the cells."""
+    def run(self, cells: Sequence[Cell], *, deadline: float) -> Iterator[CellResult]:
+        """The results in the order of the cells."""
         if current_thread() is not main_thread():
-            raise RuntimeError("cells are stopped by a signal here; use worker processes instead")
+            raise RuntimeError(
+                "the deadline needs a signal in the main thread; use worker processes instead"
+            )
         for cell in cells:
             try:
                 with alarm(deadline):
-                    done = perform(cell)
+                    done = run_cell(cell)
             except DeadlineError:
-                done = late(cell, deadline)
+                done = deadline_result(cell, deadline)
             yield done
 
 
 class Alarm(BaseException):
-    """Passes through every `except Exception` of the work it interrupts."""
+    """Raised by the signal; not caught by `except Exception` in the interrupted code."""
 
 
 @contextmanager
 def alarm(deadline: float) -> Iterator[None]:
-    """Stop what is inside after `deadline` seconds."""
+    """Raise DeadlineError in the context after `deadline` seconds."""
 
     def ring(number: int, frame: FrameType | None) -> None:
         raise Alarm
@@ -83,14 +88,14 @@ def alarm(deadline: float) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """Side by side in so many worker processes of this machine."""
+    """Runs cells in parallel in `workers` processes."""
 
     workers: int
 
-    def run(self, cells: Sequence[Cell], *, deadline: float) -> Iterator[Outcome]:
-        """The outcomes as they come."""
+    def run(self, cells: Sequence[Cell], *, deadline: float) -> Iterator[CellResult]:
+        """The results in order of completion."""
         orders: SimpleQueue[Cell] = SimpleQueue()
-        results: SimpleQueue[Outcome | BaseException] = SimpleQueue()
+        results: SimpleQueue[CellResult | BaseException] = SimpleQueue()
         for cell in cells:
             orders.put(cell)
         over = Event()
@@ -114,11 +119,11 @@ class Processes:
 
 def drive(
     orders: SimpleQueue[Cell],
-    results: SimpleQueue[Outcome | BaseException],
+    results: SimpleQueue[CellResult | BaseException],
     deadline: float,
     over: Event,
 ) -> None:
-    """Hand cells to one worker process until none is left; a dead worker is replaced."""
+    """Feed one worker process until no cell is left; a crashed worker is replaced."""
     worker: Worker | None = None
     try:
         while not over.is_set():
@@ -145,7 +150,7 @@ class Worker:
 
     @classmethod
     def start(cls) -> Worker:
-        """A new one; interrupts from the keyboard are its parent's to handle."""
+        """Start a process in its own session, so that the parent handles keyboard interrupts."""
         piped = subprocess.PIPE
         made = cls(subprocess.Popen(WORKER, stdin=piped, stdout=piped, start_new_session=True))
         if made.process.stdout is None or made.process.stdout.readline() != READY:
@@ -155,13 +160,13 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs."""
+        """Whether the process runs."""
         return self.process.poll() is None
 
-    def work(self, cell: Cell, deadline: float, over: Event) -> Outcome:
-        """Have a cell carried out."""
+    def work(self, cell: Cell, deadline: float, over: Event) -> CellResult:
+        """Run a cell in the process."""
         timer, ended = Timer(deadline, self.process.kill), Event()
-        Thread(target=self.follow, args=(over, ended), daemon=True).start()
+        Thread(target=self.kill_when_over, args=(over, ended), daemon=True).start()
         timer.start()
         line = b""
         try:
@@ -172,25 +177,25 @@ class Worker:
         except BrokenPipeError:
             pass
         finally:
-            rang = not timer.is_alive()
+            expired = not timer.is_alive()
             timer.cancel()
             ended.set()
         if line.endswith(b"\n"):
             return unpack(line, cell)
         code = self.process.wait()
-        if rang:
-            return late(cell, deadline)
-        return Outcome(cell, {}, f"the worker process died (code {code}) in this cell")
+        if expired:
+            return deadline_result(cell, deadline)
+        return CellResult(cell, {}, f"the worker process crashed in this cell (exit code {code})")
 
-    def follow(self, over: Event, ended: Event) -> None:
-        """End the process if all is over while it works."""
+    def kill_when_over(self, over: Event, ended: Event) -> None:
+        """Kill the process if `over` is set before the cell has ended."""
         while not ended.wait(0.1):
             if over.is_set():
                 self.process.kill()
                 return
 
     def stop(self) -> None:
-        """End it, and take it off the books."""
+        """Kill the process and release its resources."""
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
@@ -199,8 +204,8 @@ class Worker:
                     pipe.close()
 
 
-def alone(cell: Cell, deadline: float) -> Outcome:
-    """Carry out a cell in a worker process of its own."""
+def run_in_new_worker(cell: Cell, deadline: float) -> CellResult:
+    """Run a cell in a new worker process."""
     worker = Worker.start()
     try:
         return worker.work(cell, deadline, Event())
@@ -210,12 +215,12 @@ def alone(cell: Cell, deadline: float) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Dask:
-    """On the Dask cluster whose scheduler has this address; it needs the extra `cluster`."""
+    """Runs cells on a Dask cluster with this scheduler address; needs the extra `cluster`."""
 
     scheduler: str
 
-    def run(self, cells: Sequence[Cell], *, deadline: float) -> Iterator[Outcome]:
-        """The outcomes as they come."""
+    def run(self, cells: Sequence[Cell], *, deadline: float) -> Iterator[CellResult]:
+        """The results in order of completion."""
         try:
             from distributed import Client, as_completed
         except ImportError as error:
@@ -224,10 +229,12 @@ class Dask:
                 "leave --scheduler out"
             ) from error
         with Client(self.scheduler) as client:
-            futures = {client.submit(alone, cell, deadline, pure=False): cell for cell in cells}
+            futures = {
+                client.submit(run_in_new_worker, cell, deadline, pure=False): cell for cell in cells
+            }
             for future in as_completed(list(futures)):
                 if future.status == "finished":
                     yield future.result()
                 else:
                     words = f"the cluster lost the cell: {future.exception()}"
-                    yield Outcome(futures[future], {}, words)
+                    yield CellResult(futures[future], {}, words)

@@ -1,7 +1,7 @@
-"""Tables and figures of the confirmed results, ready for a manuscript, traceable to their cells.
+"""Tables and figures of the confirmed claims for a manuscript, traceable to their cells.
 
-`claims.tex` is to be included: a table, then a figure environment for each figure. Beside every
-piece a comment names the cells it was made from; `provenance.json` has their configurations.
+Include `claims.tex`: it has a table and a figure environment for each figure. Comments name the
+cells of each; `provenance.json` has their configurations.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from neuro_eqprop.claims.claim import Finding
 from neuro_eqprop.claims.report import FIGURES, figure, number, table
-from neuro_eqprop.claims.run import Judged
+from neuro_eqprop.claims.run import ClaimResult
 from neuro_eqprop.io.atomic import write_bytes, write_text
 
 SPECIAL = {
@@ -32,11 +32,11 @@ SPECIAL = {
 
 
 def escape(words: str) -> str:
-    """Text as LaTeX takes it."""
+    """Text with the special characters of LaTeX escaped."""
     return "".join(SPECIAL.get(letter, letter) for letter in words)
 
 
-def write(found: Sequence[Judged], folder: Path) -> list[Path]:
+def write(found: Sequence[ClaimResult], folder: Path) -> list[Path]:
     """Write `claims.tex`, the figures as PDF and SVG, `cells.csv` and `provenance.json`."""
     held = [each for each in found if each.verdict.finding is Finding.CONFIRMED]
     if not held:
@@ -59,7 +59,7 @@ def write(found: Sequence[Judged], folder: Path) -> list[Path]:
     return [*(folder / name for name in ("claims.tex", "cells.csv", "provenance.json")), *made]
 
 
-def latex(held: Sequence[Judged], drawn: set[str]) -> Iterator[str]:
+def latex(held: Sequence[ClaimResult], drawn: set[str]) -> Iterator[str]:
     """The table, and a figure environment for each figure."""
     yield "% Needs \\usepackage{graphicx}; every number is traced in provenance.json."
     yield "\\begin{table}"
@@ -82,26 +82,26 @@ def latex(held: Sequence[Judged], drawn: set[str]) -> Iterator[str]:
             yield from environment(each)
 
 
-def environment(each: Judged) -> Iterator[str]:
+def environment(each: ClaimResult) -> Iterator[str]:
     """A figure with its caption."""
-    told = f"{each.claim.statement} {each.verdict.note} {each.claim.told(each.budget)}"
+    caption = f"{each.claim.statement} {each.verdict.note} {each.claim.method_text(each.budget)}"
     yield ""
     yield f"% cells: {keys(each)}"
     yield "\\begin{figure}"
     yield "  \\centering"
     yield f"  \\includegraphics[width=\\linewidth]{{{FIGURES}/{each.claim.id}.pdf}}"
-    yield f"  \\caption{{{escape(told)}}}"
+    yield f"  \\caption{{{escape(caption)}}}"
     yield f"  \\label{{fig:{each.claim.id}}}"
     yield "\\end{figure}"
 
 
-def keys(each: Judged) -> str:
+def keys(each: ClaimResult) -> str:
     """The cells, by the first letters of their keys."""
-    return " ".join(outcome.cell.key[:12] for outcome in each.outcomes)
+    return " ".join(outcome.cell.key[:12] for outcome in each.results)
 
 
-def provenance(held: Sequence[Judged]) -> dict[str, object]:
+def provenance(held: Sequence[ClaimResult]) -> dict[str, object]:
     """For each claim the configuration of every cell, by key."""
     return {
-        each.claim.id: {o.cell.key: o.cell.configuration() for o in each.outcomes} for each in held
+        each.claim.id: {o.cell.key: o.cell.configuration() for o in each.results} for each in held
     }

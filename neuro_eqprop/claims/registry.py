@@ -1,7 +1,7 @@
-"""The functions that cells name, and how one cell is carried out.
+"""The functions of cells by name, and how a cell runs.
 
-A function takes its arguments as a mapping and a seed, and returns JSON. When what a function
-computes changes, its version goes up: results of the old one are then not taken for the new.
+A function takes a mapping of arguments and a seed, and returns JSON. Increase its version when its
+results change: stored results of older versions are then ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.claims.claim import Cell, Json, Outcome, UndecidedError, canonical
+from neuro_eqprop.claims.claim import Cell, CellResult, Json, UndecidedError, canonical
 
 Function: TypeAlias = Callable[[Mapping[str, Any], int], Json]
 
@@ -38,11 +38,11 @@ FUNCTIONS: Mapping[str, tuple[str, int]] = {
     "autoencoder": ("autoencoder:reconstruction", 1),
     "probe": ("probe:probe", 1),
 }
-"""By name: the module in `neuro_eqprop.claims.experiments` with the function, and its version."""
+"""By name: "module:function" in `neuro_eqprop.claims.experiments`, and the version."""
 
 
-def home(name: str) -> tuple[str, int]:
-    """Where a function lives, and its version."""
+def entry(name: str) -> tuple[str, int]:
+    """Module and version of a function."""
     if name not in FUNCTIONS:
         raise UnknownNameError("cell function", name, FUNCTIONS)
     return FUNCTIONS[name]
@@ -50,20 +50,20 @@ def home(name: str) -> tuple[str, int]:
 
 def version(name: str) -> int:
     """The version of a function."""
-    return home(name)[1]
+    return entry(name)[1]
 
 
 def find(name: str) -> Function:
     """The function of that name."""
-    module, _, there = home(name)[0].partition(":")
+    module, _, there = entry(name)[0].partition(":")
     found: Function = getattr(import_module(f"neuro_eqprop.claims.experiments.{module}"), there)
     return found
 
 
-def perform(cell: Cell) -> Outcome:
-    """Carry out a cell on one thread, so that its bits do not depend on its company.
+def run_cell(cell: Cell) -> CellResult:
+    """Run a cell on one thread, so that its result does not depend on other cells.
 
-    The seconds are those of the processor.
+    Exceptions become the error of the result.
     """
     from threadpoolctl import threadpool_limits
 
@@ -75,14 +75,14 @@ def perform(cell: Cell) -> Outcome:
             canonical(values)
     except UndecidedError as reason:
         values, error = {}, f"undecided: {reason}"
-    except Exception as fault:  # a cell that fails must not take the others with it
+    except Exception as fault:  # a failing cell must not stop the others
         values, error = {}, f"{type(fault).__name__}: {fault}"
-    return Outcome(cell, values, error, time.process_time() - began)
+    return CellResult(cell, values, error, time.process_time() - began)
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch on one thread, if it is loaded: a function that needs it has loaded it by now."""
+    """Limit torch to one thread, if it is imported (the function has done so if it needs it)."""
     torch = sys.modules.get("torch")
     if torch is None:
         yield

@@ -13,21 +13,21 @@ from typing import Any
 from neuro_eqprop.claims.charts import draw
 from neuro_eqprop.claims.claim import (
     TIMING,
+    CellResults,
     Finding,
     Json,
-    Outcomes,
     Verdict,
-    named,
-    names,
+    cell_names,
+    values_by_seed,
 )
-from neuro_eqprop.claims.run import Judged
+from neuro_eqprop.claims.run import ClaimResult
 from neuro_eqprop.claims.statistics import student
 from neuro_eqprop.io.atomic import write_bytes, write_text
 
 FIGURES = "figures"
 
 
-def write(found: Sequence[Judged], folder: Path, *, page: Path, command: str) -> list[Path]:
+def write(found: Sequence[ClaimResult], folder: Path, *, page: Path, command: str) -> list[Path]:
     """Write the page, a figure for each claim that has one, `cells.csv` and `verdicts.json`."""
     made = []
     for each in found:
@@ -45,16 +45,16 @@ def write(found: Sequence[Judged], folder: Path, *, page: Path, command: str) ->
     return [page, *made, folder / "cells.csv", folder / "verdicts.json"]
 
 
-def figure(each: Judged, form: str) -> bytes | None:
-    """The figure of a claim, if it has one and all that the verdict needs was measured."""
-    worked = [outcome for outcome in each.outcomes if outcome.error is None]
-    short = any(o.error is not None and o.cell.needed for o in each.outcomes)
+def figure(each: ClaimResult, form: str) -> bytes | None:
+    """The figure of a claim; None if it has none or a needed cell failed."""
+    worked = [outcome for outcome in each.results if outcome.error is None]
+    short = any(o.error is not None and o.cell.needed for o in each.results)
     if each.claim.chart is None or not worked or (short and not each.claim.partial):
         return None
     return draw(each.claim.chart(worked), form=form)
 
 
-def as_json(each: Judged) -> Json:
+def as_json(each: ClaimResult) -> Json:
     """A verdict as `--json` shows it."""
     verdict = each.verdict
     return {
@@ -69,7 +69,7 @@ def as_json(each: Judged) -> Json:
         "threshold": each.claim.threshold,
         "source": each.claim.source,
         "budget": each.budget.value,
-        "cells": [outcome.cell.key for outcome in each.outcomes],
+        "cells": [outcome.cell.key for outcome in each.results],
     }
 
 
@@ -83,13 +83,13 @@ def span(interval: tuple[float, float] | None) -> str:
     return "" if interval is None else f"{number(interval[0])} to {number(interval[1])}"
 
 
-def text(found: Sequence[Judged], drawn: set[str], *, figures: str, command: str) -> str:
+def text(found: Sequence[ClaimResult], drawn: set[str], *, figures: str, command: str) -> str:
     """The page: the table, then a section for each claim."""
     counts = {finding: 0 for finding in Finding}
     for each in found:
         counts[each.verdict.finding] += 1
     summary = ", ".join(f"{count} {finding.value}" for finding, count in counts.items())
-    spent = {o.cell.key: o.seconds for each in found for o in each.outcomes}
+    spent = {o.cell.key: o.seconds for each in found for o in each.results}
     lines = [
         "# The claims of the research notes",
         "",
@@ -117,8 +117,8 @@ def text(found: Sequence[Judged], drawn: set[str], *, figures: str, command: str
     return "\n".join(lines) + "\n"
 
 
-def section(each: Judged, picture: str, drawn: bool) -> Iterator[str]:
-    """What was claimed, how it was tested, what came out, and what it means."""
+def section(each: ClaimResult, picture: str, drawn: bool) -> Iterator[str]:
+    """The section of a claim: statement, figure, verdict, method, meaning, table."""
     claim, verdict = each.claim, each.verdict
     yield f"## {claim.id}"
     yield ""
@@ -130,13 +130,13 @@ def section(each: Judged, picture: str, drawn: bool) -> Iterator[str]:
     yield finding(verdict)
     yield ""
     yield f"Threshold: {claim.threshold}. "
-    yield f"Method ({each.budget.value} budget): {claim.told(each.budget)}"
+    yield f"Method ({each.budget.value} budget): {claim.method_text(each.budget)}"
     yield ""
     yield f"What it means: {claim.meaning[verdict.finding]}"
     if claim.conflict:
         yield ""
         yield f"Where the notes disagree: {claim.conflict}"
-    if each.outcomes:
+    if each.results:
         yield ""
         yield from numbers(each)
     if verdict.effect is not None:
@@ -145,23 +145,23 @@ def section(each: Judged, picture: str, drawn: bool) -> Iterator[str]:
 
 
 def finding(verdict: Verdict) -> str:
-    """The finding and its sentence; a reason why there is none says so itself."""
+    """The finding and its note."""
     start = f"{Finding.UNDECIDED.value}: "
     if verdict.note.startswith(start):
         return f"**Undecided:** {verdict.note.removeprefix(start)}."
     return f"**{verdict.finding.value.capitalize()}.** {verdict.note}"
 
 
-def numbers(each: Judged) -> Iterator[str]:
+def numbers(each: ClaimResult) -> Iterator[str]:
     """A table: a row for each cell, in each column the mean over seeds with its interval."""
-    worked = [outcome for outcome in each.outcomes if outcome.error is None]
+    worked = [outcome for outcome in each.results if outcome.error is None]
     shown = each.claim.shown or plain(worked)
     yield f"| cell | seeds | {' | '.join(shown)} |" if shown else "| cell | seeds | error |"
     yield "|---|---|" + "---|" * max(1, len(shown))
-    for name in names(each.outcomes):
-        by_seed = named(worked, name)
+    for name in cell_names(each.results):
+        by_seed = values_by_seed(worked, name)
         if not by_seed:
-            error = next(str(e.error) for e in each.outcomes if e.cell.name == name)
+            error = next(str(e.error) for e in each.results if e.cell.name == name)
             yield f"| {name} | 0 | {error} |" + " |" * (len(shown) - 1)
             continue
         leaves = [dict(flat(by_seed[seed])) for seed in sorted(by_seed)]
@@ -171,10 +171,10 @@ def numbers(each: Judged) -> Iterator[str]:
         yield f"| {name} | {len(by_seed)} | {' | '.join(told)} |"
 
 
-def plain(outcomes: Outcomes) -> dict[str, str]:
-    """The columns of a claim that names none: numbers that are not parts of anything."""
+def plain(results: CellResults) -> dict[str, str]:
+    """The columns of a claim without `shown`: all scalar numbers."""
     found: dict[str, str] = {}
-    for outcome in outcomes:
+    for outcome in results:
         for key, value in outcome.values.items():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 found[key.replace("_", " ")] = key
@@ -192,7 +192,7 @@ def mean(values: Sequence[float]) -> str:
 
 
 def flat(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401
-    """Every leaf with its path; tables within tables, such as pictures, stay in the cell's file."""
+    """Every leaf with its path; nested lists are left out."""
     if isinstance(values, Mapping):
         for key, value in values.items():
             yield from flat(value, f"{path}.{key}" if path else str(key))
@@ -205,13 +205,13 @@ def flat(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN
         yield path, values
 
 
-def table(found: Sequence[Judged]) -> str:
-    """All numbers of all cells, one a line to six digits; a cell that claims share stands once."""
+def table(found: Sequence[ClaimResult]) -> str:
+    """All numbers of all cells as CSV, to six digits; a shared cell is listed once."""
     buffer, seen = StringIO(), set[str]()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["claim", "cell", "seed", "key", "field", "value"])
     for each in found:
-        for outcome in each.outcomes:
+        for outcome in each.results:
             cell = outcome.cell
             if cell.key in seen:
                 continue

@@ -1,4 +1,4 @@
-"""Run the cells of claims that have not been run, and judge."""
+"""Run the missing cells of claims, and conclude."""
 
 from __future__ import annotations
 
@@ -7,29 +7,37 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuro_eqprop.claims import cache
-from neuro_eqprop.claims.claim import Budget, Cell, Claim, Outcome, Outcomes, Verdict, conclude
+from neuro_eqprop.claims.claim import (
+    Budget,
+    Cell,
+    CellResult,
+    CellResults,
+    Claim,
+    Verdict,
+    conclude,
+)
 from neuro_eqprop.claims.executor import Executor
 
-Watch = Callable[[Outcome], None]
-"""Told each outcome as it comes."""
+Watch = Callable[[CellResult], None]
+"""Called with each result."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A claim with its verdict and what this rests on."""
+class ClaimResult:
+    """A claim with its verdict and the results of its cells."""
 
     claim: Claim
     budget: Budget
     verdict: Verdict
-    outcomes: Outcomes
+    results: CellResults
 
 
 def pending(claims: Sequence[Claim], budget: Budget, folder: Path) -> list[Cell]:
-    """The cells that have to be run, each once."""
+    """The cells without a stored result, each once."""
     return cache.missing(folder, [cell for claim in claims for cell in claim.cells(budget)])
 
 
-def carry_out(
+def run_claims(
     claims: Sequence[Claim],
     budget: Budget,
     folder: Path,
@@ -37,30 +45,30 @@ def carry_out(
     executor: Executor,
     deadline: float,
     watch: Watch,
-) -> list[Judged]:
-    """Run what is missing, keeping each result as soon as it is there, and judge."""
+) -> list[ClaimResult]:
+    """Run the missing cells, store each result at once, and conclude."""
     for outcome in executor.run(pending(claims, budget, folder), deadline=deadline):
         cache.store(folder, outcome)
         watch(outcome)
-    found = [judged(claim, budget, folder) for claim in claims]
+    found = [claim_result(claim, budget, folder) for claim in claims]
     return [each for each in found if each is not None]
 
 
-def judged(claim: Claim, budget: Budget, folder: Path) -> Judged | None:
-    """The verdict on a claim, or None while a cell of it has not been run."""
-    outcomes = cache.gather(folder, claim.cells(budget))
-    if outcomes is None:
+def claim_result(claim: Claim, budget: Budget, folder: Path) -> ClaimResult | None:
+    """The verdict on a claim, or None if one of its cells has not run."""
+    results = cache.gather(folder, claim.cells(budget))
+    if results is None:
         return None
-    return Judged(claim, budget, conclude(claim, outcomes), outcomes)
+    return ClaimResult(claim, budget, conclude(claim, results), results)
 
 
-def known(claim: Claim, folders: Sequence[Path]) -> Judged | None:
-    """The best verdict that results in these folders allow: full budget before small."""
+def best_known_result(claim: Claim, folders: Sequence[Path]) -> ClaimResult | None:
+    """The verdict from stored results in these folders, with the largest budget available."""
     for budget in (Budget.FULL, Budget.SMALL):
         for folder in folders:
             if claim.cells(budget) and not (folder / cache.CELLS).is_dir():
                 continue
-            found = judged(claim, budget, folder)
+            found = claim_result(claim, budget, folder)
             if found is not None:
                 return found
     return None

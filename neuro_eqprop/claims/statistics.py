@@ -20,7 +20,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A value, the ends of its 95 % interval, and how many seeds or samples it rests on."""
+    """A value, its 95 % interval, and the number of seeds or samples."""
 
     value: float
     low: float
@@ -32,16 +32,16 @@ class Interval:
 
 
 def exact(value: float) -> Interval:
-    """A number that is counted, not estimated: every seed gives the same."""
+    """An exact number, equal for every seed."""
     return Interval(value, value, value, 1)
 
 
 def student(values: Sequence[float]) -> Interval:
-    """The mean; from a single value nothing is known about its spread."""
+    """The mean with Student's interval, which is unbounded for a single value."""
     from scipy.stats import t
 
     if not values:
-        raise ValueError("there is no mean of no values")
+        raise ValueError("the mean needs at least one value")
     mean, size = float(np.mean(values)), len(values)
     if size == 1:
         return Interval(mean, -inf, inf, 1)
@@ -50,9 +50,9 @@ def student(values: Sequence[float]) -> Interval:
 
 
 def paired(one: Sequence[float], other: Sequence[float]) -> Interval:
-    """The mean difference of two things measured with the same seeds."""
+    """The mean difference of two paired samples (equal seeds)."""
     if len(one) != len(other):
-        raise ValueError(f"{len(one)} and {len(other)} values are not pairs")
+        raise ValueError(f"{len(one)} and {len(other)} values cannot be paired")
     return student([a - b for a, b in zip(one, other, strict=True)])
 
 
@@ -64,12 +64,12 @@ def geometric(values: Sequence[float]) -> Interval:
 
 
 def cohens_d(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """The difference of means in pooled standard deviations; None where nothing varies."""
+    """The difference of means in pooled standard deviations; None if nothing varies."""
     sizes = len(one), len(other)
     if min(sizes) < 2:
         return None
-    spread = [(n - 1) * float(np.var(v, ddof=1)) for n, v in zip(sizes, (one, other), strict=True)]
-    pooled = sqrt(sum(spread) / (sum(sizes) - 2))
+    squares = [(n - 1) * float(np.var(v, ddof=1)) for n, v in zip(sizes, (one, other), strict=True)]
+    pooled = sqrt(sum(squares) / (sum(sizes) - 2))
     return (float(np.mean(one)) - float(np.mean(other))) / pooled if pooled > 0 else None
 
 
@@ -80,7 +80,7 @@ def hedges_g(one: Sequence[float], other: Sequence[float]) -> float | None:
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> Interval:
-    """The correlation of ranks with Fisher's interval; zero where one side does not vary."""
+    """Spearman's rank correlation with Fisher's interval; zero if one side does not vary."""
     from scipy.stats import norm, rankdata
 
     size = len(one)
@@ -97,11 +97,11 @@ def spearman(one: Sequence[float], other: Sequence[float]) -> Interval:
 
 
 def wilson(hits: int, size: int) -> Interval:
-    """A proportion."""
+    """A proportion with Wilson's interval."""
     from scipy.stats import norm
 
     if not 0 <= hits <= size or size < 1:
-        raise ValueError(f"{hits} of {size} is no proportion")
+        raise ValueError(f"{hits} of {size} is not a proportion")
     z, p = float(norm.ppf((1 + LEVEL) / 2)), hits / size
     middle = p + z * z / (2 * size)
     half = z * sqrt(p * (1 - p) / size + z * z / (4 * size * size))
@@ -112,12 +112,12 @@ def wilson(hits: int, size: int) -> Interval:
 
 
 def deviation(values: Sequence[float]) -> Interval:
-    """The standard deviation between seeds."""
+    """The standard deviation with its chi-square interval."""
     from scipy.stats import chi2
 
     size = len(values)
     if size < 2:
-        raise ValueError(f"{size} values have no standard deviation")
+        raise ValueError(f"{size} values are too few for a standard deviation")
     s = float(np.std(values, ddof=1))
     low, high = (float(chi2.ppf(p, size - 1)) for p in ((1 + LEVEL) / 2, (1 - LEVEL) / 2))
     return Interval(s, s * sqrt((size - 1) / low), s * sqrt((size - 1) / high), size)

@@ -1,7 +1,7 @@
-"""A process that carries out cells: a line of JSON in, a line of JSON out.
+"""A worker process that runs cells: a line of JSON in, a line of JSON out.
 
-`python -m neuro_eqprop.claims.worker` reads cells from standard input until it ends. What a cell
-prints goes to standard error, so that it cannot be mistaken for a result.
+`python -m neuro_eqprop.claims.worker` reads cells from standard input until it ends. Output of
+cells goes to standard error, so that it cannot be mistaken for a result.
 """
 
 from __future__ import annotations
@@ -11,37 +11,37 @@ import os
 import sys
 from typing import IO
 
-from neuro_eqprop.claims.claim import Cell, Outcome, canonical
-from neuro_eqprop.claims.registry import perform
+from neuro_eqprop.claims.claim import Cell, CellResult, canonical
+from neuro_eqprop.claims.registry import run_cell
 
 READY = b"ready\n"
-"""What a worker says first."""
+"""The first line of a worker."""
 
 
 def pack(cell: Cell) -> bytes:
-    """A cell as a line."""
+    """A cell as a line of JSON."""
     order = {"function": cell.function, "arguments": dict(cell.arguments), "seed": cell.seed}
     return canonical(order) + b"\n"
 
 
-def unpack(line: bytes, cell: Cell) -> Outcome:
-    """The outcome that a line tells."""
-    told = json.loads(line)
-    return Outcome(cell, told["values"], told["error"], told["seconds"])
+def unpack(line: bytes, cell: Cell) -> CellResult:
+    """The result in a line of JSON."""
+    reply = json.loads(line)
+    return CellResult(cell, reply["values"], reply["error"], reply["seconds"])
 
 
 def serve(orders: IO[bytes], results: IO[bytes]) -> None:
-    """Carry out one cell after another."""
+    """Run one cell after another."""
     for line in orders:
         order = json.loads(line)
-        done = perform(Cell("", order["function"], order["arguments"], order["seed"]))
-        told = {"values": done.values, "error": done.error, "seconds": done.seconds}
-        results.write(canonical(told) + b"\n")
+        done = run_cell(Cell("", order["function"], order["arguments"], order["seed"]))
+        reply = {"values": done.values, "error": done.error, "seconds": done.seconds}
+        results.write(canonical(reply) + b"\n")
         results.flush()
 
 
 def main() -> None:
-    """Serve, with standard output kept for results."""
+    """Serve, with standard output reserved for results."""
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     results.write(READY)

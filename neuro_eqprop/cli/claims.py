@@ -15,7 +15,7 @@ from rich.table import Table
 from neuro_eqprop.cli.command import Command, Json, UsageError, positive_float, positive_int
 
 if TYPE_CHECKING:
-    from neuro_eqprop.claims.claim import Claim, Outcome
+    from neuro_eqprop.claims.claim import CellResult, Claim
     from neuro_eqprop.claims.executor import Executor
 
 RESULTS = Path("claims-results")
@@ -63,11 +63,11 @@ def listing(args: Namespace) -> Json:
     """Every claim with the last verdict known."""
     from neuro_eqprop.claims.definitions import claims
     from neuro_eqprop.claims.report import as_json
-    from neuro_eqprop.claims.run import known
+    from neuro_eqprop.claims.run import best_known_result
 
     rows: list[Json] = []
     for claim in claims():
-        found = known(claim, folders(args, args.out))
+        found = best_known_result(claim, folders(args, args.out))
         nothing: Json = dict.fromkeys(("finding", "value", "interval", "seeds", "note"))
         told = nothing if found is None else as_json(found)
         rows.append({**told, "id": claim.id, "statement": claim.statement, "source": claim.source})
@@ -78,11 +78,11 @@ def manuscript(args: Namespace) -> Json:
     """LaTeX and figures of what is confirmed."""
     from neuro_eqprop.claims import latex
     from neuro_eqprop.claims.definitions import claims
-    from neuro_eqprop.claims.run import known
+    from neuro_eqprop.claims.run import best_known_result
 
     if args.out is None:
         raise UsageError("claims paper needs --out DIR for the files it writes")
-    found = [known(claim, folders(args, None)) for claim in claims()]
+    found = [best_known_result(claim, folders(args, None)) for claim in claims()]
     made = latex.write([each for each in found if each is not None], args.out)
     return {"out": str(args.out), "files": [str(path) for path in made]}
 
@@ -97,11 +97,11 @@ def executor(args: Namespace) -> Executor:
 
 
 def test(args: Namespace, chosen: Sequence[Claim]) -> Json:
-    """Run what is missing, judge, and write the page."""
+    """Run the missing cells, conclude, and write the page."""
     from neuro_eqprop.claims import report
     from neuro_eqprop.claims.claim import Budget
     from neuro_eqprop.claims.definitions import claims
-    from neuro_eqprop.claims.run import carry_out, judged, pending
+    from neuro_eqprop.claims.run import claim_result, pending, run_claims
     from neuro_eqprop.cli.progress import bar
 
     budget, out = Budget(args.budget), args.out or RESULTS
@@ -109,13 +109,13 @@ def test(args: Namespace, chosen: Sequence[Claim]) -> Json:
         raise ValueError(f"{out} is a file; --out names a folder for the results")
     with bar(f"claims, {budget.value} budget", len(pending(chosen, budget, out))) as advance:
 
-        def watch(outcome: Outcome) -> None:
+        def watch(outcome: CellResult) -> None:
             advance(1, f"cells, {outcome.cell.function}")
 
-        found = carry_out(
+        found = run_claims(
             chosen, budget, out, executor=executor(args), deadline=args.deadline, watch=watch
         )
-    everything = [judged(claim, budget, out) for claim in claims()]
+    everything = [claim_result(claim, budget, out) for claim in claims()]
     page = args.page or out / "claims.md"
     words = f"neuro-eqprop claims --budget {budget.value}"
     report.write([e for e in everything if e is not None], out, page=page, command=words)

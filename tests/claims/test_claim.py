@@ -20,19 +20,19 @@ from neuro_eqprop.claims.charts import Chart, Mark, Series, draw
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResult,
     Claim,
     Finding,
-    Outcome,
     above,
+    all_of,
     below,
     canonical,
     conclude,
-    every,
 )
 from neuro_eqprop.claims.definitions import IDS, claim, claims
 from neuro_eqprop.claims.executor import Serial
 from neuro_eqprop.claims.registry import FUNCTIONS, find
-from neuro_eqprop.claims.run import Judged, carry_out, judged, known
+from neuro_eqprop.claims.run import ClaimResult, best_known_result, claim_result, run_claims
 from neuro_eqprop.claims.statistics import Interval
 from neuro_eqprop.cli import main
 
@@ -113,14 +113,14 @@ def made(cell: Cell) -> dict[str, Any]:  # noqa: C901, PLR0911, PLR0912
     return {"test_accuracy": near(0.96)}
 
 
-def outcomes(each: Claim, budget: Budget = Budget.SMALL) -> list[Outcome]:
-    return [Outcome(cell, made(cell), None, 0.5) for cell in each.cells(budget)]
+def results(each: Claim, budget: Budget = Budget.SMALL) -> list[CellResult]:
+    return [CellResult(cell, made(cell), None, 0.5) for cell in each.cells(budget)]
 
 
 @pytest.fixture(scope="module")
-def found() -> list[Judged]:
+def found() -> list[ClaimResult]:
     return [
-        Judged(each, Budget.SMALL, conclude(each, outcomes(each)), outcomes(each))
+        ClaimResult(each, Budget.SMALL, conclude(each, results(each)), results(each))
         for each in claims()
     ]
 
@@ -150,7 +150,7 @@ def test_cells_are_plain_json_with_a_stable_key(name: str, budget: Budget) -> No
     labels = [(cell.name, cell.seed) for cell in cells]
     assert len(set(labels)) == len(labels)
     assert len({cell.key for cell in cells}) == len(cells)
-    assert "{" not in each.told(budget)
+    assert "{" not in each.method_text(budget)
 
 
 def test_the_key_of_a_cell_does_not_change() -> None:
@@ -163,7 +163,7 @@ def test_every_function_is_found() -> None:
         assert callable(find(name))
 
 
-def test_every_claim_is_judged_and_has_words(found: list[Judged]) -> None:
+def test_every_claim_is_judged_and_has_words(found: list[ClaimResult]) -> None:
     for each in found:
         assert each.verdict.note
         assert set(each.claim.meaning) == set(Finding)
@@ -191,22 +191,22 @@ def test_a_finding_needs_the_whole_interval_on_one_side() -> None:
     assert above(over, 1.1) is Finding.CONFIRMED
     assert below(over, 1.1) is Finding.REFUTED
     assert above(over, 1.9) is Finding.REFUTED
-    assert every([Finding.CONFIRMED, Finding.UNDECIDED]) is Finding.UNDECIDED
-    assert every([Finding.UNDECIDED, Finding.REFUTED]) is Finding.REFUTED
+    assert all_of([Finding.CONFIRMED, Finding.UNDECIDED]) is Finding.UNDECIDED
+    assert all_of([Finding.UNDECIDED, Finding.REFUTED]) is Finding.REFUTED
 
 
 def test_one_seed_decides_nothing() -> None:
     each = claim("continual")
-    single = [outcome for outcome in outcomes(each) if outcome.cell.seed == 0]
+    single = [outcome for outcome in results(each) if outcome.cell.seed == 0]
     verdict = conclude(each, single)
     assert verdict.finding is Finding.UNDECIDED
     assert verdict.interval is None
     each = claim("multi-seed")
-    verdict = conclude(each, [o for o in outcomes(each) if o.cell.seed == 0])
-    assert verdict.note == "undecided: 1 values have no standard deviation"
+    verdict = conclude(each, [o for o in results(each) if o.cell.seed == 0])
+    assert verdict.note == "undecided: 1 values are too few for a standard deviation"
 
 
-def fail(all_of: Sequence[Outcome], name: str, error: str) -> list[Outcome]:
+def fail(all_of: Sequence[CellResult], name: str, error: str) -> list[CellResult]:
     return [
         replace(each, values={}, error=error) if each.cell.name.startswith(name) else each
         for each in all_of
@@ -215,18 +215,18 @@ def fail(all_of: Sequence[Outcome], name: str, error: str) -> list[Outcome]:
 
 def test_a_claim_with_failed_cells_is_undecided_and_says_why() -> None:
     each = claim("continual")
-    verdict = conclude(each, fail(outcomes(each), "eqprop", "undecided: data not present (mnist)"))
+    verdict = conclude(each, fail(results(each), "eqprop", "undecided: data not present (mnist)"))
     assert verdict.finding is Finding.UNDECIDED
     assert verdict.note == "undecided: data not present (mnist)"
-    broken = conclude(each, fail(outcomes(each), "eqprop", "ValueError: no"))
+    broken = conclude(each, fail(results(each), "eqprop", "ValueError: no"))
     assert broken.note == "undecided: 3 of 6 cells failed (ValueError: no)"
 
 
 def test_tasks_without_data_leave_the_others_but_no_confirmation() -> None:
     each = claim("multi-dataset")
-    whole = conclude(each, outcomes(each))
+    whole = conclude(each, results(each))
     assert whole.finding is Finding.CONFIRMED
-    part = conclude(each, fail(outcomes(each), "acrobot", "undecided: data not present (acrobot)"))
+    part = conclude(each, fail(results(each), "acrobot", "undecided: data not present (acrobot)"))
     assert part.finding is Finding.UNDECIDED
     assert part.value is not None
     assert "acrobot-bc, eqprop" in part.note
@@ -234,7 +234,7 @@ def test_tasks_without_data_leave_the_others_but_no_confirmation() -> None:
 
 def test_cells_beside_a_claim_do_not_hold_it_up() -> None:
     each = claim("gradient-nonsymmetric")
-    lame = fail(fail(outcomes(each), "vector", "undecided: no rule"), "asym", "undecided: no rule")
+    lame = fail(fail(results(each), "vector", "undecided: no rule"), "asym", "undecided: no rule")
     assert conclude(each, lame).value is not None
     assert "Left out" in conclude(each, lame).note
 
@@ -243,42 +243,49 @@ FEW = ("memory", "landscape", "continual", "first-transformer", "sn-lipschitz")
 """A line, a heat map, bars, no figure, a confirmed one."""
 
 
-def test_every_claim_has_a_section_and_a_chart_that_can_be_drawn(found: list[Judged]) -> None:
+def test_every_claim_has_a_section_and_a_chart_that_can_be_drawn(found: list[ClaimResult]) -> None:
     page = report.text(found, set(), figures="figures", command="claims")
     assert page.index("| claim |") < page.index("## gradient-symmetric")
     for each in found:
         assert f"\n## {each.claim.id}\n" in page
         assert report.finding(each.verdict) in page
         if each.claim.chart is not None:
-            panels = each.claim.chart(each.outcomes)
+            panels = each.claim.chart(each.results)
             assert panels
             for series in (series for panel in panels for series in panel.series):
                 assert len(series.x) == len(series.y) > 0
                 assert np.isfinite(series.y).all()
 
 
-def test_tables_have_a_column_for_each_number_and_a_row_for_each_cell(found: list[Judged]) -> None:
-    for each in (each for each in found if each.outcomes):
+def test_tables_have_a_column_for_each_number_and_a_row_for_each_cell(
+    found: list[ClaimResult],
+) -> None:
+    for each in (each for each in found if each.results):
         head, line, *rows = report.numbers(each)
         columns = head.count("|")
         assert 4 <= columns <= 14
         assert {row.count("|") for row in (line, *rows)} == {columns}
-        assert len(rows) == len({outcome.cell.name for outcome in each.outcomes})
+        assert len(rows) == len({outcome.cell.name for outcome in each.results})
     parity = next(each for each in found if each.claim.id == "parity-mlp")
     assert next(report.numbers(parity)) == "| cell | seeds | test accuracy | learning rate chosen |"
 
 
 def test_what_could_not_be_run_says_so_once() -> None:
     each = claim("text-sst2")
-    lame = fail(outcomes(each), "text", "undecided: data not present (sst2)")
+    lame = fail(results(each), "text", "undecided: data not present (sst2)")
     page = report.text(
-        [Judged(each, Budget.SMALL, conclude(each, lame), lame)], set(), figures="f", command="c"
+        [ClaimResult(each, Budget.SMALL, conclude(each, lame), lame)],
+        set(),
+        figures="f",
+        command="c",
     )
     assert "**Undecided:** data not present (sst2)." in page
     assert "| text | 0 | undecided: data not present (sst2) |" in page
 
 
-def test_where_the_notes_disagree_the_page_says_which_version_holds(found: list[Judged]) -> None:
+def test_where_the_notes_disagree_the_page_says_which_version_holds(
+    found: list[ClaimResult],
+) -> None:
     page = report.text(found, set(), figures="figures", command="claims")
     told = [each for each in found if each.claim.conflict]
     assert {"memory", "beta-annealing", "parity-mlp"} <= {each.claim.id for each in told}
@@ -286,7 +293,7 @@ def test_where_the_notes_disagree_the_page_says_which_version_holds(found: list[
 
 
 @pytest.mark.slow
-def test_the_report_is_written_and_again_the_same(found: list[Judged], tmp_path: Path) -> None:
+def test_the_report_is_written_and_again_the_same(found: list[ClaimResult], tmp_path: Path) -> None:
     few = [each for each in found if each.claim.id in FEW]
     for name in ("one", "two"):
         report.write(few, tmp_path / name / "data", page=tmp_path / name / "p.md", command="claims")
@@ -305,7 +312,9 @@ def test_the_report_is_written_and_again_the_same(found: list[Judged], tmp_path:
     assert {row["id"] for row in told} == set(FEW)
 
 
-def test_the_paper_has_what_is_confirmed_and_traces_it(found: list[Judged], tmp_path: Path) -> None:
+def test_the_paper_has_what_is_confirmed_and_traces_it(
+    found: list[ClaimResult], tmp_path: Path
+) -> None:
     few = [each for each in found if each.claim.id in FEW]
     paper.write(few, tmp_path)
     latex = (tmp_path / "claims.tex").read_text()
@@ -354,19 +363,19 @@ def test_charts_are_drawn_the_same_twice(mark: Mark) -> None:
 
 def test_claims_are_carried_out_once_and_remembered(empty_data_folder: Path) -> None:
     tmp_path = empty_data_folder
-    chosen, seen = claims(["text-sst2", "first-transformer"]), list[Outcome]()
+    chosen, seen = claims(["text-sst2", "first-transformer"]), list[CellResult]()
     go = {"executor": Serial(), "deadline": 60.0, "watch": seen.append}
-    done = carry_out(chosen, Budget.SMALL, tmp_path, **go)  # type: ignore[arg-type]
+    done = run_claims(chosen, Budget.SMALL, tmp_path, **go)  # type: ignore[arg-type]
     assert [each.verdict.finding.value for each in done] == ["refuted", "undecided"]
     assert len(seen) == 3
-    assert judged(claim("memory"), Budget.SMALL, tmp_path) is None
-    assert known(claim("memory"), [tmp_path]) is None
-    best = known(claim("text-sst2"), [tmp_path / "nowhere", tmp_path])
+    assert claim_result(claim("memory"), Budget.SMALL, tmp_path) is None
+    assert best_known_result(claim("memory"), [tmp_path]) is None
+    best = best_known_result(claim("text-sst2"), [tmp_path / "nowhere", tmp_path])
     assert best is not None
     assert best.budget is Budget.SMALL
     for cell in claim("text-sst2").cells(Budget.SMALL):
-        cache.store(tmp_path, Outcome(cell, {"test_accuracy": 0.8}))
-    carry_out(chosen, Budget.SMALL, tmp_path, **go)  # type: ignore[arg-type]
+        cache.store(tmp_path, CellResult(cell, {"test_accuracy": 0.8}))
+    run_claims(chosen, Budget.SMALL, tmp_path, **go)  # type: ignore[arg-type]
     assert len(seen) == 3
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from neuro_eqprop.claims.cache import CacheError, gather, missing, place, recall, store
-from neuro_eqprop.claims.claim import Cell, Outcome, canonical, timeless
+from neuro_eqprop.claims.cache import CacheError, cell_path, gather, load, missing, store
+from neuro_eqprop.claims.claim import Cell, CellResult, canonical, timeless
 from neuro_eqprop.claims.executor import Executor, Processes, Serial
 
 
@@ -22,7 +22,7 @@ def train(seed: int) -> Cell:
     return Cell("train", "accuracy", arguments, seed)
 
 
-def results(executor: Executor, cells: list[Cell], deadline: float = 60.0) -> dict[str, Outcome]:
+def results(executor: Executor, cells: list[Cell], deadline: float = 60.0) -> dict[str, CellResult]:
     return {each.cell.key: each for each in executor.run(cells, deadline=deadline)}
 
 
@@ -42,7 +42,7 @@ def test_a_failing_and_a_dying_cell_are_recorded_and_the_rest_goes_on() -> None:
     found = results(Processes(1), cells)
     errors = [found[cell.key].error for cell in cells]
     assert errors[0] == "ValueError: told to fail"
-    assert "died (code 3)" in str(errors[1])
+    assert "exit code 3" in str(errors[1])
     assert errors[2:] == ["undecided: told to be", None, None]
     assert all(not found[cell.key].values for cell in cells[:3])
 
@@ -82,9 +82,9 @@ def test_dask_gives_the_same() -> None:
 
 def test_the_cache_keeps_and_finds(tmp_path: Path) -> None:
     good, bad = told("work"), told("fail")
-    store(tmp_path, Outcome(good, {"total": 1.5}, None, 0.25))
-    store(tmp_path, Outcome(bad, {}, "ValueError: told to fail", 0.5))
-    assert recall(tmp_path, good) == Outcome(good, {"total": 1.5}, None, 0.25)
+    store(tmp_path, CellResult(good, {"total": 1.5}, None, 0.25))
+    store(tmp_path, CellResult(bad, {}, "ValueError: told to fail", 0.5))
+    assert load(tmp_path, good) == CellResult(good, {"total": 1.5}, None, 0.25)
     assert missing(tmp_path, [good, bad, told("work", 9), told("work", 9)]) == [
         bad,
         told("work", 9),
@@ -97,25 +97,25 @@ def test_the_cache_keeps_and_finds(tmp_path: Path) -> None:
 
 
 def test_a_cell_of_another_name_is_the_same_cell(tmp_path: Path) -> None:
-    store(tmp_path, Outcome(told("work"), {"total": 1.5}))
+    store(tmp_path, CellResult(told("work"), {"total": 1.5}))
     other = Cell("another", "probe", {"do": "work"}, 0, needed=False)
-    assert (recall(tmp_path, other) or Outcome(other)).values == {"total": 1.5}
+    assert (load(tmp_path, other) or CellResult(other)).values == {"total": 1.5}
     assert told("work").key != told("work", 1).key != told("fail").key
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"configuration": {}}'])
 def test_a_damaged_result_is_refused(tmp_path: Path, content: str) -> None:
     cell = told("work")
-    store(tmp_path, Outcome(cell, {"total": 1.5}))
-    place(tmp_path, cell).write_text(content)
+    store(tmp_path, CellResult(cell, {"total": 1.5}))
+    cell_path(tmp_path, cell).write_text(content)
     with pytest.raises(CacheError, match="remove it"):
-        recall(tmp_path, cell)
+        load(tmp_path, cell)
 
 
 def test_a_result_without_values_is_refused(tmp_path: Path) -> None:
     cell = told("work")
     entry = {"configuration": cell.configuration(), "values": 3, "error": None, "seconds": 1}
-    store(tmp_path, Outcome(cell))
-    place(tmp_path, cell).write_text(json.dumps(entry))
-    with pytest.raises(CacheError, match="no result of a cell"):
-        recall(tmp_path, cell)
+    store(tmp_path, CellResult(cell))
+    cell_path(tmp_path, cell).write_text(json.dumps(entry))
+    with pytest.raises(CacheError, match="not the result of a cell"):
+        load(tmp_path, cell)

@@ -22,7 +22,7 @@ from neuro_eqprop.claims.experiments.common import (
 from neuro_eqprop.claims.experiments.lipschitz import jacobians
 from neuro_eqprop.claims.experiments.patch_stem_transformer import with_stem
 from neuro_eqprop.claims.experiments.settling import early_exit
-from neuro_eqprop.claims.registry import perform
+from neuro_eqprop.claims.registry import run_cell
 from neuro_eqprop.data.cifar10 import RECORD, TEST, TRAIN
 from neuro_eqprop.experiments.config import make_study
 from neuro_eqprop.networks import Cost
@@ -39,14 +39,14 @@ LOOPED = {
 
 
 def run(function: str, arguments: dict[str, Any], seed: int = 0) -> dict[str, Any]:
-    done = perform(Cell("", function, {**DIGITS, **arguments}, seed))
+    done = run_cell(Cell("", function, {**DIGITS, **arguments}, seed))
     assert done.error is None
     return done.values
 
 
 def test_missing_data_is_no_failure() -> None:
     study = {"epochs": 1}
-    done = perform(Cell("", "accuracy", {**DIGITS, "dataset": "moonlight", "study": study}, 0))
+    done = run_cell(Cell("", "accuracy", {**DIGITS, "dataset": "moonlight", "study": study}, 0))
     assert done.error == "undecided: data not present (moonlight)"
 
 
@@ -249,7 +249,7 @@ def test_the_cifar_cell_runs_where_there_are_pictures(empty_data_folder: Path) -
     told = {"dataset": "cifar10", "images": 60, "tests": 12}
     told["study"] = {**hierarchical_cifar.STUDY, "hidden": [16], "epochs": 8, "batch": 10}
     cell = Cell("", "accuracy", told, 0)
-    assert perform(cell).error == "undecided: data not present (cifar10)"
+    assert run_cell(cell).error == "undecided: data not present (cifar10)"
     rng = np.random.default_rng(0)
     (empty_data_folder / "cifar10").mkdir()
     for name in TRAIN + TEST:
@@ -257,7 +257,7 @@ def test_the_cifar_cell_runs_where_there_are_pictures(empty_data_folder: Path) -
         rows[:, 0] = np.arange(12) % 2
         rows[rows[:, 0] == 1, 1025:2049] += 150  # one of the two classes is green
         (empty_data_folder / "cifar10" / name).write_bytes(rows.astype(np.uint8).tobytes())
-    done = perform(cell)
+    done = run_cell(cell)
     assert done.error is None
     assert done.values["test_accuracy"] == 1.0
     assert claim("hierarchical-cifar").cells is hierarchical_cifar.cells
@@ -267,11 +267,11 @@ def test_the_text_cell_runs_where_there_are_sentences(empty_data_folder: Path) -
     told = {"dataset": "sst2", "images": 80, "tests": 20}
     told["study"] = {**text_sst2.STUDY, "hidden": [8], "epochs": 6, "batch": 10}
     cell = Cell("", "accuracy", told, 0)
-    assert perform(cell).error == "undecided: data not present (sst2)"
+    assert run_cell(cell).error == "undecided: data not present (sst2)"
     lines = [f"{('a dull', 'a fine')[k % 2]} film {k % 7}\t{k % 2}\n" for k in range(80)]
     (empty_data_folder / "sst2").mkdir()
     (empty_data_folder / "sst2" / "train.tsv").write_text("sentence\tlabel\n" + "".join(lines))
     (empty_data_folder / "sst2" / "dev.tsv").write_text("sentence\tlabel\n" + "".join(lines[:20]))
-    done = perform(cell)
+    done = run_cell(cell)
     assert done.error is None
     assert done.values["test_accuracy"] > 0.9

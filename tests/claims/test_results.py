@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.claims import cache, report
-from neuro_eqprop.claims.claim import Budget, Cell, Json, Outcome, timeless
+from neuro_eqprop.claims.claim import Budget, Cell, CellResult, Json, timeless
 from neuro_eqprop.claims.definitions import IDS, claim
-from neuro_eqprop.claims.registry import perform
-from neuro_eqprop.claims.run import Judged, judged
+from neuro_eqprop.claims.registry import run_cell
+from neuro_eqprop.claims.run import ClaimResult, claim_result
 
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS = DOCS / "claims"
 
 
 @remember
-def again(name: str) -> Judged:
-    """The verdict over the published cells, judged anew."""
-    found = judged(claim(name), Budget.FULL, RESULTS)
+def again(name: str) -> ClaimResult:
+    """The verdict over the published cells, claim_result anew."""
+    found = claim_result(claim(name), Budget.FULL, RESULTS)
     assert found is not None, f"cells of {name} are missing in {RESULTS}"
     return found
 
@@ -70,13 +70,13 @@ def small(name: str, label: str) -> Cell:
 )
 def test_a_published_cell_comes_out_again(name: str, label: str) -> None:
     cell = small(name, label)
-    kept, done = cache.recall(RESULTS, cell), perform(cell)
+    kept, done = cache.load(RESULTS, cell), run_cell(cell)
     assert kept is not None
     assert done.error is None
     same(done, kept)
 
 
-def same(one: Outcome, two: Outcome) -> None:
+def same(one: CellResult, two: CellResult) -> None:
     """Equal but for the last digits, in which machines may differ."""
     parts = [dict(report.flat(timeless(each.values))) for each in (one, two)]
     assert parts[0].keys() == parts[1].keys()

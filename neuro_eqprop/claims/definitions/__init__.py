@@ -1,4 +1,4 @@
-"""The claims, one file each, named as in the research notes."""
+"""Claim definitions, one file each, named as in the research notes."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ IDS = (
 
 
 def claim(name: str) -> Claim:
-    """The claim of that name."""
+    """The claim with that name."""
     if name not in IDS:
         raise UnknownNameError("claim", name, IDS)
     found = import_module(f"{__name__}.{name.replace('-', '_')}").CLAIM
     if not isinstance(found, Claim) or found.id != name:
-        raise TypeError(f"the row of {name!r} holds no claim of that name")
+        raise TypeError(f"the definition of {name!r} has no claim of that name")
     return found
 
 
 def claims(chosen: Sequence[str] = ()) -> tuple[Claim, ...]:
-    """The claims of those names, or all, in the order of the notes."""
+    """The claims with those names, or all, in the order of the notes."""
     for name in chosen:
         claim(name)
     return tuple(claim(name) for name in IDS if name in chosen or not chosen)

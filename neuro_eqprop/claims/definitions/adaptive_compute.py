@@ -9,15 +9,15 @@ from neuro_eqprop.claims.charts import Chart, Mark
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     above,
+    all_of,
     below,
+    cell_names,
     column,
-    every,
-    named,
-    names,
+    values_by_seed,
     verdict,
 )
 from neuro_eqprop.claims.definitions.settle_steps import SHOWN, SIZES, settled
@@ -29,13 +29,12 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return settled(budget, "mnist") + settled(budget, "fashion-mnist")
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """The rank correlation of steps with margin, and the steps that an early exit saves."""
     told, rhos, findings = [], [], []
-    for name in names(outcomes):
+    for name in cell_names(results):
         rho, last, saved = (
-            student(column(outcomes, name, key))
-            for key in ("rho_steps", "rho_last_change", "saved")
+            student(column(results, name, key)) for key in ("rho_steps", "rho_last_change", "saved")
         )
         findings += [below(rho, -0.3), above(saved, 0.3)]
         rhos.append(rho)
@@ -44,19 +43,19 @@ def judge(outcomes: Outcomes) -> Verdict:
             f"exit of all samples saves {100 * saved.value:.0f} % of the steps"
         )
     weakest = max(rhos, key=lambda each: each.value)
-    return verdict(every(findings), weakest, f"{'; '.join(told)}.")
+    return verdict(all_of(findings), weakest, f"{'; '.join(told)}.")
 
 
-def over(outcomes: Outcomes, name: str, key: str) -> list[Interval]:
+def over(results: CellResults, name: str, key: str) -> list[Interval]:
     """The mean over seeds of each number of a list."""
-    found = named(outcomes, name)
+    found = values_by_seed(results, name)
     runs = [found[seed][key] for seed in sorted(found)]
     return [student([run[place] for run in runs]) for place in range(len(runs[0]))]
 
 
-def leaving(outcomes: Outcomes, name: str) -> tuple[list[float], list[Interval]]:
+def leaving(results: CellResults, name: str) -> tuple[list[float], list[Interval]]:
     """Steps saved and accuracy kept, where samples leave one by one."""
-    found = named(outcomes, name)
+    found = values_by_seed(results, name)
     runs = [found[seed] for seed in sorted(found)]
     places = range(len(runs[0]["leaving"]))
     saved = [100 * float(np.mean([run["leaving"][k]["saved"] for run in runs])) for k in places]
@@ -67,24 +66,26 @@ def leaving(outcomes: Outcomes, name: str) -> tuple[list[float], list[Interval]]
     return saved, kept
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """Steps against margin and class; accuracy where all, or each by itself, leave early."""
     margins, classes, early, single = [], [], [], []
-    for name in names(outcomes):
-        tenths = over(outcomes, name, "steps_by_margin")
+    for name in cell_names(results):
+        tenths = over(results, name, "steps_by_margin")
         margins.append(series(name, [float(k + 1) for k in range(len(tenths))], tenths))
-        kinds = over(outcomes, name, "steps_by_class")
+        kinds = over(results, name, "steps_by_class")
         classes.append(series(name, [str(k) for k in range(len(kinds))], kinds))
-        right = over(outcomes, name, "accuracy_by_step")[:15]
+        right = over(results, name, "accuracy_by_step")[:15]
         early.append(series(name, [float(k + 1) for k in range(len(right))], right))
-        single.append(series(name, *leaving(outcomes, name)))
-    step = "steps to rest"
-    each = "Each leaves once its answer came 5, ..., 1 times running"
+        single.append(series(name, *leaving(results, name)))
+    step = "settling steps"
+    each = "Each stops once 5, ..., 1 consecutive predictions agree"
     return (
         Chart("Steps against margin", "tenth of the samples, by margin", step, tuple(margins)),
         Chart("Steps by class", "class", step, tuple(classes), Mark.POINTS),
-        Chart("All leave after so many steps", "settle steps", "test accuracy", tuple(early)),
-        Chart(each, "steps saved, %", "accuracy less that at rest, points", tuple(single)),
+        Chart(
+            "All stop after a fixed number of steps", "settle steps", "test accuracy", tuple(early)
+        ),
+        Chart(each, "steps saved, %", "accuracy minus that at equilibrium, points", tuple(single)),
     )
 
 
@@ -105,14 +106,15 @@ CLAIM = Claim(
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Stop each sample by itself: easy ones are done sooner.",
-        "Steps to rest tell hard samples from easy ones but little; yet the answer is there long "
-        "before the rest, so a fixed early exit saves most of the work. The notes' constant 10 "
+        "Settling steps barely separate hard samples from easy ones; yet the answer is there long "
+        "before the equilibrium, so a fixed early exit saves most of the work. The "
+        "notes' constant 10 "
         "came from testing a whole batch at once, every fifth step.",
-        "Steps to rest tell hard samples from easy ones a little at most; but the answer is there "
-        "long before the rest, so a fixed early exit saves most of the work.",
+        "Settling steps separate hard samples from easy ones a little at most; the answer is there "
+        "long before the equilibrium, so a fixed early exit saves most of the work.",
     ),
     conflict=(
         "002 promises adaptive compute and 30 to 50 % saved, 003 saw every sample take exactly 10 "

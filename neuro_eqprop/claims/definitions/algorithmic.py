@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from neuro_eqprop.claims.cell_builders import LOOPED, meanings, over_seeds, sample, series
+from neuro_eqprop.claims.cell_builders import LOOPED, meanings, over_seeds, sample_counts, series
 from neuro_eqprop.claims.charts import Chart
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     above,
+    all_of,
+    cell_names,
     column,
-    every,
-    named,
-    names,
+    values_by_seed,
     verdict,
 )
 from neuro_eqprop.claims.statistics import Interval, student
@@ -35,14 +35,14 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     made: list[Cell] = []
     for name in TASKS:
         study = {**LOOPED, "learning_rate": 0.01, "epochs": size["epochs"]}
-        told = {**sample(size, name), "lengths": size["lengths"], "study": study}
+        told = {**sample_counts(size, name), "lengths": size["lengths"], "study": study}
         made += over_seeds(name, "algorithmic", told, size["seeds"])
     return tuple(made)
 
 
-def curve(outcomes: Outcomes, name: str, key: str) -> list[Interval]:
+def curve(results: CellResults, name: str, key: str) -> list[Interval]:
     """The mean over seeds of a number for each length."""
-    found = named(outcomes, name)
+    found = values_by_seed(results, name)
     runs = [found[seed][key] for seed in sorted(found)]
     return [student([run[place] for run in runs]) for place in range(len(runs[0]))]
 
@@ -53,29 +53,29 @@ def correlation(values: list[float]) -> Interval:
     return replace(found, low=max(found.low, -1.0), high=min(found.high, 1.0))
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """The rank correlation against the threshold."""
-    found = {name: correlation(column(outcomes, name, "rho")) for name in names(outcomes)}
+    found = {name: correlation(column(results, name, "rho")) for name in cell_names(results)}
     told = []
     for name, rho in found.items():
-        steps, right = curve(outcomes, name, "steps"), curve(outcomes, name, "accuracy")
+        steps, right = curve(results, name, "steps"), curve(results, name, "accuracy")
         told.append(
             f"{name} rho {rho}, steps {steps[0].value:.1f} to {steps[-1].value:.1f}, accuracy "
             f"{100 * right[0].value:.0f} to {100 * right[-1].value:.0f} %"
         )
     weakest = min(found.values(), key=lambda each: each.value)
-    finding = every([above(each, 0.3) for each in found.values()])
+    finding = all_of([above(each, 0.3) for each in found.values()])
     return verdict(finding, weakest, f"From the shortest to the longest: {'; '.join(told)}.")
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """Accuracy and settle steps against length."""
     made = []
     for key, label in (("accuracy", "test accuracy"), ("steps", "sweeps to rest")):
         lines = []
-        for name in names(outcomes):
-            lengths = [each.value for each in curve(outcomes, name, "lengths")]
-            lines.append(series(name, lengths, curve(outcomes, name, key)))
+        for name in cell_names(results):
+            lengths = [each.value for each in curve(results, name, "lengths")]
+            lines.append(series(name, lengths, curve(results, name, key)))
         made.append(Chart(label.capitalize(), "length", label, tuple(lines)))
     return tuple(made)
 
@@ -95,10 +95,10 @@ CLAIM = Claim(
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Settle steps are a measure of how long a problem is.",
-        "Settle steps do not tell how long a problem is; do not sell them as thinking time.",
+        "Settle steps do not tell how long a problem is; do not present them as thinking time.",
     ),
     chart=chart,
     shown={

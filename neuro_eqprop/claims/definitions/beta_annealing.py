@@ -12,20 +12,20 @@ from neuro_eqprop.claims.cell_builders import (
     meanings,
     over_seeds,
     points,
-    sample,
+    sample_counts,
 )
 from neuro_eqprop.claims.charts import Chart, Series
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
+    all_of,
     below,
+    cell_names,
     column,
-    every,
-    named,
-    names,
+    values_by_seed,
     verdict,
 )
 from neuro_eqprop.claims.statistics import hedges_g, paired, student
@@ -56,51 +56,51 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     made: list[Cell] = []
     for model, study in MODELS.items():
         for plan, betas in PLANS.items():
-            told = {**sample(size, "digits"), "plan": betas}
+            told = {**sample_counts(size, "digits"), "plan": betas}
             told["study"] = {**study, "epochs": size["epochs"]}
             made += over_seeds(f"{model}, {plan}", "annealing", told, size["seeds"])
     weak = {**MODELS["looped"], "epochs": size["epochs"], "free_steps": 3, "nudged_steps": 3}
     for plan in ("fixed 0.2", "0.3 to 0.2, slow"):
         betas = {key: value / 128 for key, value in PLANS[plan].items()} | {"over": 1.0}
-        told = {**sample(size, "digits"), "plan": betas, "study": weak}
+        told = {**sample_counts(size, "digits"), "plan": betas, "study": weak}
         name = f"looped, {plan} over 128, 3 steps"
         made += over_seeds(name, "annealing", told, size["seeds"], needed=False)
     return tuple(made)
 
 
-def final(outcomes: Outcomes, name: str) -> list[float]:
+def final(results: CellResults, name: str) -> list[float]:
     """The accuracy after the last epoch, by seed."""
-    found = named(outcomes, name)
+    found = values_by_seed(results, name)
     return [found[seed]["test_accuracy"][-1] for seed in sorted(found)]
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """The notes' annealing against a fixed beta, in every network and at every speed."""
     gaps, sides = {}, {}
     for model in MODELS:
-        fixed = final(outcomes, f"{model}, fixed 0.2")
+        fixed = final(results, f"{model}, fixed 0.2")
         for speed in ("slow", "quick", "jump"):
             name = f"{model}, 0.3 to 0.2, {speed}"
-            gaps[name], sides[name] = paired(final(outcomes, name), fixed), fixed
+            gaps[name], sides[name] = paired(final(results, name), fixed), fixed
     worst = min(gaps, key=lambda name: gaps[name].value)
-    drops = [student(column(outcomes, name, "drop")).value for name in names(outcomes)]
+    drops = [student(column(results, name, "drop")).value for name in cell_names(results)]
     note = (
         f"Against a fixed 0.2 the worst annealing ({worst}) ends {points(gaps[worst])} away; the "
         f"largest mean drop from the best epoch to the last in any plan is {100 * max(drops):.1f} "
         "points."
     )
-    effect = hedges_g(final(outcomes, worst), sides[worst])
-    finding = every([below(gap, COLLAPSE) for gap in gaps.values()])
+    effect = hedges_g(final(results, worst), sides[worst])
+    finding = all_of([below(gap, COLLAPSE) for gap in gaps.values()])
     return verdict(finding, gaps[worst], note, effect=effect)
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """Accuracy through training for each plan, a panel for each network."""
     made = []
     for model in MODELS:
         lines = []
-        for name in (n for n in names(outcomes) if n.startswith(f"{model},")):
-            found = named(outcomes, name)
+        for name in (n for n in cell_names(results) if n.startswith(f"{model},")):
+            found = values_by_seed(results, name)
             runs = [found[seed]["test_accuracy"] for seed in sorted(found)]
             means = [float(value) for value in np.mean(runs, axis=0)]
             label = name.removeprefix(f"{model}, ")
@@ -123,7 +123,7 @@ CLAIM = Claim(
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Keep beta fixed.",
         "Annealing beta is harmless where states settle; a collapse points to a nudge weaker than "

@@ -6,17 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.claims.cell_builders import LOOPED, meanings, over_seeds, points, sample, series
+from neuro_eqprop.claims.cell_builders import (
+    LOOPED,
+    meanings,
+    over_seeds,
+    points,
+    sample_counts,
+    series,
+)
 from neuro_eqprop.claims.charts import Chart
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     above,
+    cell_names,
     column,
-    names,
     verdict,
 )
 from neuro_eqprop.claims.statistics import hedges_g, paired, student
@@ -41,14 +48,14 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     made: list[Cell] = []
     for beta in size["betas"]:
         study = {**LOOPED, "beta": beta, "epochs": size["epochs"]}
-        told = {**sample(size, "mnist"), "study": study}
+        told = {**sample_counts(size, "mnist"), "study": study}
         made += over_seeds(str(beta), "accuracy", told, size["seeds"])
     return tuple(made)
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """Accuracy at 0.22 less the mean accuracy at all other betas, paired by seed."""
-    by = {name: column(outcomes, name, "test_accuracy") for name in names(outcomes)}
+    by = {name: column(results, name, "test_accuracy") for name in cell_names(results)}
     others = [values for name, values in by.items() if float(name) != BEST]
     mean = [float(value) for value in np.mean(others, axis=0)]
     gap = paired(by[str(BEST)], mean)
@@ -61,10 +68,10 @@ def judge(outcomes: Outcomes) -> Verdict:
     return verdict(above(gap, GAIN), gap, note, effect=hedges_g(by[str(BEST)], mean))
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """Accuracy against beta."""
-    betas = names(outcomes)
-    found = [student(column(outcomes, name, "test_accuracy")) for name in betas]
+    betas = cell_names(results)
+    found = [student(column(results, name, "test_accuracy")) for name in betas]
     lines = (series("looped, MNIST", [float(name) for name in betas], found),)
     return (Chart("Accuracy against beta", "beta (per sample)", "test accuracy", lines),)
 
@@ -81,7 +88,7 @@ CLAIM = Claim(
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Set beta to 0.22.",
         "Do not tune beta finely: with settled states and centered nudging accuracy is flat.",

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from neuro_eqprop.claims.cell_builders import LAYERED, bars, lost, meanings, over_seeds, sample
+from neuro_eqprop.claims.cell_builders import (
+    LAYERED,
+    bars,
+    lost,
+    meanings,
+    over_seeds,
+    sample_counts,
+)
 from neuro_eqprop.claims.charts import Chart, Mark
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     below,
     column,
@@ -32,15 +39,15 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     size = SIZES[budget]
     made: list[Cell] = []
     for rule in RULES:
-        told = {**sample(size, "mnist"), "rule": rule}
+        told = {**sample_counts(size, "mnist"), "rule": rule}
         told["study"] = {**LAYERED, **TRIED, "epochs": size["epochs"]}
         made += over_seeds(rule, "continual", told, size["seeds"])
     return tuple(made)
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """How much of the first task is lost."""
-    ours, theirs = (column(outcomes, rule, "lost") for rule in RULES)
+    ours, theirs = (column(results, rule, "lost") for rule in RULES)
     ours_lost = student(ours)
     note = (
         f"After the second task accuracy on the first is lower by {lost(ours_lost)} with EqProp, "
@@ -49,10 +56,10 @@ def judge(outcomes: Outcomes) -> Verdict:
     return verdict(below(ours_lost, 0.1), ours_lost, note, effect=hedges_g(ours, theirs))
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """Accuracy on the first task before and after."""
     lines = tuple(
-        bars(when, outcomes, RULES, when, list(RULES)) for when in ("before", "after", "second")
+        bars(when, results, RULES, when, list(RULES)) for when in ("before", "after", "second")
     )
     title = "Accuracy on classes 0-4 before and after learning 5-9, and on these"
     return (Chart(title, "", "test accuracy", lines, Mark.BAR),)
@@ -67,11 +74,11 @@ CLAIM = Claim(
         "The layered network 784-256-10 learns the MNIST classes 0 to 4 of {images} images for "
         "{epochs} epochs, then 5 to 9 as long, with one output layer for all, cross-entropy, Adam, "
         "learning rate 0.003; accuracy on the first before and after, {tests} test images, {seeds} "
-        "seeds; the feed-forward twin by backpropagation likewise."
+        "seeds; a feed-forward network of the same shape by backpropagation likewise."
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Tasks can be learnt one after the other.",
         "Being local does not protect: replay old samples or protect weights, as with "

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from neuro_eqprop.claims.cell_builders import LOOPED, meanings, over_seeds, sample, series
+from neuro_eqprop.claims.cell_builders import LOOPED, meanings, over_seeds, sample_counts, series
 from neuro_eqprop.claims.charts import Chart, Mark
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     above,
+    all_of,
     below,
-    every,
-    named,
+    values_by_seed,
     verdict,
 )
 from neuro_eqprop.claims.statistics import Interval, geometric, student
@@ -28,39 +28,39 @@ SIZES = {
 def cells(budget: Budget) -> tuple[Cell, ...]:
     """The looped network after some training."""
     size = SIZES[budget]
-    told = {**sample(size, "mnist"), "rounds": size["rounds"], "tails": [1, 5]}
+    told = {**sample_counts(size, "mnist"), "rounds": size["rounds"], "tails": [1, 5]}
     told["study"] = {**LOOPED, "cost": "squared", "epochs": size["epochs"], "bound": 0.8}
     return over_seeds("looped", "deq", told, size["seeds"])
 
 
-def angle(outcomes: Outcomes, way: str) -> Interval:
+def angle(results: CellResults, way: str) -> Interval:
     """The cosine with the true gradient."""
-    found = named(outcomes, "looped")
+    found = values_by_seed(results, "looped")
     return student([found[seed][way]["cosine"] for seed in sorted(found)])
 
 
-def cost(outcomes: Outcomes, way: str) -> Interval:
+def cost(results: CellResults, way: str) -> Interval:
     """CPU time over that of implicit differentiation."""
-    found = named(outcomes, "looped")
+    found = values_by_seed(results, "looped")
     times = [(found[s][way]["seconds"], found[s]["implicit"]["seconds"]) for s in sorted(found)]
     return geometric([ours / theirs for ours, theirs in times])
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """As right as implicit differentiation, at no more cost."""
-    right, paid = angle(outcomes, "eqprop"), cost(outcomes, "eqprop")
+    right, paid = angle(results, "eqprop"), cost(results, "eqprop")
     told = ", ".join(
-        f"{way} {angle(outcomes, way).value:.4f} at {cost(outcomes, way).value:.2f}" for way in WAYS
+        f"{way} {angle(results, way).value:.4f} at {cost(results, way).value:.2f}" for way in WAYS
     )
     note = f"Cosine with the true gradient, and CPU time over implicit's: {told}."
-    return verdict(every([above(right, 0.99), below(paid, 1.0)]), right, note)
+    return verdict(all_of([above(right, 0.99), below(paid, 1.0)]), right, note)
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """The cosines and the costs."""
     shown = [way.replace(" ", "\n") for way in WAYS]
-    angles = (series("cosine", shown, [angle(outcomes, way) for way in WAYS]),)
-    costs = (series("time", shown, [cost(outcomes, way) for way in WAYS]),)
+    angles = (series("cosine", shown, [angle(results, way) for way in WAYS]),)
+    costs = (series("time", shown, [cost(results, way) for way in WAYS]),)
     title, paid = "Agreement with the true gradient", "CPU time over that of implicit"
     return (
         Chart(title, "", "cosine", angles, Mark.POINTS, threshold=0.99),
@@ -83,7 +83,7 @@ CLAIM = Claim(
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "EqProp is as good a gradient as implicit differentiation, without autograd.",
         "Where autograd is at hand, implicit differentiation or BPTT is the better buy; EqProp's "

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from neuro_eqprop.claims.cell_builders import meanings, over_seeds, sample, series
+from neuro_eqprop.claims.cell_builders import meanings, over_seeds, sample_counts, series
 from neuro_eqprop.claims.charts import Chart, Mark
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
     Json,
-    Outcomes,
     Verdict,
     above,
-    every,
-    named,
+    all_of,
+    values_by_seed,
     verdict,
 )
 from neuro_eqprop.claims.statistics import Interval
@@ -42,7 +42,7 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     """A hard-sigmoid network as rate-coded spikes."""
     size = SIZES[budget]
     told = {
-        **sample(size, "mnist"),
+        **sample_counts(size, "mnist"),
         **{"samples": size["samples"], "steps": 32, "code": "rate", "gpu": "gpu_k4000"},
         **{"chips": ["loihi1", "odin", "spinnaker1", "truenorth"], "batches": [1, 64]},
         "study": {**STUDY, "epochs": size["epochs"]},
@@ -50,17 +50,17 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return over_seeds("layered", "joules", told, size["seeds"])
 
 
-def rows(outcomes: Outcomes) -> Iterator[Json]:
+def rows(results: CellResults) -> Iterator[Json]:
     """The rows of all seeds."""
-    for values in named(outcomes, "layered").values():
+    for values in values_by_seed(results, "layered").values():
         yield from values["rows"]
 
 
-def ratio(outcomes: Outcomes, chip: str, batch: int, side: str) -> Interval | None:
+def ratio(results: CellResults, chip: str, batch: int, side: str) -> Interval | None:
     """The GPU's joules over the chip's: the median of seeds' values, the widest range."""
     found = [
         row[side]
-        for row in rows(outcomes)
+        for row in rows(results)
         if (row["chip"], row["batch"]) == (chip, batch) and side in row
     ]
     if not found:
@@ -70,26 +70,26 @@ def ratio(outcomes: Outcomes, chip: str, batch: int, side: str) -> Interval | No
     return Interval(values[len(values) // 2], low, high, len(found))
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """On Loihi, with static power, at both batch sizes, the host's work not even counted."""
-    found = {batch: ratio(outcomes, "loihi1", batch, "total") for batch in (1, 64)}
+    found = {batch: ratio(results, "loihi1", batch, "total") for batch in (1, 64)}
     one, many = found[1], found[64]
     if one is None or many is None:
         raise ValueError("the energy of the network on loihi1 is not known")
-    hosted = ratio(outcomes, "loihi1", 64, "hosted")
+    hosted = ratio(results, "loihi1", 64, "hosted")
     note = (
         f"With static power a GPU uses {one} times the joules of Loihi at a batch of 1 and {many} "
         "at 64 (ranges of the estimate), the input worked out on a host for free"
     )
     note += f"; with the host's work at the GPU's price {hosted} at 64." if hosted else "."
-    return verdict(every([above(one, 1000.0), above(many, 1000.0)]), many, note)
+    return verdict(all_of([above(one, 1000.0), above(many, 1000.0)]), many, note)
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """The ratios by batch and account."""
     lines = []
     for batch in (1, 64):
-        parts = [ratio(outcomes, "loihi1", batch, side) for side in SIDES]
+        parts = [ratio(results, "loihi1", batch, side) for side in SIDES]
         known = [part or Interval(0.0, 0.0, 0.0, 2) for part in parts]
         shown = [Interval(e.value, e.low, e.high, 2) for e in known]
         lines.append(series(f"batch {batch}", list(SIDES.values()), shown))
@@ -105,13 +105,13 @@ CLAIM = Claim(
     method=(
         "A network 784-256-10 trained on {images} MNIST images for {epochs} epochs, as rate-coded "
         "spikes of 32 steps on the emulator, events of {samples} samples counted and priced by "
-        "the profile of Loihi 1 with its power at rest; the same dense pass on a measured Quadro "
+        "the profile of Loihi 1 with its static power; the same dense pass on a measured Quadro "
         "K4000 with its idle power for the time of an inference. {seeds} seed(s); the interval is "
         "the range of the estimate's constants."
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Three orders of magnitude can be claimed, also against a GPU that is kept busy.",
         "State batch size and boundary: against a GPU fed one sample at a time the gain is large, "

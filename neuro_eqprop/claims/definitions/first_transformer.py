@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from neuro_eqprop.claims.cell_builders import meanings
-from neuro_eqprop.claims.claim import Budget, Cell, Claim, Finding, Outcomes, Verdict
+from neuro_eqprop.claims.claim import Budget, Cell, CellResults, Claim, Finding, Verdict
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
@@ -11,7 +11,7 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return ()
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """By literature."""
     return Verdict(
         Finding.REFUTED,
@@ -29,7 +29,7 @@ CLAIM = Claim(
     method="Search of publications; nothing is run.",
     sizes={Budget.SMALL: {}, Budget.FULL: {}},
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "It would be a first.",
         "Cite the earlier work and compare with it; do not claim a first.",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuro_eqprop.claims.cell_builders import meanings, over_seeds, sample
+from neuro_eqprop.claims.cell_builders import meanings, over_seeds, sample_counts
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
     Finding,
-    Outcomes,
     Verdict,
     below,
     column,
@@ -31,13 +31,13 @@ STUDY: dict[str, Any] = {
 def cells(budget: Budget) -> tuple[Cell, ...]:
     """The autoencoder on the digits."""
     size = SIZES[budget]
-    told = {**sample(size, "digits"), "study": {**STUDY, "epochs": size["epochs"]}}
+    told = {**sample_counts(size, "digits"), "study": {**STUDY, "epochs": size["epochs"]}}
     return over_seeds("autoencoder", "autoencoder", told, size["seeds"])
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """The error of reconstruction: without sampling it can refute the claim, not confirm it."""
-    found = student(column(outcomes, "autoencoder", "error"))
+    found = student(column(results, "autoencoder", "error"))
     note = (
         f"A plain equilibrium autoencoder leaves {found} of the variance of test digits. Its "
         "variational form, with a prior to draw from, is not implemented, so the claim stays open "
@@ -60,7 +60,7 @@ CLAIM = Claim(
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "EqProp can learn to reconstruct.",
         "EqProp did not learn to reconstruct here.",

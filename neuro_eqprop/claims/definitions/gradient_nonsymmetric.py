@@ -7,12 +7,12 @@ from neuro_eqprop.claims.charts import Chart
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     below,
-    named,
-    names,
+    cell_names,
+    values_by_seed,
     verdict,
 )
 from neuro_eqprop.claims.definitions.gradient_symmetric import BETAS, NUDGINGS, SIZES, at, shown
@@ -41,17 +41,17 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return tuple(made)
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """The plain rule at its best nudging, at the smallest beta."""
-    plain = [name for name in names(outcomes) if name.startswith("plain")]
-    best = max((at(outcomes, name, -1) for name in plain), key=lambda each: each.high)
-    others = [name for name in names(outcomes) if name not in plain and "attention" not in name]
-    told = ", ".join(f"{name} {at(outcomes, name, -1).value:.5f}" for name in others)
+    plain = [name for name in cell_names(results) if name.startswith("plain")]
+    best = max((at(results, name, -1) for name in plain), key=lambda each: each.high)
+    others = [name for name in cell_names(results) if name not in plain and "attention" not in name]
+    told = ", ".join(f"{name} {at(results, name, -1).value:.5f}" for name in others)
     note = f"The plain rule has a cosine of {best.value:.3f} however small beta is."
     note += f" Other rules: {told}." if told else ""
-    tokens = [name for name in names(outcomes) if "attention" in name]
+    tokens = [name for name in cell_names(results) if "attention" in name]
     told = ", ".join(
-        f"{name} {at(outcomes, name, -1).value:.3f} ({student(memory(outcomes, name)).value:.2f} "
+        f"{name} {at(results, name, -1).value:.3f} ({student(memory(results, name)).value:.2f} "
         "over the memory's weights)"
         for name in tokens
     )
@@ -59,13 +59,13 @@ def judge(outcomes: Outcomes) -> Verdict:
     return verdict(below(best, 0.99), best, note)
 
 
-def memory(outcomes: Outcomes, name: str) -> list[float]:
+def memory(results: CellResults, name: str) -> list[float]:
     """The cosine of the weights from tokens to their memory, by seed."""
-    found = named(outcomes, name)
+    found = values_by_seed(results, name)
     return [found[seed]["by_parameter"]["tokens->memory"] for seed in sorted(found)]
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """Cosine against beta, for each nudging."""
     made = []
     for nudging in NUDGINGS:
@@ -73,9 +73,9 @@ def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
             series(
                 name.removesuffix(f", {nudging}"),
                 BETAS,
-                [at(outcomes, name, place) for place in range(len(BETAS))],
+                [at(results, name, place) for place in range(len(BETAS))],
             )
-            for name in names(outcomes)
+            for name in cell_names(results)
             if name.endswith(nudging)
         )
         title = f"Not symmetric, {nudging} nudging"
@@ -92,15 +92,15 @@ CLAIM = Claim(
     threshold="cosine with the true gradient below 0.99 at beta 0.001",
     method=(
         "A looped network of {hidden} tanh units whose loop is any matrix and whose way back from "
-        "the output has weights of its own, all at a spectral norm of 0.6, {samples} digits, "
+        "the output has separate weights, all at a spectral norm of 0.6, {samples} digits, "
         "float64, settled to 1e-13, {seeds} seeds; otherwise as gradient-symmetric. Rule "
         "asymmetric corrects the nudged phases by the transposed loop, rule vector-field does "
-        "not. Beside it transformers whose memory answers by weights of its own; their attention "
+        "not. Beside it transformers whose memory has separate feedback weights; their attention "
         "is an energy by construction, so that only the plain rule is defined for them."
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Keep weights symmetric, or use a rule that corrects for the asymmetry: the plain rule "
         "may still lower the loss, but no beta makes it a gradient.",

@@ -9,12 +9,12 @@ from neuro_eqprop.claims.charts import Chart, Series
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     above,
-    named,
-    names,
+    cell_names,
+    values_by_seed,
     verdict,
 )
 from neuro_eqprop.claims.statistics import Interval, student
@@ -55,16 +55,16 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return tuple(made)
 
 
-def at(outcomes: Outcomes, name: str, place: int) -> Interval:
+def at(results: CellResults, name: str, place: int) -> Interval:
     """The cosine at one beta, over seeds."""
-    found = named(outcomes, name)
+    found = values_by_seed(results, name)
     return student([found[seed]["cosine"][place] for seed in sorted(found)])
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """The worst of the networks at the smallest beta."""
-    worst = min((at(outcomes, name, -1) for name in names(outcomes)), key=lambda each: each.low)
-    largest = {name: at(outcomes, name, BETAS.index(0.22)).value for name in names(outcomes)}
+    worst = min((at(results, name, -1) for name in cell_names(results)), key=lambda each: each.low)
+    largest = {name: at(results, name, BETAS.index(0.22)).value for name in cell_names(results)}
     told = ", ".join(f"{name} {value:.5f}" for name, value in largest.items())
     note = (
         f"At beta 0.001 the worst network and nudging has a cosine of {worst.value:.7f}; at beta "
@@ -73,13 +73,13 @@ def judge(outcomes: Outcomes) -> Verdict:
     return verdict(above(worst, 0.99), worst, note)
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """One minus the cosine against beta, for each nudging."""
     made = []
     for nudging in NUDGINGS:
         lines = []
-        for name in (n for n in names(outcomes) if n.endswith(nudging)):
-            gaps = [1 - at(outcomes, name, place).value for place in range(len(BETAS))]
+        for name in (n for n in cell_names(results) if n.endswith(nudging)):
+            gaps = [1 - at(results, name, place).value for place in range(len(BETAS))]
             lines.append(Series(name.rsplit(",")[0], BETAS, [max(gap, 1e-16) for gap in gaps]))
         title = f"Distance from the true gradient, {nudging} nudging"
         drawn = Chart(title, "beta", "1 - cosine", tuple(lines), log_x=True, log_y=True)
@@ -102,7 +102,7 @@ CLAIM = Claim(
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "With symmetric weights, a settled state and a small beta, EqProp can replace "
         "backpropagation as a gradient; nudge on both sides and beta may be large.",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuro_eqprop.claims.cell_builders import meanings, over_seeds, percent, sample
+from neuro_eqprop.claims.cell_builders import meanings, over_seeds, percent, sample_counts
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     above,
     column,
@@ -30,13 +30,13 @@ STUDY: dict[str, Any] = {
 def cells(budget: Budget) -> tuple[Cell, ...]:
     """The multi-scale network (512, 256 and 128 units) on CIFAR-10."""
     size = SIZES[budget]
-    told = {**sample(size, "cifar10"), "study": {**STUDY, "epochs": size["epochs"]}}
+    told = {**sample_counts(size, "cifar10"), "study": {**STUDY, "epochs": size["epochs"]}}
     return over_seeds("multi-scale", "accuracy", told, size["seeds"])
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """The test accuracy against the threshold."""
-    found = student(column(outcomes, "multi-scale", "test_accuracy"))
+    found = student(column(results, "multi-scale", "test_accuracy"))
     note = f"The test accuracy is {percent(found)}."
     return verdict(above(found, 0.5), found, note)
 
@@ -53,7 +53,7 @@ CLAIM = Claim(
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Natural images are in reach.",
         "Natural images need another network.",

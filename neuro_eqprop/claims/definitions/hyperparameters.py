@@ -7,17 +7,24 @@ from typing import TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.claims.cell_builders import LOOPED, meanings, over_seeds, points, sample, series
+from neuro_eqprop.claims.cell_builders import (
+    LOOPED,
+    meanings,
+    over_seeds,
+    points,
+    sample_counts,
+    series,
+)
 from neuro_eqprop.claims.charts import Chart, Mark
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     above,
-    named,
-    names,
+    cell_names,
+    values_by_seed,
     verdict,
 )
 from neuro_eqprop.claims.statistics import hedges_g, paired, student
@@ -37,7 +44,7 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     made: list[Cell] = []
     for damping in (0.5, 0.8, 1.0):
         told = {
-            **sample(size, "mnist"),
+            **sample_counts(size, "mnist"),
             **{"damping": damping, "betas": [0.1, 0.2, 0.3], "rates": [0.001, 0.002, 0.005]},
             "held_out": size["held"],
             "study": {**LOOPED, "epochs": size["epochs"]},
@@ -46,11 +53,11 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return tuple(made)
 
 
-def table(outcomes: Outcomes, key: str) -> dict[Place, list[float]]:
+def table(results: CellResults, key: str) -> dict[Place, list[float]]:
     """A number by damping, beta and learning rate, for each seed."""
     found: dict[Place, list[float]] = {}
-    for name in names(outcomes):
-        by_seed = named(outcomes, name)
+    for name in cell_names(results):
+        by_seed = values_by_seed(results, name)
         for seed in sorted(by_seed):
             for row in by_seed[seed]["rows"]:
                 place = (float(name.split()[1]), row["beta"], row["rate"])
@@ -58,9 +65,9 @@ def table(outcomes: Outcomes, key: str) -> dict[Place, list[float]]:
     return found
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """The notes' setting against that one of the others which held-out samples prefer."""
-    held, found = (table(outcomes, key) for key in ("held_out", "test_accuracy"))
+    held, found = (table(results, key) for key in ("held_out", "test_accuracy"))
     others = [place for place in found if place != BEST]
     top = max(others, key=lambda place: float(np.mean(held[place])))
     gap = paired(found[BEST], found[top])
@@ -85,9 +92,9 @@ def span(found: Mapping[Place, list[float]], part: int) -> float:
     return 100 * (max(means) - min(means))
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """Accuracy against each of the three settings, averaged over the others."""
-    found, made = table(outcomes, "test_accuracy"), []
+    found, made = table(results, "test_accuracy"), []
     for part, label in enumerate(("damping", "beta", "learning rate")):
         values = sorted({place[part] for place in found})
         runs = [np.mean([found[p] for p in found if p[part] == v], axis=0) for v in values]
@@ -110,7 +117,7 @@ CLAIM = Claim(
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Start from these settings.",
         "Search the learning rate for your own network; beta and damping hardly matter.",
@@ -118,7 +125,7 @@ CLAIM = Claim(
     ),
     conflict=(
         "94.04 % after 3 epochs here, 91.5 % after 15 epochs with the same beta in the sweep of "
-        "the same notes: the second had dropout inside the fixed-point map, drawn anew at every "
+        "the same notes: the second had dropout inside the fixed-point map, drawn again at every "
         "step, which leaves no fixed point."
     ),
     chart=chart,

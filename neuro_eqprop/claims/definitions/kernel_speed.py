@@ -9,13 +9,13 @@ from neuro_eqprop.claims.charts import Chart, Mark
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     above,
-    every,
-    named,
-    names,
+    all_of,
+    cell_names,
+    values_by_seed,
     verdict,
 )
 from neuro_eqprop.claims.statistics import Interval, geometric
@@ -41,35 +41,35 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return tuple(made)
 
 
-def gain(outcomes: Outcomes, name: str, way: str = "torch") -> Interval:
+def gain(results: CellResults, name: str, way: str = "torch") -> Interval:
     """How many times the time of NumPy another way takes."""
-    found = named(outcomes, name)
+    found = values_by_seed(results, name)
     ratios = [found[s][way]["seconds"] / found[s]["numpy"]["seconds"] for s in sorted(found)]
     return geometric(ratios)
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """At every batch size."""
-    gains = {name: gain(outcomes, name) for name in names(outcomes)}
+    gains = {name: gain(results, name) for name in cell_names(results)}
     told = ", ".join(f"{name} {found}" for name, found in gains.items())
     graph = ", ".join(
-        f"{name} {gain(outcomes, name, 'autograd').value:.2f}" for name in names(outcomes)
+        f"{name} {gain(results, name, 'autograd').value:.2f}" for name in cell_names(results)
     )
-    close = all(each.values["close"] for each in outcomes)
+    close = all(each.values["close"] for each in results)
     same = "the same updates" if close else "updates that differ by more than a thousandth"
     note = (
-        f"Torch without autograd takes so many times the CPU time of NumPy for {same}: {told}. "
+        f"Torch without autograd takes this multiple of the CPU time of NumPy for {same}: {told}. "
         f"BPTT by autograd, which the notes' trainer was: {graph}."
     )
-    finding = every([above(found, 1.0) for found in gains.values()])
+    finding = all_of([above(found, 1.0) for found in gains.values()])
     return verdict(finding, min(gains.values(), key=lambda each: each.value), note)
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """The ratio against the batch."""
-    labels = [name.replace("batch", "batch of") for name in names(outcomes)]
+    labels = [name.replace("batch", "batch of") for name in cell_names(results)]
     lines = tuple(
-        series(label, labels, [gain(outcomes, name, way) for name in names(outcomes)])
+        series(label, labels, [gain(results, name, way) for name in cell_names(results)])
         for way, label in (("torch", "torch, the same equations"), ("autograd", "torch, BPTT"))
     )
     title = "CPU time of one update over that of NumPy, 784-512-10"
@@ -91,13 +91,13 @@ CLAIM = Claim(
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "On a CPU, NumPy alone trains somewhat faster at this size; the notes' 58 % also held "
         "autograd against no autograd.",
         "Like for like NumPy has no advantage, or only with small batches: what the notes measured "
         "is code without autograd against code with.",
-        "Like for like NumPy and torch cannot be told apart at every batch size: choose by what "
+        "Like for like NumPy and torch cannot be distinguished at every batch size: choose by what "
         "you need beside speed. What the notes measured is code without autograd against code "
         "with.",
     ),

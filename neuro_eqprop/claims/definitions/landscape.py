@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from neuro_eqprop.claims.cell_builders import LOOPED, meanings, over_seeds, sample
+from neuro_eqprop.claims.cell_builders import LOOPED, meanings, over_seeds, sample_counts
 from neuro_eqprop.claims.charts import Chart, Mark, Series
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     above,
+    all_of,
     column,
-    every,
-    named,
+    values_by_seed,
     verdict,
 )
 from neuro_eqprop.claims.statistics import student, wilson
@@ -35,16 +35,19 @@ SIZES = {
 def cells(budget: Budget) -> tuple[Cell, ...]:
     """The looped network on the digits."""
     size = SIZES[budget]
-    told = {**sample(size, "digits"), **{k: size[k] for k in ("samples", "starts", "sweeps")}}
+    told = {
+        **sample_counts(size, "digits"),
+        **{k: size[k] for k in ("samples", "starts", "sweeps")},
+    }
     told |= {"points": size["points"]}
     told["study"] = {**LOOPED, "batch": 32, "epochs": size["epochs"]}
     return over_seeds("looped", "landscape", told, size["seeds"])
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """One basin for each sample, reached downhill."""
     alike, pairs, rising, ways = (
-        column(outcomes, "looped", key) for key in ("alike", "pairs", "rising", "ways")
+        column(results, "looped", key) for key in ("alike", "pairs", "rising", "ways")
     )
     basin = student([a / p for a, p in zip(alike, pairs, strict=True)])
     if basin.low == basin.high:
@@ -54,20 +57,20 @@ def judge(outcomes: Outcomes) -> Verdict:
         f"{100 * basin.value:.1f} % of the drawn starts end where the start at zero ends; the "
         f"energy never rises on {100 * down.value:.1f} % of the ways."
     )
-    found = verdict(every([above(basin, 0.99), above(down, 0.99)]), basin, note)
+    found = verdict(all_of([above(basin, 0.99), above(down, 0.99)]), basin, note)
     return replace(found, seeds=len(alike))
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """A plane through an equilibrium, and ways down to it."""
-    plane = named(outcomes, "looped")[0]["plane"]
+    plane = values_by_seed(results, "looped")[0]["plane"]
     rows = tuple(
         Series(str(b), plane["span"], row)
         for b, row in zip(plane["span"], plane["height"], strict=True)
     )
     title = "Energy above an equilibrium, on two directions"
     basin = Chart(title, "first direction", "second direction", rows, Mark.HEAT)
-    curves = named(outcomes, "looped")[0]["curves"]
+    curves = values_by_seed(results, "looped")[0]["curves"]
     low = min(min(curve) for curve in curves)
     falls = tuple(
         Series(
@@ -94,7 +97,7 @@ CLAIM = Claim(
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "With a spectral bound the start does not matter, and the energy can serve as a check.",
         "There are several basins or rises of the energy: start every phase from the same state, "

@@ -9,13 +9,13 @@ from neuro_eqprop.claims.charts import Chart, Series
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
     Json,
-    Outcomes,
     Verdict,
+    all_of,
     below,
-    every,
-    named,
+    values_by_seed,
     verdict,
 )
 from neuro_eqprop.claims.statistics import exact
@@ -45,16 +45,16 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return tuple(made)
 
 
-def along(outcomes: Outcomes, what: str) -> dict[int, Json]:
+def along(results: CellResults, what: str) -> dict[int, Json]:
     """The cells over steps, depth or width."""
-    found = [each.cell.name for each in outcomes if each.cell.name.startswith(what)]
-    return {int(name.split()[1]): named(outcomes, name)[0] for name in found}
+    found = [each.cell.name for each in results if each.cell.name.startswith(what)]
+    return {int(name.split()[1]): values_by_seed(results, name)[0] for name in found}
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """Growth with steps, growth with depth, and the ratio to BPTT."""
-    steps, depths = along(outcomes, "steps"), along(outcomes, "depth")
-    widest = along(outcomes, "width")[max(WIDTHS)]
+    steps, depths = along(results, "steps"), along(results, "depth")
+    widest = along(results, "width")[max(WIDTHS)]
     few, many, deep = 10, max(steps), max(depths)
     longer = steps[many]["eqprop"] / steps[few]["eqprop"]
     deeper = depths[deep]["eqprop"] / depths[min(depths)]["eqprop"]
@@ -64,19 +64,19 @@ def judge(outcomes: Outcomes) -> Verdict:
         f"From {few} to {many} settle steps memory grows {longer:.2f} times (constant), from "
         f"{min(depths)} to {deep} hidden layers {deeper:.1f} times (not constant: states are "
         f"held); against BPTT through 30 steps it is {ratio:.2f} times, against feed-forward "
-        f"backpropagation of the twin {plain:.1f} times; at width 2048 "
+        f"backpropagation of a perceptron {plain:.1f} times; at width 2048 "
         f"{widest['eqprop'] / 2**20:.0f} MiB against {widest['bptt'] / 2**20:.0f} MiB of BPTT and "
-        f"{widest['feedforward'] / 2**20:.0f} MiB of the twin."
+        f"{widest['feedforward'] / 2**20:.0f} MiB of a perceptron."
     )
     parts = [
         below(exact(longer), 1.1),
         below(exact(deeper), 1.1),
         below(exact(ratio), 0.5),
     ]
-    return verdict(every(parts), exact(ratio), note)
+    return verdict(all_of(parts), exact(ratio), note)
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """Bytes against settle steps, depth and width."""
     made = []
     titles = {
@@ -85,7 +85,7 @@ def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
         "width": ("Looped network, 25 steps: width", "hidden units"),
     }
     for what, (title, label) in titles.items():
-        found = along(outcomes, what)
+        found = along(results, what)
         lines = tuple(
             Series(words, [float(n) for n in found], [found[n][way] / 2**20 for n in found])
             for way, words in WAYS.items()
@@ -109,12 +109,12 @@ CLAIM = Claim(
         "Bytes of torch tensors alive at once in one update, counted after every operation, "
         "parameters and data left out: a looped network of {width} units, batch {batch}, settle "
         "steps {steps}; chains of depth {depths} with 10 steps; widths 128 to 2048 with 25 steps. "
-        "Counted, not estimated: no seeds. In the feed-forward twin a second hidden layer stands "
+        "Counted, not estimated: no seeds. In the perceptron a second hidden layer stands "
         "for the loop."
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Memory is no obstacle at any depth.",
         "Of the notes' versions this one holds: constant in settle steps and far below BPTT, but "

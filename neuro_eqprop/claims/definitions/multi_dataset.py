@@ -9,13 +9,13 @@ from neuro_eqprop.claims.charts import Chart, Mark
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     above,
+    all_of,
+    cell_names,
     column,
-    every,
-    names,
     verdict,
 )
 from neuro_eqprop.claims.definitions.parity_mlp import SHOWN, SIZES, arguments
@@ -69,29 +69,29 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return tuple(made)
 
 
-def tasks(outcomes: Outcomes) -> list[str]:
+def tasks(results: CellResults) -> list[str]:
     """The tasks that both rules were run on."""
-    there = names(outcomes)
+    there = cell_names(results)
     return [task for task in TASKS if all(f"{task}, {rule}" in there for rule in RULES)]
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """The task on which EqProp falls behind most."""
     gaps, effects = {}, {}
-    for task in tasks(outcomes):
-        ours, theirs = (column(outcomes, f"{task}, {rule}", "test_accuracy") for rule in RULES)
+    for task in tasks(results):
+        ours, theirs = (column(results, f"{task}, {rule}", "test_accuracy") for rule in RULES)
         gaps[task], effects[task] = paired(ours, theirs), hedges_g(ours, theirs)
     worst = min(gaps, key=lambda task: gaps[task].value)
     words = "; ".join(f"{task} {points(gap)}" for task, gap in gaps.items())
-    finding = every([above(gap, -MARGIN) for gap in gaps.values()])
+    finding = all_of([above(gap, -MARGIN) for gap in gaps.values()])
     return verdict(finding, gaps[worst], f"EqProp less backprop: {words}.", effect=effects[worst])
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """Accuracy by task and rule."""
-    there = tasks(outcomes)
+    there = tasks(results)
     lines = tuple(
-        bars(rule, outcomes, [f"{task}, {rule}" for task in there], "test_accuracy", there)
+        bars(rule, results, [f"{task}, {rule}" for task in there], "test_accuracy", there)
         for rule in RULES
     )
     return (Chart("Accuracy by task", "", "test accuracy", lines, Mark.POINTS),)
@@ -106,7 +106,7 @@ CLAIM = Claim(
     ),
     threshold="EqProp less backpropagation above -1 point on every task",
     method=(
-        "Layered network with 256 relu units against its feed-forward twin, the same search for "
+        "Layered network with 256 relu units against a feed-forward network, the same search for "
         "both as in parity-mlp (two costs, three learning rates, on held-out training samples): "
         "MNIST {images} images, {held} of them held out in a search of {search} epochs, {epochs} "
         "epochs in the end; Fashion-MNIST {fashion_images} and {fashion_held} for as long; digits "
@@ -117,7 +117,7 @@ CLAIM = Claim(
     ),
     sizes={budget: told(budget) for budget in Budget},
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Over small images and control by imitation, EqProp costs at most a point.",
         "There are tasks on which EqProp costs more than a point; look at the table.",

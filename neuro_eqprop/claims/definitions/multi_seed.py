@@ -12,20 +12,20 @@ from neuro_eqprop.claims.cell_builders import (
     meanings,
     over_seeds,
     percent,
-    sample,
+    sample_counts,
 )
 from neuro_eqprop.claims.charts import Chart, Mark, Series
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     above,
+    all_of,
     below,
+    cell_names,
     column,
-    every,
-    names,
     verdict,
 )
 from neuro_eqprop.claims.definitions import parity_mlp
@@ -45,7 +45,7 @@ TARGET = 0.94
 
 def arguments(model: str, size: Mapping[str, Any]) -> dict[str, Any]:
     """A study on the digits."""
-    return {**sample(size, "digits"), "study": {**MODELS[model], "epochs": size["epochs"]}}
+    return {**sample_counts(size, "digits"), "study": {**MODELS[model], "epochs": size["epochs"]}}
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
@@ -60,10 +60,10 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return tuple(made)
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """The standard deviation between seeds of the network that varies most."""
-    spread = {m: deviation(column(outcomes, m, "test_accuracy")) for m in names(outcomes)}
-    means = {m: student(column(outcomes, m, "test_accuracy")) for m in names(outcomes)}
+    spread = {m: deviation(column(results, m, "test_accuracy")) for m in cell_names(results)}
+    means = {m: student(column(results, m, "test_accuracy")) for m in cell_names(results)}
     worst = max(spread.values(), key=lambda each: each.value)
     told = "; ".join(
         f"{m} {percent(means[m])}, deviation {lost(spread[m])} over {spread[m].size} seeds"
@@ -71,14 +71,14 @@ def judge(outcomes: Outcomes) -> Verdict:
     )
     parts = [below(each, 0.01) for each in spread.values()]
     parts += [above(means[m], TARGET) for m in means if m.endswith("MNIST")]
-    return verdict(every(parts), worst, f"{told}.")
+    return verdict(all_of(parts), worst, f"{told}.")
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """Every seed's accuracy."""
     lines = []
-    for name in names(outcomes):
-        values = column(outcomes, name, "test_accuracy")
+    for name in cell_names(results):
+        values = column(results, name, "test_accuracy")
         lines.append(Series(name, [float(seed) for seed in range(len(values))], values))
     return (Chart("Every seed", "seed", "test accuracy", tuple(lines), Mark.POINTS),)
 
@@ -98,7 +98,7 @@ CLAIM = Claim(
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "A single run tells what to expect, to within a point or two.",
         "Report several seeds: one run tells little.",

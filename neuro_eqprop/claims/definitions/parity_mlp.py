@@ -18,13 +18,13 @@ from neuro_eqprop.claims.charts import Chart, Mark, Series
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     above,
+    all_of,
+    cell_names,
     column,
-    every,
-    names,
     verdict,
 )
 from neuro_eqprop.claims.statistics import hedges_g, paired, student
@@ -67,12 +67,12 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return tuple(made)
 
 
-def judge(outcomes: Outcomes) -> Verdict:
-    """The worse of the two networks against its feed-forward twin."""
+def verdict_from(results: CellResults) -> Verdict:
+    """The worse of the two networks against a feed-forward network."""
     parts, told, findings = {}, [], []
-    for model in dict.fromkeys(name.split(",")[0] for name in names(outcomes)):
+    for model in dict.fromkeys(name.split(",")[0] for name in cell_names(results)):
         ours, theirs = (
-            column(outcomes, f"{model}, {rule}", "test_accuracy") for rule in ("eqprop", "backprop")
+            column(results, f"{model}, {rule}", "test_accuracy") for rule in ("eqprop", "backprop")
         )
         gap = paired(ours, theirs)
         findings.append(above(gap, -MARGIN))
@@ -80,19 +80,19 @@ def judge(outcomes: Outcomes) -> Verdict:
         scores = f"{percent(student(ours))} against {percent(student(theirs))}"
         told.append(f"{model} {scores}, {points(gap)}")
     gap, effect = min(parts.values(), key=lambda each: each[0].value)
-    return verdict(every(findings), gap, f"{'; '.join(told)}.", effect=effect)
+    return verdict(all_of(findings), gap, f"{'; '.join(told)}.", effect=effect)
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """The contestants side by side, and every seed of each."""
-    models = list(dict.fromkeys(name.split(",")[0] for name in names(outcomes)))
+    models = list(dict.fromkeys(name.split(",")[0] for name in cell_names(results)))
     sides = tuple(
-        bars(rule, outcomes, [f"{model}, {rule}" for model in models], "test_accuracy", models)
+        bars(rule, results, [f"{model}, {rule}" for model in models], "test_accuracy", models)
         for rule in ("eqprop", "backprop")
     )
     lines = []
-    for name in names(outcomes):
-        values = column(outcomes, name, "test_accuracy")
+    for name in cell_names(results):
+        values = column(results, name, "test_accuracy")
         lines.append(Series(name, [float(seed) for seed in range(len(values))], values))
     return (
         Chart("MNIST, mean and interval", "", "test accuracy", sides, Mark.POINTS),
@@ -109,15 +109,15 @@ CLAIM = Claim(
         "{images} MNIST images, Adam, batch 64, a learning rate that falls along a cosine, {tests} "
         "test images, {seeds} seeds. Both sides have the same search in each seed: two costs "
         "(squared, cross-entropy) times the learning rates {rates}, each for {search} epochs, "
-        "judged on {held} of the images that are held out; the best is trained anew on all of "
-        "them for {epochs} epochs and tested once. Layered 784-256-10 (relu; beta 0.25, 6 and 3 "
+        "selected on {held} held-out images; the best is trained again on all images "
+        "for {epochs} epochs and tested once. Layered 784-256-10 (relu; beta 0.25, 6 and 3 "
         "sweeps) and looped 784-128-10 (tanh, bound 0.95; beta 0.22, 12 and 5 sweeps) by EqProp; "
-        "feed-forward twins (784-256-10, and 784-128-128-10 for the looped) by backpropagation. "
+        "feed-forward networks (784-256-10, and 784-128-128-10 for the looped) by backpropagation. "
         "Differences are paired by seed."
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "EqProp costs no accuracy on such a network.",
         "Expect to pay in accuracy for EqProp on one of the two networks; see which.",

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuro_eqprop.claims.cell_builders import LOOPED, meanings, over_seeds, points, sample
+from neuro_eqprop.claims.cell_builders import LOOPED, meanings, over_seeds, points, sample_counts
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     above,
+    all_of,
     column,
-    every,
     verdict,
 )
 from neuro_eqprop.claims.statistics import paired, student, wilson
@@ -29,9 +29,9 @@ SIZES = {
 SHOWN = {
     "accuracy": "accuracy",
     "accuracy after 10": "accuracy_at_10",
-    "steps to rest": "mean_steps",
+    "settling steps": "mean_steps",
     "their deviation": "deviation_of_steps",
-    "at rest after 10": "within_10",
+    "settled after 10": "within_10",
     "after 25": "within_25",
     "never": "never",
     "rho of steps and margin": "rho_steps",
@@ -42,7 +42,7 @@ SHOWN = {
 def settled(budget: Budget, dataset: str) -> tuple[Cell, ...]:
     """The cells on one data set."""
     size = SIZES[budget]
-    told = {**sample(size, dataset), "steps": 60, "tolerance": 1e-4}
+    told = {**sample_counts(size, dataset), "steps": 60, "tolerance": 1e-4}
     told["study"] = {**LOOPED, "epochs": size["epochs"]}
     return over_seeds(dataset, "settling", told, size["seeds"])
 
@@ -52,19 +52,19 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return settled(budget, "mnist")
 
 
-def judge(outcomes: Outcomes) -> Verdict:
-    """The share of samples at rest after 25 steps, and the accuracy after 10."""
-    hits, sizes = (column(outcomes, "mnist", key) for key in ("within_25", "samples"))
+def verdict_from(results: CellResults) -> Verdict:
+    """The share of samples settled after 25 steps, and the accuracy after 10."""
+    hits, sizes = (column(results, "mnist", key) for key in ("within_25", "samples"))
     share = student(list(np.divide(hits, sizes)))
     if share.low == share.high:  # every seed alike: the samples still leave some doubt
         share = wilson(round(sum(hits)), round(sum(sizes)))
-    gap = paired(*(column(outcomes, "mnist", key) for key in ("accuracy_at_10", "accuracy")))
-    steps = student(column(outcomes, "mnist", "mean_steps"))
+    gap = paired(*(column(results, "mnist", key) for key in ("accuracy_at_10", "accuracy")))
+    steps = student(column(results, "mnist", "mean_steps"))
     note = (
-        f"{100 * share.value:.1f} % are at rest (1e-4) after 25 steps, {steps.value:.1f} steps on "
-        f"average; accuracy after 10 steps lies {points(gap)} from that at rest."
+        f"{100 * share.value:.1f} % have settled (1e-4) after 25 steps, {steps.value:.1f} steps on "
+        f"average; accuracy after 10 steps lies {points(gap)} from that at equilibrium."
     )
-    found = verdict(every([above(share, 0.9), above(gap, -0.002)]), share, note)
+    found = verdict(all_of([above(share, 0.9), above(gap, -0.002)]), share, note)
     return replace(found, seeds=len(hits))
 
 
@@ -73,17 +73,17 @@ CLAIM = Claim(
     statement="Most samples settle within 25 steps, and 10 steps are enough at inference.",
     source="003, 004: 25; 10",
     threshold=(
-        "more than 90 % at rest after 25 steps, and accuracy after 10 steps less than 0.2 points "
-        "below that at rest"
+        "more than 90 % settled after 25 steps, and accuracy after 10 steps less than 0.2 points "
+        "below that at equilibrium"
     ),
     method=(
         "The looped network (128 tanh units, bound 0.95, cross-entropy) trained on {images} MNIST "
-        "images for {epochs} epochs; {tests} test images settle synchronously; at rest when no "
+        "images for {epochs} epochs; {tests} test images settle synchronously; settled when no "
         "rate moves more than 1e-4; {seeds} seeds."
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "With a spectral bound 25 steps are enough to train on and 10 to answer.",
         "Allow for more steps, or lower the bound.",

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuro_eqprop.claims.cell_builders import LOOPED, meanings, over_seeds, percent, sample, series
+from neuro_eqprop.claims.cell_builders import (
+    LOOPED,
+    meanings,
+    over_seeds,
+    percent,
+    sample_counts,
+    series,
+)
 from neuro_eqprop.claims.charts import Chart
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
     Finding,
-    Outcomes,
     Verdict,
     above,
+    all_of,
     below,
+    cell_names,
     column,
-    every,
-    named,
-    names,
+    values_by_seed,
     verdict,
 )
 from neuro_eqprop.claims.statistics import hedges_g, student
@@ -55,16 +62,16 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     for model, changes in {**MODELS, **BESIDE}.items():
         for name, bound in ((KEPT, 0.95), (FREE, UNBOUND)):
             study = {**LOOPED, **changes, "bound": bound, "epochs": size["epochs"]}
-            told = {**sample(size, "mnist"), "study": study, "samples": size["samples"]}
+            told = {**sample_counts(size, "mnist"), "study": study, "samples": size["samples"]}
             needed = model in MODELS
             seeds = size["seeds" if needed else "beside"]
             made += over_seeds(f"{model}, {name}", "lipschitz", told, seeds, needed=needed)
     return tuple(made)
 
 
-def largest(outcomes: Outcomes, name: str) -> list[float]:
+def largest(results: CellResults, name: str) -> list[float]:
     """The largest L of the loop after any epoch, by seed."""
-    found = named(outcomes, name)
+    found = values_by_seed(results, name)
     return [max(found[seed]["loop"]) for seed in sorted(found)]
 
 
@@ -73,15 +80,15 @@ def confirms_at_most(found: Finding) -> Finding:
     return Finding.UNDECIDED if found is Finding.REFUTED else found
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """In every network below one with the bound, and above one at some time without."""
     findings, told, sides = [], [], {}
     for model in MODELS:
-        one, two = (largest(outcomes, f"{model}, {name}") for name in (KEPT, FREE))
+        one, two = (largest(results, f"{model}, {name}") for name in (KEPT, FREE))
         kept, free = student(one), student(two)
         findings += [below(kept, 1.0), confirms_at_most(above(free, 1.0))]
         right = [
-            student(column(outcomes, f"{model}, {name}", "test_accuracy")) for name in (KEPT, FREE)
+            student(column(results, f"{model}, {name}", "test_accuracy")) for name in (KEPT, FREE)
         ]
         told.append(
             f"{model} {kept} with the bound ({percent(right[0])} right) and {free} without "
@@ -89,20 +96,20 @@ def judge(outcomes: Outcomes) -> Verdict:
         )
         sides[model] = (free, hedges_g(one, two))
     note = f"The largest L through training: {'; '.join(told)}."
-    if f"{NOTES}, {FREE}" in names(outcomes):
-        theirs = [student(largest(outcomes, f"{NOTES}, {name}")) for name in (KEPT, FREE)]
+    if f"{NOTES}, {FREE}" in cell_names(results):
+        theirs = [student(largest(results, f"{NOTES}, {name}")) for name in (KEPT, FREE)]
         note += f" The notes' own form of modern, without an energy: {theirs[0]} and {theirs[1]}."
     least, effect = min(sides.values(), key=lambda each: each[0].value)
-    return verdict(every(findings), least, note, effect=effect)
+    return verdict(all_of(findings), least, note, effect=effect)
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """L after each epoch, a panel for each network."""
     made = []
     for model in (*MODELS, *BESIDE):
         lines = []
-        for name in (n for n in names(outcomes) if n.startswith(f"{model},")):
-            found = named(outcomes, name)
+        for name in (n for n in cell_names(results) if n.startswith(f"{model},")):
+            found = values_by_seed(results, name)
             runs = [found[seed]["loop"] for seed in sorted(found)]
             epochs = range(len(runs[0]))
             means = [student([run[epoch] for run in runs]) for epoch in epochs]
@@ -138,7 +145,7 @@ CLAIM = Claim(
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Keep a spectral bound: every sample then settles, and quickly.",
         "A bound keeps the contraction and costs no accuracy; but a training without one need not "

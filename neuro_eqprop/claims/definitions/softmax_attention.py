@@ -8,12 +8,12 @@ from neuro_eqprop.claims.cell_builders import meanings, over_seeds, percent, poi
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     below,
+    cell_names,
     column,
-    names,
     verdict,
 )
 from neuro_eqprop.claims.definitions.transformer_mnist import (
@@ -46,14 +46,14 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return (*made, *recall(budget, ("softmax", "linear", "none")))
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """The softmax less linear against the threshold."""
-    ours, theirs = (column(outcomes, name, "test_accuracy") for name in NEEDED)
+    ours, theirs = (column(results, name, "test_accuracy") for name in NEEDED)
     gap = paired(ours, theirs)
     told = f"{percent(student(ours))} against {percent(student(theirs))}"
     note = f"Softmax less linear: {points(gap)} ({told})."
-    others = [name for name in names(outcomes) if name not in NEEDED]
-    note += f" Beside it: {scores(outcomes, others)}." if others else ""
+    others = [name for name in cell_names(results) if name not in NEEDED]
+    note += f" For comparison: {scores(results, others)}." if others else ""
     return verdict(below(gap, -0.02), gap, note, effect=hedges_g(ours, theirs))
 
 
@@ -70,14 +70,15 @@ CLAIM = Claim(
     method=(
         "The energy transformer on 16 patches of MNIST with softmax and with linear attention, "
         "{images} images, {epochs} epochs, {seeds} seeds, otherwise as in transformer-mnist; "
-        "beside them no attention, and a hybrid, in which patches are embedded by one more layer "
+        "for comparison no attention, and a hybrid, in which patches are embedded by one "
+        "more layer "
         "that is trained by backpropagation; and associative recall as there, with linear "
-        "attention too ({lists} lists, {lists_epochs} epochs). What stands beside has {beside} "
+        "attention too ({lists} lists, {lists_epochs} epochs). Cells for comparison have {beside} "
         "seeds."
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Use linear attention, or a hybrid.",
         "Softmax attention with an energy trains by EqProp alone, on images as well as linear "

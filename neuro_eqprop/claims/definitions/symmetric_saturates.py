@@ -6,12 +6,12 @@ from neuro_eqprop.claims.cell_builders import meanings, over_seeds, percent
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     below,
+    cell_names,
     column,
-    names,
     verdict,
 )
 from neuro_eqprop.claims.definitions import transformer_mnist
@@ -28,12 +28,12 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return looped + over_seeds("transformer", "accuracy", told, other["seeds"], needed=False)
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """Accuracy of the symmetric network against the notes' failure."""
-    found = student(column(outcomes, "looped", "test_accuracy"))
+    found = student(column(results, "looped", "test_accuracy"))
     note = f"With symmetric weights the looped network reaches {percent(found)} on the digits."
-    if "transformer" in names(outcomes):
-        other = student(column(outcomes, "transformer", "test_accuracy"))
+    if "transformer" in cell_names(results):
+        other = student(column(results, "transformer", "test_accuracy"))
         note += f" The transformer, symmetric by its energy, reaches {percent(other)} on MNIST."
     return verdict(below(found, 0.15), found, note)
 
@@ -45,12 +45,12 @@ CLAIM = Claim(
     threshold="test accuracy below 15 % (chance is 10 %)",
     method=(
         "The looped network of 128 tanh units with a symmetric loop, on {images} digits, "
-        "{epochs} epochs, {seeds} seeds; beside it the transformer of transformer-mnist, "
+        "{epochs} epochs, {seeds} seeds; for comparison the transformer of transformer-mnist, "
         "whose weights are tied."
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Avoid symmetric weights.",
         "Symmetric weights train well; what failed in the notes was a map that is not the "

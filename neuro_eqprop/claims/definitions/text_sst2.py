@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuro_eqprop.claims.cell_builders import TRANSFORMER, meanings, over_seeds, percent, sample
+from neuro_eqprop.claims.cell_builders import (
+    TRANSFORMER,
+    meanings,
+    over_seeds,
+    percent,
+    sample_counts,
+)
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     above,
     column,
@@ -27,13 +33,13 @@ STUDY: dict[str, Any] = {**TRANSFORMER, "attention": "softmax", "learning_rate":
 def cells(budget: Budget) -> tuple[Cell, ...]:
     """The transformer on sentences."""
     size = SIZES[budget]
-    told = {**sample(size, "sst2"), "study": {**STUDY, "epochs": size["epochs"]}}
+    told = {**sample_counts(size, "sst2"), "study": {**STUDY, "epochs": size["epochs"]}}
     return over_seeds("text", "accuracy", told, size["seeds"])
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """The accuracy against the threshold."""
-    found = student(column(outcomes, "text", "test_accuracy"))
+    found = student(column(results, "text", "test_accuracy"))
     note = f"The accuracy is {percent(found)}."
     return verdict(above(found, 0.77), found, note)
 
@@ -50,7 +56,7 @@ CLAIM = Claim(
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Short texts are in reach.",
         "Text needs another model.",

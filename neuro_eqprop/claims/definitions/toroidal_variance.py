@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuro_eqprop.claims.cell_builders import LOOPED, lost, meanings, over_seeds, sample
+from neuro_eqprop.claims.cell_builders import LOOPED, lost, meanings, over_seeds, sample_counts
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     above,
+    cell_names,
     column,
-    names,
     verdict,
 )
 from neuro_eqprop.claims.statistics import deviation
@@ -34,17 +34,17 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     made: list[Cell] = []
     for name, variant in VARIANTS.items():
         study = {**LOOPED, "model": "toroidal", "batch": 32, "epochs": size["epochs"], **variant}
-        told = {**sample(size, "digits"), "study": study}
+        told = {**sample_counts(size, "digits"), "study": study}
         made += over_seeds(name, "accuracy", told, size["seeds"], needed=name == "toroidal")
     return tuple(made)
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """The standard deviation between seeds against the threshold."""
-    found = deviation(column(outcomes, "toroidal", "test_accuracy"))
+    found = deviation(column(results, "toroidal", "test_accuracy"))
     note = f"The standard deviation between seeds is {lost(found)}."
-    if "toroidal, no bound" in names(outcomes):
-        free = deviation(column(outcomes, "toroidal, no bound", "test_accuracy"))
+    if "toroidal, no bound" in cell_names(results):
+        free = deviation(column(results, "toroidal, no bound", "test_accuracy"))
         note += f" Without a bound on the loop it is {lost(free)}."
     return verdict(above(found, 0.05), found, note)
 
@@ -56,12 +56,13 @@ CLAIM = Claim(
     threshold="standard deviation of test accuracy between seeds above 5 points",
     method=(
         "The toroidal network (128 tanh units, three past states; the bound of 0.95 shared between "
-        "loop and past) on {images} digits, {epochs} epochs, {seeds} seeds; beside it without a "
+        "loop and past) on {images} digits, {epochs} epochs, {seeds} seeds; for "
+        "comparison without a "
         "bound."
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Avoid the torus, or bound its loop and its memory together.",
         "With loop and past bounded together the torus is as steady as other networks; without a "

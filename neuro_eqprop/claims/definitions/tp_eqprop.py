@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuro_eqprop.claims.cell_builders import meanings, over_seeds, percent, sample
+from neuro_eqprop.claims.cell_builders import meanings, over_seeds, percent, sample_counts
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     below,
     column,
@@ -30,13 +30,13 @@ STUDY: dict[str, Any] = {
 def cells(budget: Budget) -> tuple[Cell, ...]:
     """The predictive network on MNIST."""
     size = SIZES[budget]
-    told = {**sample(size, "mnist"), "study": {**STUDY, "epochs": size["epochs"]}}
+    told = {**sample_counts(size, "mnist"), "study": {**STUDY, "epochs": size["epochs"]}}
     return over_seeds("predictive", "accuracy", told, size["seeds"])
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """The test accuracy against the threshold."""
-    found = student(column(outcomes, "predictive", "test_accuracy"))
+    found = student(column(results, "predictive", "test_accuracy"))
     note = f"The test accuracy is {percent(found)}."
     return verdict(below(found, 0.94), found, note)
 
@@ -53,7 +53,7 @@ CLAIM = Claim(
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Prefer two phases.",
         "A single phase is enough for this accuracy.",

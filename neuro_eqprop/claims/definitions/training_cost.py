@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from neuro_eqprop.claims.cell_builders import LAYERED, LOOPED, meanings, over_seeds, sample, series
+from neuro_eqprop.claims.cell_builders import (
+    LAYERED,
+    LOOPED,
+    meanings,
+    over_seeds,
+    sample_counts,
+    series,
+)
 from neuro_eqprop.claims.charts import Chart, Mark
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     above,
-    every,
-    named,
-    names,
+    all_of,
+    cell_names,
+    values_by_seed,
     verdict,
 )
 from neuro_eqprop.claims.statistics import Interval, geometric
@@ -30,34 +37,35 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     made: list[Cell] = []
     for name, study in (("layered", LAYERED), ("looped", LOOPED)):
         once = {**study, "cost": "squared", "epochs": 1}
-        told = {**sample(size, "mnist"), "study": once, "rounds": size["rounds"]}
+        told = {**sample_counts(size, "mnist"), "study": once, "rounds": size["rounds"]}
         made += over_seeds(name, "cost", told, size["seeds"])
     return tuple(made)
 
 
-def ratio(outcomes: Outcomes, name: str, other: str) -> Interval:
+def ratio(results: CellResults, name: str, other: str) -> Interval:
     """EqProp's time over that of another way."""
-    found = named(outcomes, name)
+    found = values_by_seed(results, name)
     return geometric([found[s]["eqprop"]["seconds"] / found[s][other]["seconds"] for s in found])
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """EqProp against feed-forward backpropagation of the same shape."""
     told, found = [], []
-    for name in names(outcomes):
-        parts = {way: ratio(outcomes, name, way) for way in ("backprop", "bptt", "implicit")}
+    for name in cell_names(results):
+        parts = {way: ratio(results, name, way) for way in ("backprop", "bptt", "implicit")}
         found.append(parts["backprop"])
         told.append(f"{name}: " + ", ".join(f"{way} {r}" for way, r in parts.items()))
     cheapest = min(found, key=lambda each: each.value)
     note = f"CPU time of EqProp over that of each way: {'; '.join(told)}."
-    return verdict(every([above(each, 1.0) for each in found]), cheapest, note)
+    return verdict(all_of([above(each, 1.0) for each in found]), cheapest, note)
 
 
-def chart(outcomes: Outcomes) -> tuple[Chart, ...]:
+def chart(results: CellResults) -> tuple[Chart, ...]:
     """The ratios."""
     ways = ["backprop", "bptt", "implicit"]
     lines = tuple(
-        series(name, ways, [ratio(outcomes, name, way) for way in ways]) for name in names(outcomes)
+        series(name, ways, [ratio(results, name, way) for way in ways])
+        for name in cell_names(results)
     )
     title = "CPU time of EqProp over that of ..."
     return (Chart(title, "", "ratio", lines, Mark.BAR, threshold=1.0),)
@@ -77,7 +85,7 @@ CLAIM = Claim(
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "Expect to pay some multiple of backpropagation's time on a CPU, but no tens; the figure "
         "for your network is in the table.",

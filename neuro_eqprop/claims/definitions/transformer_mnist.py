@@ -13,18 +13,18 @@ from neuro_eqprop.claims.cell_builders import (
     over_seeds,
     percent,
     points,
-    sample,
+    sample_counts,
 )
 from neuro_eqprop.claims.charts import Chart, Mark
 from neuro_eqprop.claims.claim import (
     Budget,
     Cell,
+    CellResults,
     Claim,
-    Outcomes,
     Verdict,
     above,
+    cell_names,
     column,
-    names,
     verdict,
 )
 from neuro_eqprop.claims.statistics import hedges_g, paired, student
@@ -57,7 +57,7 @@ GAP = 0.03
 def arguments(changes: Mapping[str, Any], size: Mapping[str, Any]) -> dict[str, Any]:
     """A transformer on MNIST."""
     study = {**TRANSFORMER, "epochs": size["epochs"], **changes}
-    return {**sample(size, "mnist"), "study": study}
+    return {**sample_counts(size, "mnist"), "study": study}
 
 
 def recall(budget: Budget, attentions: tuple[str, ...]) -> tuple[Cell, ...]:
@@ -85,40 +85,40 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     return (*made, *recall(budget, ("softmax", "none")))
 
 
-def scores(outcomes: Outcomes, cells: list[str]) -> str:
+def scores(results: CellResults, cells: list[str]) -> str:
     """The accuracies of some cells in words."""
     return "; ".join(
-        f"{name} {percent(student(column(outcomes, name, 'test_accuracy')))}" for name in cells
+        f"{name} {percent(student(column(results, name, 'test_accuracy')))}" for name in cells
     )
 
 
-def judge(outcomes: Outcomes) -> Verdict:
+def verdict_from(results: CellResults) -> Verdict:
     """EqProp against BPTT through the same steps of the same network."""
-    ours, theirs = (column(outcomes, name, "test_accuracy") for name in NEEDED)
+    ours, theirs = (column(results, name, "test_accuracy") for name in NEEDED)
     gap = paired(ours, theirs)
     note = (
         f"EqProp reaches {percent(student(ours))}, {points(gap)} from BPTT through the same steps "
         f"({percent(student(theirs))})."
     )
-    others = [name for name in names(outcomes) if name not in NEEDED]
+    others = [name for name in cell_names(results) if name not in NEEDED]
     beside = [name for name in others if not name.startswith(LISTS)]
-    note += f" Beside it: {scores(outcomes, beside)}." if beside else ""
+    note += f" For comparison: {scores(results, beside)}." if beside else ""
     if BARE in others:
-        bare = column(outcomes, BARE, "test_accuracy")
+        bare = column(results, BARE, "test_accuracy")
         note += f" On MNIST attention adds {points(paired(ours[: len(bare)], bare))}"
         lists = [name for name in others if name.startswith(LISTS)]
-        note += f"; where it is needed: {scores(outcomes, lists)}." if lists else "."
+        note += f"; where it is needed: {scores(results, lists)}." if lists else "."
     return verdict(above(gap, -GAP), gap, note, effect=hedges_g(ours, theirs))
 
 
-def panels(outcomes: Outcomes) -> tuple[Chart, ...]:
+def panels(results: CellResults) -> tuple[Chart, ...]:
     """The variants on MNIST side by side, then those on associative recall."""
-    lists = [name for name in names(outcomes) if name.startswith(LISTS)]
-    images = [name for name in names(outcomes) if name not in lists]
+    lists = [name for name in cell_names(results) if name.startswith(LISTS)]
+    images = [name for name in cell_names(results) if name not in lists]
     made = []
     for title, shown in (("16 patches of MNIST", images), ("Associative recall", lists)):
         labels = [name.removeprefix(LISTS).replace(", ", ",\n") for name in shown]
-        lines = (bars("test accuracy", outcomes, shown, "test_accuracy", labels),)
+        lines = (bars("test accuracy", results, shown, "test_accuracy", labels),)
         mark = Mark.POINTS if shown is images else Mark.BAR
         made += [Chart(title, "", "test accuracy", lines, mark)] if shown else []
     return tuple(made)
@@ -133,17 +133,17 @@ CLAIM = Claim(
         "The energy transformer (64 units a token, 4 heads, 64 memory units; beta 0.5, 6 and 3 "
         "sweeps, Adam, learning rate 0.004 for all) with linear attention on 16 patches of MNIST, "
         "by EqProp and by BPTT through the same steps, {images} images, {epochs} epochs, {seeds} "
-        "seeds, {tests} test images; beside it no attention at all, and one token of 256 units "
+        "seeds, {tests} test images; for comparison no attention, and one token of 256 units "
         "(as in the notes, where attention is then the identity). Does attention matter? Beside "
         "them associative recall, by EqProp: four pairs of a key and a value, then a key; a "
         "softmax transformer of one head (32 units a token), {lists} lists, and the same without "
         "attention, which cannot work, {control} lists; {lists_epochs} epochs, {lists_tests} test "
-        "lists. Chance is 12.5 %, guessing among the values shown 34 %. What stands beside has "
+        "lists. Chance is 12.5 %, guessing among the values shown 34 %. Cells for comparison have "
         "{beside} seeds."
     ),
     sizes=SIZES,
     cells=cells,
-    judge=judge,
+    verdict_from=verdict_from,
     meaning=meanings(
         "A transformer with an energy can be trained by EqProp as well as by BPTT. MNIST does not "
         "need its attention; choose a task that does before saying that attention was trained.",
