@@ -1,7 +1,7 @@
-"""The spiking network in Brian2 as a biologist would write it: in continuous time, with units.
+"""The spiking network in Brian2 in continuous time, with physical units.
 
 A step of a schedule takes 1 / rmax seconds, the shortest interval between two spikes. The network's
-own dt is not used. What comes out is compared with rates by statistics, never spike by spike.
+own dt is not used. The results are compared with rates by statistics, never spike by spike.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Brian2Biology:
         for start in range(0, stimulus.samples, room):
             part = stimulus.take(start, start + room)
             here = within(result, start, start + room)
-            watch = simulate(
+            callback = simulate(
                 self.biology,
                 network,
                 part,
@@ -78,7 +78,7 @@ class Brian2Biology:
                 result=here,
                 first=start,
             )
-            for k, recording in enumerate(watch.recordings(sizes)):
+            for k, recording in enumerate(callback.recordings(sizes)):
                 sink.sample(start + k, recording)
         return merge_pairs(result) if self.biology.dale else result
 
@@ -100,7 +100,7 @@ def values_per_sample(network: SpikingNetwork, schedule: Schedule, record: Recor
 
 
 def empty(network: SpikingNetwork, samples: int, phases: int) -> Result:
-    """A result of zeros, to be added to."""
+    """A result filled with zeros."""
     shapes = {p.name: (samples, phases, p.size) for p in network.populations}
     return Result(
         {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()},
@@ -143,13 +143,13 @@ def simulate(
         ]
         sizes = {p.name: p.size for p in network.populations}
         drawn = noise(biology, sizes, range(first, first + stimulus.samples))
-        watch = Watch(biology, groups, schedule, result, record, drawn)
-        each = brian2.NetworkOperation(watch.tick, clock=clock, when="start")
+        callback = Watch(biology, groups, schedule, result, record, drawn)
+        each = brian2.NetworkOperation(callback.tick, clock=clock, when="start")
         whole = brian2.Network(*groups.values(), *paths, each)
         steps = sum(phase.steps for phase in schedule)
         whole.run(steps * biology.ticks * clock.dt, namespace={})
-        watch.turn(steps)
-    return watch
+        callback.turn(steps)
+    return callback
 
 
 def neurons(
@@ -163,7 +163,7 @@ def neurons(
     white: str = DRAWN,
     **name: str,
 ) -> Handle:
-    """A population at rest, its neurons once for each sample, with the stimulus of the sample."""
+    """A population in its initial state, with a copy of its neurons and a stimulus per sample."""
     neuron = integrator(population)
     group = brian2.NeuronGroup(
         stimulus.samples * population.size,
@@ -211,7 +211,7 @@ def synapses(
 ) -> Handle:
     """The synapses of a projection, once for each sample and never between samples.
 
-    A step beyond the first that a projection takes is 1 / rmax seconds of further delay.
+    Each step of a projection's delay beyond the first adds 1 / rmax seconds.
     """
     current = "g" if projection.gain is Gain.ONE else "g_beta"
     ticks = round(biology.delay / biology.dt) + (projection.delay - 1) * biology.ticks

@@ -33,9 +33,9 @@ def neurons(
     clock: Handle,
     **name: str,
 ) -> Handle:
-    """A population at rest, its neurons once for each sample, with the stimulus of the sample.
+    """A population in its initial state, with a copy of its neurons and a stimulus per sample.
 
-    `tables` are those of a schedule; without, beta is a variable of the group.
+    `tables` are those of a schedule; if None, beta is a variable of the group.
     """
     delays = [p.delay for p in network.projections if p.source == population.name]
     model, code = step(population.neuron, max(delays, default=1), scheduled=tables is not None)

@@ -1,15 +1,14 @@
-"""A membrane in continuous time: its options in SI units, and its equations in Brian2's words.
+"""A membrane in continuous time: its parameters in SI units, and its equations for Brian2.
 
     dv/dt = rmax (I + g + beta g_beta) - (v - rest) / tau_m + noise theta sqrt(2 rmax / dt) eta
     dg/dt = -g / tau_s                       on a spike that arrives: g = g + w / (rmax tau_s)
     spike   v >= theta, outside of the refractory period; then v = v - theta, or v = 0
     limits  v = min(max(v, floor), ceiling)
 
-I = bias + current + beta pull, theta is the threshold, rest = theta / 2, and eta a standard normal
-number that is drawn for each neuron and dt. Voltages have no unit: they count thresholds. A spike
-brings w in sum, so that a neuron fires at rmax times its drive I + g + beta g_beta, which is the
-hard sigmoid below the clamp that the refractory period 1 / rmax is. Forward Euler keeps these sums
-exactly, whatever dt.
+I = bias + current + beta pull, theta is the threshold, rest = theta / 2, and eta is a standard
+normal number drawn for each neuron and dt. Voltages are dimensionless. A spike adds w in total, so
+that a neuron fires at rmax times its drive I + g + beta g_beta: the hard sigmoid, whose upper clamp
+is the refractory period 1 / rmax. Forward Euler preserves these sums exactly for any dt.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ Handle: TypeAlias = Any
 
 
 class Refractory(Enum):
-    """What a membrane does in the refractory period."""
+    """Behaviour of a membrane in the refractory period."""
 
     INTEGRATE = "integrate"
-    """It goes on; with a period of 1 / rmax this is the upper clamp of the hard sigmoid."""
+    """It integrates; with a period of 1 / rmax this is the upper clamp of the hard sigmoid."""
     HOLD = "hold"
-    """It stands still, and what arrives is lost to it, as in textbooks."""
+    """It is held constant and input is ignored, as in textbooks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,26 +42,26 @@ class Biology:
     dt: float
     """Time step of the integration, in seconds."""
     seed: int
-    """Of the noise: the same seed gives the same spikes."""
+    """Seed of the noise: the same seed gives the same spikes."""
     duration: float = 1.0
-    """Of a free run (`settle`), in seconds."""
+    """Duration of a free run (`settle`), in seconds."""
     rmax: float = 100.0
-    """Firing rate that stands for a rate of one, in hertz."""
+    """Firing rate that represents a rate of one, in hertz."""
     tau_m: float | None = None
-    """Membrane time constant, in seconds; none for a membrane that does not leak."""
+    """Membrane time constant, in seconds; None for a membrane without leak."""
     tau_s: float = 5e-3
     """Time constant of the synaptic current, in seconds."""
     delay: float = 0.0
-    """From a spike to its arrival, in seconds; it acts in the step after that."""
+    """Time from a spike to its arrival, in seconds; it acts in the step after that."""
     refractory: float | None = None
-    """Refractory period, in seconds; 1 / rmax if none is given."""
+    """Refractory period, in seconds; 1 / rmax if None."""
     refractory_kind: Refractory = Refractory.INTEGRATE
     noise: float = 0.0
-    """In thresholds: spread that a membrane of time constant 1 / rmax would have."""
+    """Standard deviation of a membrane with time constant 1 / rmax, in units of the threshold."""
     dale: bool = False
     """Whether each neuron is a pair, one that only excites and one that only inhibits.
 
-    The two receive the same, noise included.
+    Both receive the same input and the same noise.
     """
 
     def __post_init__(self) -> None:
@@ -80,7 +79,7 @@ class Biology:
         self._check_dt(above)
 
     def _check_dt(self, above: Mapping[str, float]) -> None:
-        """Refuse what forward Euler or whole steps of dt cannot render."""
+        """Raise an error for times that forward Euler with this dt cannot represent."""
         for name in {"tau_s", "tau_m"} & set(above):
             if above[name] < self.dt:
                 raise ValueError(
@@ -134,13 +133,13 @@ def membrane(biology: Biology, *, gated: bool, white: str = DRAWN) -> str:
 
 
 def reset(neuron: Spiking) -> str:
-    """What a spike does to its own neuron."""
+    """The reset statements of a neuron."""
     after = "v - theta" if neuron.reset is Reset.SUBTRACT else "0"
     return f"v = {after}\nsent = sent + 1"
 
 
 def constants(brian2: ModuleType, biology: Biology, neuron: Spiking) -> dict[str, Handle]:
-    """What the equations call by name, with units."""
+    """The constants of the equations, with units."""
     named = {
         "rmax": biology.rmax * brian2.Hz,
         "tau_s": biology.tau_s * brian2.second,

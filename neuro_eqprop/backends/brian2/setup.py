@@ -28,7 +28,7 @@ SETTINGS = {
 
 
 def simulator() -> ModuleType:
-    """Brian2; one that the user has imported before is left as it is."""
+    """The module brian2; if the user has already imported it, it is not changed."""
     found = sys.modules.get("brian2")
     if found is not None:
         return found
@@ -39,7 +39,7 @@ def simulator() -> ModuleType:
         try:
             with hidden("matplotlib", "pylab"):
                 brian2 = import_module("brian2")
-        # Brian2 2.9 asks NumPy for a method that NumPy 2.4 no longer has: an AttributeError.
+        # Brian2 2.9 uses a NumPy method that NumPy 2.4 removed: an AttributeError.
         except (ImportError, AttributeError) as error:
             raise BackendError(
                 f"Brian2 cannot be imported ({error}); "
@@ -56,9 +56,9 @@ def simulator() -> ModuleType:
 
 @contextmanager
 def hidden(*names: str) -> Iterator[None]:
-    """Modules that cannot be imported for a while, unless they were before.
+    """Context in which these modules cannot be imported, unless they already were.
 
-    Where there is matplotlib, Brian2 would load all of it, and that writes a cache of its fonts.
+    Brian2 imports matplotlib where it is installed, and matplotlib writes a font cache.
     """
     unseen = [name for name in names if name not in sys.modules]
     for name in unseen:
@@ -71,7 +71,7 @@ def hidden(*names: str) -> Iterator[None]:
 
 
 def forget_logs(brian2: ModuleType) -> None:
-    """Close and remove the log file and the copy of the script that an import makes."""
+    """Close and remove the log file and the script copy that importing Brian2 creates."""
     logger = brian2.BrianLogger
     if logger.file_handler is not None:
         logging.getLogger("brian2").removeHandler(logger.file_handler)
@@ -85,7 +85,7 @@ def forget_logs(brian2: ModuleType) -> None:
 
 @contextmanager
 def settings(brian2: ModuleType) -> Iterator[None]:
-    """Our settings for a while, then again those of the user."""
+    """Context with the preferences of this backend; those of the user are restored at exit."""
     before = {key: brian2.prefs[key] for key in SETTINGS}
     with warnings.catch_warnings():
         # Brian2 2.9 uses names that newer versions of its parser call deprecated.

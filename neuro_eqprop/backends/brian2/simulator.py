@@ -1,8 +1,9 @@
 """The step of `neuro_eqprop.spiking.ir` in Brian2: a discrete update of a group once per step.
 
 A population is a `NeuronGroup` with a copy of its neurons for each sample, a projection a
-`Synapses` object that adds to what is arriving. Brian2 updates groups, then tests thresholds, then
-delivers spikes; what is delivered in a step is read in the next, so d steps are (d - 1) dt there.
+`Synapses` object that adds to the input of its target. Brian2 updates groups, then tests
+thresholds, then delivers spikes. A group reads them in the next step, so that a delay of d steps is
+(d - 1) dt in Brian2.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Brian2:
 
 
 def values_per_sample(network: SpikingNetwork, schedule: Schedule, record: Record) -> int:
-    """Synapses plus recorded values of one sample; of spikes a byte counts as an eighth."""
+    """Synapses plus recorded values of one sample; a binary spike counts as an eighth."""
     steps = sum(phase.steps for phase in schedule)
     synapses = sum(int(projection.fan_out.sum()) for projection in network.projections)
     values = steps * sum(network[name].size for name, _ in record.signals)
@@ -90,13 +91,13 @@ def joined(parts: list[Result]) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """The objects of one run that are needed from outside, by population."""
+    """The Brian2 objects of one run that are read afterwards, by population."""
 
     whole: Handle
     seconds: Handle
     ends: dict[str, Handle]
     """Monitors of the sums at the last step of each phase."""
-    ear: SpikeRecorder
+    recorder: SpikeRecorder
     signals: dict[tuple[str, str], Handle]
 
 
@@ -108,7 +109,7 @@ def render(
     schedule: Schedule,
     record: Record,
 ) -> Rendering:
-    """The network in Brian2, with a clock of its own, ready to run."""
+    """The network in Brian2, with its own clock, ready to run."""
     dt = network.dt * brian2.second
     clock = brian2.Clock(dt=dt)
     named = tables(brian2, schedule, dt)
@@ -128,9 +129,9 @@ def render(
         for name, group in groups.items()
     }
     steps = sum(phase.steps for phase in schedule)
-    ear = SpikeRecorder({name: groups[name] for name in record.spikes}, steps)
+    recorder = SpikeRecorder({name: groups[name] for name in record.spikes}, steps)
     heard = (
-        [brian2.NetworkOperation(ear.hear, clock=clock, when="after_thresholds")]
+        [brian2.NetworkOperation(recorder.hear, clock=clock, when="after_thresholds")]
         if record.spikes
         else []
     )
@@ -142,11 +143,11 @@ def render(
     }
     whole = brian2.Network(*groups.values(), *paths)
     whole.add(*ends.values(), *heard, *signals.values())
-    return Rendering(whole, steps * dt, ends, ear, signals)
+    return Rendering(whole, steps * dt, ends, recorder, signals)
 
 
 def measured(rendering: Rendering, samples: int, schedule: Schedule) -> Result:
-    """The sums that stood at the end of each phase, as counts and means."""
+    """The sums at the end of each phase, as counts and means."""
     result: tuple[dict[str, Ints], dict[str, Array], dict[str, Array]] = ({}, {}, {})
     windows = np.array([float(phase.window) for phase in schedule])[:, None]
 
@@ -163,11 +164,11 @@ def measured(rendering: Rendering, samples: int, schedule: Schedule) -> Result:
 
 def recorded(rendering: Rendering, samples: int) -> Iterator[Recording]:
     """The recordings, sample by sample."""
-    ear = rendering.ear
+    recorder = rendering.recorder
     signals = {
-        key: np.asarray(getattr(monitor, NAMES[key[1]])).reshape(samples, -1, ear.steps)
+        key: np.asarray(getattr(monitor, NAMES[key[1]])).reshape(samples, -1, recorder.steps)
         for key, monitor in rendering.signals.items()
     }
     for k in range(samples):
         values = {key: array[k].T.copy() for key, array in signals.items()}
-        yield Recording(ear.sample(k, samples), values)
+        yield Recording(recorder.sample(k, samples), values)

@@ -1,7 +1,7 @@
-"""What populations send while Brian2 runs, heard step by step.
+"""Record the messages of populations at each step of a Brian2 run.
 
-Brian2's own `SpikeMonitor` needs code that is generated for each run and events that are sorted by
-sample afterwards: together more than all else that is recorded of a few samples.
+Brian2's `SpikeMonitor` generates code for each run, and its events must be sorted by sample
+afterwards. For a few samples this takes longer than all other recording.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class SpikeRecorder:
     """Called once a step, after the thresholds are tested."""
 
     groups: Mapping[str, Handle]
-    """By population, its neurons once for each sample."""
+    """By population, the group with a copy of its neurons for each sample."""
     steps: int
     heard: dict[str, Handle] = field(init=False)
-    """What was sent (steps, neurons over all samples); a byte each where spikes are binary."""
+    """Messages (steps, neurons over all samples), in single bytes where spikes are binary."""
     step: int = 0
 
     def __post_init__(self) -> None:
@@ -33,15 +33,15 @@ class SpikeRecorder:
         }
 
     def hear(self) -> None:
-        """Note what is sent in this step."""
+        """Record the messages of this step."""
         for name, group in self.groups.items():
-            # The numbers of the neurons, as many as the last place says.
+            # Indices of the neurons that spiked; the last element is their count.
             space = group.variables["_spikespace"].get_value()
             who, here = space[: space[-1]], self.heard[name][self.step]
             here[who] = group.variables["q"].get_value()[who] if "q" in group.variables else 1
         self.step += 1
 
     def sample(self, which: int, samples: int) -> dict[str, Array]:
-        """Of one of the samples, what was sent (steps, units)."""
+        """The messages of one sample (steps, units)."""
         shaped = {name: all_.reshape(self.steps, samples, -1) for name, all_ in self.heard.items()}
         return {name: each[:, which].astype(np.float64) for name, each in shaped.items()}

@@ -1,4 +1,4 @@
-"""What is done from outside while Brian2 runs: noise is brought, the nudge switched, steps read."""
+"""Callbacks during a Brian2 run: set the noise, switch the nudge, read each step."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from neuro_eqprop.traces import Record, Recording
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Standard normal numbers, of each sample and population a stream of its own.
+    """Standard normal numbers, from a separate stream for each sample and population.
 
-    So the noise of a sample does not depend on which others it runs beside.
+    The noise of a sample therefore does not depend on the other samples of the run.
     """
 
     streams: Mapping[str, tuple[np.random.Generator, ...]]
@@ -44,13 +44,13 @@ def noise(biology: Biology, sizes: Mapping[str, int], samples: range) -> Noise:
 
 @dataclass(slots=True)
 class Watch:
-    """Called once every dt, and once more at the end; adds up a step when it is over."""
+    """Called once every dt, and once more at the end; accumulates each completed step."""
 
     biology: Biology
     groups: Mapping[str, Handle]
     schedule: Schedule
     result: Result
-    """Of the samples that run; zeros at first."""
+    """Sums of the samples in this run; initially zeros."""
     record: Record
     noise: Noise
     ticks: int = 0
@@ -59,7 +59,7 @@ class Watch:
     signals: dict[tuple[str, str], list[Array]] = field(default_factory=dict)
 
     places: list[tuple[int, bool]] = field(init=False)
-    """Of each step its phase, and whether it lies in the window."""
+    """The phase of each step, and whether the step lies in the window."""
 
     def __post_init__(self) -> None:
         self.places = [
@@ -69,7 +69,7 @@ class Watch:
         ]
 
     def tick(self) -> None:
-        """What happens before a step of integration."""
+        """Run before each integration step."""
         step, within = divmod(self.ticks, self.biology.ticks)
         if within == 0:
             self.turn(step)
@@ -78,7 +78,7 @@ class Watch:
         self.ticks += 1
 
     def turn(self, step: int) -> None:
-        """Read the step that is over and make the next one ready."""
+        """Read the completed step and prepare the next one."""
         if step > 0:
             self.read(*self.places[step - 1])
         if step < len(self.places):
@@ -88,7 +88,7 @@ class Watch:
                     self.drawn[name] = self.noise.draw(name, self.biology.ticks)
 
     def read(self, phase: int, in_window: bool) -> None:
-        """Add the step to the sums and the recordings, and start both counters anew."""
+        """Add the step to the sums and the recordings, and reset both counters."""
         window = self.schedule[phase].window
         for name, group in self.groups.items():
             shape = self.result.messages[name][:, phase].shape
@@ -109,7 +109,7 @@ class Watch:
                     self.signals.setdefault(key, []).append(seen[key[1]])
 
     def recordings(self, sizes: Mapping[str, int]) -> Iterator[Recording]:
-        """What was recorded, sample by sample: of each population the first `sizes` neurons."""
+        """The recording of each sample, with the first `sizes` neurons of each population."""
         samples = next(iter(self.result.messages.values())).shape[0]
         for k in range(samples):
             yield Recording(

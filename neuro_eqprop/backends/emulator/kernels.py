@@ -1,11 +1,11 @@
 """The compiled loops of the emulator: the step of `neuro_eqprop.spiking.ir`, event by event.
 
-The units of all populations lie one after the other in flat arrays, a..z being the range at hand. A
-unit that sends something puts its number on a list; when the list is due, the weights of the units
-on it are added up, and no others. No operation on a unit is reordered or fused, so that bits are
-those of the reference. Indices are unsigned: the compiler then has no negative ones to look for.
-All loops become one compiled function that is kept on disk and made anew when this file changes;
-what it calls must therefore be in this file.
+The units of all populations lie one after the other in flat arrays; a..z is the current range. A
+unit that sends a message appends its index to a list; when the list is due, only the weights of
+the units on it are added. No operation on a unit is reordered or fused, so that results equal those
+of the reference bit for bit. Indices are unsigned, so that the compiler adds no checks for negative
+ones. All loops become one compiled function, which is cached on disk and recompiled when this file
+changes; every function it calls must therefore be in this file.
 """
 
 # ruff: noqa: PLR0913, PLR0917 - compiled loops take flat arrays; objects cost more than the step
@@ -29,7 +29,7 @@ SPIKING, GRADED = 0, 1
 START, STOP, KIND, GATED, FOLLOWS = range(5)
 """Columns of the tables of populations and of blocks; GATED: something arrives by beta."""
 PREDICTIVE, RANDOM = 1, 2
-"""How a population that FOLLOWS a rate tells it; else zero."""
+"""How a population that FOLLOWS a rate encodes it; else zero."""
 SOURCE, TARGET, DELAY, BY_BETA, SPARSE, OFFSET = range(6)
 """Columns of the table of projections; OFFSET is where its weights, or its heads, begin."""
 LOW, HIGH, BENT = range(3)
@@ -43,7 +43,7 @@ BEFORE, GAIN, STEP = range(3)
 WRAPS, SATURATIONS = range(2)
 """Columns of the table of overflows, which has a row for each block."""
 ROWS, MEMORY = 12, 6
-"""Rows of the state, and how many of them, the first ones, a sample starts without."""
+"""Rows of the state, and how many of the first rows are zero at the start of a sample."""
 
 POWERS = 2.0 ** np.arange(59)
 TOP, WHOLE, FRACTION = 2.0**23, 2.0**24, 2.0**6
@@ -52,7 +52,7 @@ FOUR, NEXT, STRIDE = uint64(4), uint64(1), uint64(0x9E3779B97F4A7C15)
 
 @inner
 def tanh(a: int, z: int, u: Array, y: Array, rest: Array, power: Array) -> None:
-    """y = `neuro_eqprop.activations.tanh` of u, with the same bits; the rest is room to work in."""
+    """y = `neuro_eqprop.activations.tanh` of u, bit for bit; the other arrays are workspace."""
     for i in range(uint64(a), uint64(z)):
         size = abs(u[i])
         doubled = 2.0 * (size if size < 20.0 else 20.0)
@@ -399,7 +399,7 @@ def add(a: int, z: int, values: Array, sums: Array) -> None:
 
 @inner
 def feed(beta: float, given: Array, pull: Array, fixed: bool, outside: Array) -> None:
-    """What comes from outside in a phase: given + beta pull."""
+    """External input in a phase: given + beta pull."""
     for i in range(uint64(outside.size)):
         outside[i] = given[i]
     if pull.size:
@@ -440,7 +440,7 @@ def show(
 
 @inner
 def begin(blocks: Ints, constants: Array, state: Array, held: Array, ends: Ints) -> None:
-    """Put every unit at rest, with nothing under way."""
+    """Set every unit to its initial state, with no messages in transit."""
     for row in range(MEMORY):
         for i in range(uint64(state.shape[1])):
             state[row, i] = 0.0

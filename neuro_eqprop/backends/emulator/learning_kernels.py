@@ -1,9 +1,10 @@
 """The compiled loops of learning: the rule of `neuro_eqprop.spiking.plasticity`, event by event.
 
 Units, weights and tags lie in flat arrays; the synapses of a source unit lie together. Synapses
-whose source has no trace are left out, which changes nothing. No operation on a unit or synapse is
-reordered, so that bits are those of the reference. All loops become one compiled function that is
-kept on disk and made anew when this file changes; what it calls must therefore be in this file.
+whose source has no trace are skipped, which changes no result. No operation on a unit or synapse is
+reordered, so that results equal those of the reference bit for bit. All loops become one compiled
+function, which is cached on disk and recompiled when this file changes; every function it calls
+must therefore be in this file.
 """
 
 # ruff: noqa: PLR0913, PLR0917 - compiled loops take flat arrays; objects cost more than the step
@@ -29,9 +30,9 @@ START, STOP, GRADED, STILL, REACHED = range(5)
 SOURCE, TARGET, BY_BETA, OFFSET = range(4)
 """Columns of the table of projections; OFFSET is where its weights begin."""
 PROJECTION, MIRROR, TAGS = range(3)
-"""Columns of the table of what learns; TAGS is where its tags begin, MIRROR -1 if it has none."""
+"""Columns of the table of plastic parts; TAGS is where their tags begin, MIRROR -1 if none."""
 LEAST_WEIGHT, MOST_WEIGHT, MIRRORED = range(3)
-"""Columns of the numbers of what learns."""
+"""Columns of the constants of plastic parts."""
 LOW, HIGH, BENT = range(3)
 """Constants of a population: the activation; of tanh, only BENT."""
 KEEP_CURRENT, KEEP_VOLTAGE, THRESHOLD, SUBTRACT, FLOOR, CEILING = range(3, 9)
@@ -43,11 +44,11 @@ KEEP, IMPULSE, LARGEST, SCALED = range(4)
 BATCH, FRESH, MODE, FIRST, BEGUN, FINAL = range(6)
 """Integers of the rule."""
 TRACED, TAGGED, CHANGED = range(3)
-"""What is counted by phase and population."""
+"""Counters by phase and population."""
 BLOCK = 8
 """Steps of a window that are added in one pass over the tags, in their order: a multiple of 4."""
 CLIPPED, OVERFLOWS = range(2)
-"""What is counted in all."""
+"""Counters over the whole run."""
 
 LEAST, TAIL, PULSE = 2.0**-60, float(np.exp(-1.0 / 65535)), 32.0
 TOP, ROUND, FRACTION = 2.0**23, 2.0**24, 2.0**6
@@ -457,7 +458,7 @@ def change_engine(
 
 @inner
 def rest(populations: Ints, constants: Array, state: Array) -> None:
-    """Put every unit at rest."""
+    """Set every unit to its initial state."""
     for row in range(6):
         for i in range(state.shape[1]):
             state[row, i] = 0.0
@@ -471,7 +472,7 @@ def rest(populations: Ints, constants: Array, state: Array) -> None:
 def tell(
     chosen: Ints, sizes: Array, traces: Array, tags: Array, weights: Array, log: Array
 ) -> None:
-    """Note the history of the chosen synapses: places of source, target, tag and weight."""
+    """Record the chosen synapses, given the places of source, target, tag and weight."""
     for k in range(chosen.shape[0]):
         log[k, 0] = traces[chosen[k, 0]]
         log[k, 1] = traces[chosen[k, 1]]

@@ -49,7 +49,7 @@ Number = TypeVar("Number", np.float64, np.int64)
 
 NO_RATE = (-inf, inf, 0.0)
 DENSE = 0.2
-"""From this part of weights other than zero on, whole columns are added: that is faster."""
+"""Fraction of nonzero weights from which adding whole columns is faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Tables:
         return found
 
     def size(self, name: str, variable: str) -> float:
-        """What one of a variable of a population stands for; `sent` is the sum of messages."""
+        """The value of one unit of a population's variable; `sent` is the sum of messages."""
         if name not in self.numbers:
             return 1.0
         numbers = self.numbers[name]
@@ -114,7 +114,7 @@ class Tables:
         return self.numbers[population.name].bias if self.numbers else population.bias
 
     def taken(self, name: str, values: Array | None) -> Array | Ints | float:
-        """A current or pull as a population takes it."""
+        """A current or pull in the number format of a population."""
         if values is None:
             return 0.0
         return nearest(values, self.numbers[name].unit) if self.numbers else values
@@ -124,7 +124,7 @@ class Tables:
         return to_12_bits(beta) / ONE if self.numbers else beta
 
     def courses(self, steps: int) -> Array | None:
-        """Of each block that follows a rate, lambda', lambda and eps at each step."""
+        """lambda', lambda and eps at each step, for each block that follows a rate."""
         if not self.blocks[:, FOLLOWS].any():
             return None
         found = np.ones((len(self.blocks), steps, 3))
@@ -138,7 +138,7 @@ class Tables:
         return found
 
     def starts(self) -> npt.NDArray[np.uint64]:
-        """Of each block, where its random numbers start."""
+        """Where the random numbers of each block start."""
         seeds = np.zeros(len(self.blocks), dtype=np.uint64)
         for b, follow in self.following():
             seeds[b] = follow.seed or 0
@@ -153,7 +153,7 @@ class Tables:
                 yield at[self.place[population.name][0]], follow
 
     def stands_for(self, network: SpikingNetwork) -> bool:
-        """Whether these are the tables of that network; arrays can be written to."""
+        """Whether these are the tables of the network; compares values: arrays are mutable."""
         return network is self.network and all(
             bool((old == new).all()) for old, new in zip(self.seen, arrays(network), strict=True)
         )
@@ -199,7 +199,7 @@ def constants(neuron: Neuron | SpikingIntegers | GradedIntegers) -> tuple[float,
 
 
 def follows(neuron: Neuron) -> int:
-    """How a neuron tells the rate that it follows, if it does."""
+    """How a neuron encodes the rate that it follows; zero if it follows none."""
     follow = follow_of(neuron)
     if follow is None:
         return 0
@@ -213,7 +213,7 @@ def tabulate(network: SpikingNetwork) -> Tables:
     populations: list[list[int]] = []
     blocks: list[list[int]] = []
     rows: list[tuple[float, ...]] = []
-    stop, numbers = 0, whole_numbers(network)
+    stop, numbers = 0, integer_populations(network)
     for population in network.populations:
         start, stop = stop, stop + population.size
         place[population.name] = (start, stop)
@@ -234,9 +234,9 @@ def tabulate(network: SpikingNetwork) -> Tables:
 
 
 def alike(block: list[int], population: list[int]) -> bool:
-    """Whether a block can be done together with a population that has the same constants.
+    """Whether a population with the same constants can join a block.
 
-    Sums by beta are an expense that graded units without them are spared.
+    Graded units without input by beta skip its sums, which cost time.
     """
     if block[FOLLOWS] or population[FOLLOWS] or block[KIND] != population[KIND]:
         return False
@@ -244,12 +244,12 @@ def alike(block: list[int], population: list[int]) -> bool:
 
 
 def table(rows: list[list[int]], width: int = 5) -> Ints:
-    """Rows of integers as an array, also if there are none."""
+    """Rows of integers as an array, which may be empty."""
     return np.array(rows, dtype=np.int64).reshape(len(rows), width)
 
 
-def whole_numbers(network: SpikingNetwork) -> dict[str, SpikingIntegers | GradedIntegers]:
-    """Of a network in fixed point, its populations in integers."""
+def integer_populations(network: SpikingNetwork) -> dict[str, SpikingIntegers | GradedIntegers]:
+    """The populations of a fixed-point network in integers; empty in floating point."""
     if network.fixed is None:
         return {}
     return {p.name: integers(network, p) for p in network.populations}

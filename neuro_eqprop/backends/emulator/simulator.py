@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from neuro_eqprop.backends.emulator.packed import Tables
 
 WORK = 2**28
-"""Unit-steps done in one go, about a second of them: so often a run can be interrupted."""
+"""Unit-steps per call of compiled code: about a second, so that Ctrl-C works."""
 ROOM = 2**23
 """Recorded values held at a time."""
 EMPTY = Recording({}, {})
@@ -33,10 +33,10 @@ EMPTY = Recording({}, {})
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What is recorded of a step: by population and variable, its first column and the one after.
+    """Columns recorded at each step: (start, stop) by population and variable.
 
     `columns` has a row for each population: the first columns of spikes, of voltage or state,
-    and of drive, -1 where it is not recorded; there are no rows if nothing is.
+    and of drive, or -1 where not recorded; it has no rows if nothing is recorded.
     """
 
     places: dict[tuple[str, str], tuple[int, int]]
@@ -56,7 +56,7 @@ NO_LOG = Log({}, np.zeros((0, 3), dtype=np.int64), 0)
 
 
 def plan_log(network: SpikingNetwork, record: Record) -> Log:
-    """Where each thing to record is going to stand; what cannot be recorded is refused."""
+    """The columns of the record; raises UnknownNameError for what cannot be recorded."""
     if not (record.spikes or record.signals):
         return NO_LOG
     known = kinds(network)
@@ -81,16 +81,16 @@ def plan_log(network: SpikingNetwork, record: Record) -> Log:
 class Emulator:
     """One sample after the other in compiled code, in float64 or in integers of 24 bits.
 
-    The first run on a machine compiles for some seconds; the code is then kept on disk.
+    The first run on a machine compiles for some seconds; the code is then cached on disk.
     """
 
     name: str = BACKEND.name
     support: Support = BACKEND.support
     known: list[Tables] = field(default_factory=list, init=False, repr=False, compare=False)
-    """The tables of the last network: samples are often brought one by one."""
+    """The tables of the last network, cached since samples are often run one by one."""
 
     def tables(self, network: SpikingNetwork) -> Tables:
-        """The tables of a network, made anew if it is not the last one or has changed."""
+        """The tables of a network, rebuilt if it is not the last one or has changed."""
         try:
             from neuro_eqprop.backends.emulator.packed import tabulate
         except ImportError as error:
@@ -135,7 +135,7 @@ class Emulator:
 
 
 def overflown(tables: Tables, counts: Ints) -> dict[str, Overflow]:
-    """What did not fit, by population: in fixed point each is a block of its own."""
+    """Overflows by population; in fixed point each population is a separate block."""
     rows = zip(tables.place, counts.tolist(), strict=True)
     return {name: Overflow(wraps, saturations) for name, (wraps, saturations) in rows}
 
@@ -149,9 +149,9 @@ def perform(
     log: Log,
     into: tuple[Ints, Array, Array, Ints | None, Array],
 ) -> None:
-    """Run these samples, whose numbers begin at `first`.
+    """Run these samples; `first` is the index of the first one.
 
-    Messages, firing, drive, overflows and recorded values are written.
+    Messages, firing, drive, overflows and recorded values are written to `into`.
     """
     from neuro_eqprop.backends.emulator.kernels import emulate
 

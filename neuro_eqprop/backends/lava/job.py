@@ -69,7 +69,7 @@ class Tick(NamedTuple):
 
 
 def tick(schedule: Schedule, step: int) -> Tick:
-    """That step of a sample."""
+    """The phase, beta and window of a step of a sample."""
     start = 0
     for k, phase in enumerate(schedule):
         if step < start + phase.steps:
@@ -99,7 +99,7 @@ def save(job: Job, folder: Path) -> None:
 
 
 def load(folder: Path) -> Job:
-    """Read the job back; the types check what they are made of."""
+    """Read the job back; the types validate their fields."""
     described = json.loads((folder / DESCRIPTION).read_text())
     with np.load(folder / ARRAYS, allow_pickle=False) as file:
         arrays = {name: np.asarray(file[name], dtype=np.float64) for name in file.files}

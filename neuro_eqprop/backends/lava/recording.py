@@ -1,4 +1,4 @@
-"""What a population did on Lava, gathered step by step and kept in files of one row a sample."""
+"""Recordings of a population on Lava, kept in files with one row per sample."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from neuro_eqprop.spiking.ir import Graded
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A table: its file, and of the array in it the type and the shape."""
+    """A table: its file, and the type and shape of its array."""
 
     path: Path
     kind: np.dtype[Any]
     shape: Shape
 
     def read(self) -> npt.NDArray[Any]:
-        """The array, left on disk; an array other than the one expected is refused."""
+        """The array, memory-mapped; raises BackendError if it is not as expected."""
         try:
             array: npt.NDArray[Any] = np.load(self.path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
@@ -62,7 +62,7 @@ def layouts(part: Part) -> dict[str, Layout]:
 
 
 class Table:
-    """The current rows of a table, one a sample, and the file that full rows go to."""
+    """The current rows of a table, one per sample, and the file they are appended to."""
 
     def __init__(self, layout: Layout, rows: int) -> None:
         self.rows = np.zeros((rows, *layout.shape[1:]), layout.kind)
@@ -72,14 +72,14 @@ class Table:
             np.lib.format.write_array_header_1_0(file, header)  # type: ignore[no-untyped-call]
 
     def turn(self, full: int) -> None:
-        """Write the first so many rows and start the next ones from zero."""
+        """Write the first `full` rows and reset all rows to zero."""
         with self.path.open("ab") as file:
             file.write(self.rows[:full].tobytes())
         self.rows[...] = 0
 
 
 class StepRecorder:
-    """The records of one population, written at the end of each sample, or of so many at a time."""
+    """The records of one population, written at the end of every `samples` samples."""
 
     def __init__(self, part: Part, samples: int = 1) -> None:
         self.last = part.job.steps - 1
@@ -99,7 +99,7 @@ class StepRecorder:
         firing: Array | Bits,
         values: Mapping[str, Array],
     ) -> None:
-        """Record one step; `firing` is what is averaged for the rate."""
+        """Record one step; the rate is the mean of `firing`."""
         full = len(message) if message.ndim > 1 else 1
         messages, rates, drives = self.sums
         messages[:full, tick.phase] += message != 0
@@ -114,7 +114,7 @@ class StepRecorder:
             self.close(full)
 
     def close(self, full: int) -> None:
-        """End so many samples: sums become means over the windows, and rows go to the files."""
+        """End `full` samples: divide the sums by the windows and write the rows."""
         for name in ("firing", "drive"):
             self.tables[name].rows /= self.windows
         for table in self.tables.values():

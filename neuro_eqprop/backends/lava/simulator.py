@@ -35,7 +35,7 @@ from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 from neuro_eqprop.traces import VARIABLES, Record, Recording, Sink
 
 VARIABLE, DEADLINE = BACKEND.python_variable, BACKEND.deadline or 60.0
-WAY_OUT = (
+INSTALL_HINT = (
     f"Lava needs Python {BACKEND.python}: make a virtual environment with it, install "
     f"lava-nc{BACKEND.requires['lava-nc']} there, and set the environment variable {VARIABLE} to "
     "its python"
@@ -45,13 +45,13 @@ WAY_OUT = (
 # another version would find packages there that were built for this one.
 START = """
 import importlib, importlib.util, sys
-root, entry, folder, way_out = sys.argv[1:]
+root, entry, folder, hint = sys.argv[1:]
 sys.path[:] = [place for place in sys.path if place]
 found = "has no Lava" if importlib.util.find_spec("lava") is None else None
 if sys.version_info[:2] != (3, 10):
     found = "is version %d.%d" % sys.version_info[:2]
 if found:
-    sys.exit("the Python %s %s. %s" % (sys.executable, found, way_out))
+    sys.exit("the Python %s %s. %s" % (sys.executable, found, hint))
 spec = importlib.util.spec_from_file_location("neuro_eqprop", root + "/__init__.py")
 sys.modules[spec.name] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sys.modules[spec.name])
@@ -63,7 +63,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 @dataclass(frozen=True, slots=True)
 class LavaRun:
-    """A run on Lava: what it measured, and the steps that each population's process counted."""
+    """A run on Lava: its result, and the number of steps that each population ran."""
 
     result: Result
     steps: Mapping[str, int]
@@ -73,7 +73,7 @@ class LavaRun:
 class Lava:
     """One sample after the other, in float64 or in integers of 24 bits.
 
-    `deadline` is in seconds without a step.
+    `deadline` is the longest time without a step, in seconds.
     """
 
     deadline: float = DEADLINE
@@ -100,7 +100,7 @@ class Lava:
 
 
 def measure(job: Job, sink: Sink, *, deadline: float) -> LavaRun:
-    """Run the job on Lava, hand its recordings to the sink, and leave nothing else behind."""
+    """Run the job on Lava, pass its recordings to the sink, and remove temporary files."""
     check(job)
     if not job.stimulus.samples:
         none = nothing(job.network, job.schedule)
@@ -115,7 +115,7 @@ def measure(job: Job, sink: Sink, *, deadline: float) -> LavaRun:
 
 
 def check(job: Job) -> None:
-    """Refuse what cannot be run or recorded."""
+    """Raise an error for what cannot be run or recorded."""
     if not job.schedule:
         raise BackendError("lava: there is nothing to run; a schedule needs a phase")
     known = kinds(job.network)
@@ -142,14 +142,14 @@ def run_child(
     entry: str = ENTRY,
     on_poll: subprocess.PollCallback = subprocess.idle,
 ) -> None:
-    """Run the job that was saved in the folder; what goes wrong in it becomes a BackendError.
+    """Run the job saved in the folder; errors in the child become a BackendError.
 
-    `entry` is the module whose `main` does it.
+    `entry` is the module whose `main` runs in the child.
     """
     python = interpreter(os.environ, sys.version_info[:2])
     root = str(Path(neuro_eqprop.__file__).parent)
     np.zeros(1 + len(job.network.populations), dtype=np.int64).tofile(folder / subprocess.PROGRESS)
-    command = [python, "-W", "ignore", "-c", START, root, entry, str(folder), WAY_OUT]
+    command = [python, "-W", "ignore", "-c", START, root, entry, str(folder), INSTALL_HINT]
     try:
         subprocess.run(command, folder, deadline=deadline, environment=ONE_THREAD, on_poll=on_poll)
     except subprocess.ChildError as error:
@@ -161,24 +161,28 @@ def run_child(
 
 
 def interpreter(environ: Mapping[str, str], version: tuple[int, int]) -> str:
-    """The Python that has Lava: the one that the environment names, or this one."""
+    """The Python that has Lava: the one named in `environ`, or this one."""
     if os.name != "posix":
-        raise BackendError("lava: its processes are watched by means that Windows lacks; use Linux")
+        raise BackendError(
+            "lava: supervising its processes needs POSIX, which Windows lacks; use Linux"
+        )
     named = environ.get(VARIABLE)
     if named is not None:
         found = which(named)
         if found is None:
-            raise BackendError(f"lava: {VARIABLE} names {named!r}, which cannot be run. {WAY_OUT}")
+            raise BackendError(
+                f"lava: {VARIABLE} names {named!r}, which cannot be run. {INSTALL_HINT}"
+            )
         return found
     if version != (3, 10):
-        raise BackendError(f"lava: this is Python {version[0]}.{version[1]}. {WAY_OUT}")
+        raise BackendError(f"lava: this is Python {version[0]}.{version[1]}. {INSTALL_HINT}")
     if find_spec("lava") is None:
-        raise BackendError(f"lava: the package lava-nc is not installed here. {WAY_OUT}")
+        raise BackendError(f"lava: the package lava-nc is not installed here. {INSTALL_HINT}")
     return sys.executable
 
 
 def read(job: Job, folder: Path, sink: Sink) -> LavaRun:
-    """Read what the processes wrote, check that every step was run, and pass recordings on."""
+    """Read the files of the processes, check that every step was run, and pass on recordings."""
     names = [population.name for population in job.network.populations]
     done = json.loads((folder / DONE).read_text())
     steps = dict(zip(names, done["counters"], strict=True))

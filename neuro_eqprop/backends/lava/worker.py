@@ -87,10 +87,10 @@ def run_fused(job: Job, folder: Path, settings: object) -> dict[str, list[Any]]:
 
 
 def build(job: Job, folder: Path) -> list[Any]:
-    """A process for each population, wired through one of synapses for each projection.
+    """A process for each population, connected through a process of synapses per projection.
 
-    These take one step; what a delay asks for beyond it is spent in a line that projections of
-    the same source and delay share.
+    Synapses take one step; a longer delay adds a delay line, which projections of the same source
+    and delay share.
     """
     from neuro_eqprop.backends.lava.processes.delay import DelayLine
     from neuro_eqprop.backends.lava.processes.graded import GradedPopulation
@@ -127,7 +127,7 @@ def synapses(part: Part, projection: Projection) -> Any:  # noqa: ANN401
 
 
 def islands(network: SpikingNetwork) -> list[list[int]]:
-    """The numbers of the populations, grouped by what hangs together: Lava runs no more at once."""
+    """Indices of the populations by connected component; Lava runs one component at a time."""
     names = [population.name for population in network.populations]
     label = list(range(len(names)))
     for projection in network.projections:

@@ -16,7 +16,7 @@ from neuro_eqprop.spiking.ir import Population, Projection, Reset, Spiking, Spik
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What NIR leaves open: the step in seconds, the delay of edges in steps, reset and limits.
+    """Settings that NIR leaves open: dt in seconds, delay of edges in steps, reset and limits.
 
     A voltage starts at half its threshold and a spike is sent at the threshold, as always here.
     """
@@ -29,7 +29,7 @@ class Assumptions:
 
 
 def assumed(graph: Any, assume: Assumptions) -> Document:  # noqa: ANN401
-    """The document that Euler's step makes of the graph's equations."""
+    """The document with the graph's equations discretised by forward Euler."""
     nir = library()
     known = (nir.Input, nir.Output, nir.Linear, nir.Affine, nir.IF, nir.LIF, nir.CubaLIF)
     for name, node in graph.nodes.items():

@@ -67,18 +67,19 @@ def library() -> Any:  # noqa: ANN401
 
 
 def seal(content: bytes) -> bytes:
-    """What follows the content of a file: HDF5 minds no bytes after its own, and drops them when
-    it changes the file.
+    """The checksum appended to a file.
+
+    HDF5 ignores bytes after its own, and drops them when it changes the file.
     """
     return SEAL + sha256(content).digest()
 
 
 def damaged(content: bytes) -> bool:
-    """Whether a file has a seal that is not its own; HDF5 can loop for ever on such a file."""
+    """Whether a file has a seal that does not match; HDF5 can loop forever on such a file."""
     size = len(SEAL) + sha256().digest_size
     return sealed(content) and content[-size:] != seal(content[:-size])
 
 
 def sealed(content: bytes) -> bool:
-    """Whether a file ends with a seal, its own or not."""
+    """Whether a file ends with a seal, valid or not."""
     return content[-len(SEAL) - sha256().digest_size :].startswith(SEAL)

@@ -1,4 +1,4 @@
-"""Run a NIR file on a framework in a watched child process, and hold it against the reference."""
+"""Run a NIR file on a framework in a supervised child process; compare it with the reference."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from neuro_eqprop.spiking.ir import Stimulus
 from neuro_eqprop.traces import MemorySink, Record
 
 GRID = 2.0**-12
-"""Drawn inputs lie on it, so that our own simulators agree bit by bit."""
+"""Random inputs are multiples of it, so that the backends agree bit for bit."""
 TASK, INPUTS, OUTPUTS = "task.json", "inputs.npy", "outputs.npy"
 START = """
 import sys
@@ -39,11 +39,11 @@ main(sys.argv[2])
 """
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 IMPORTERS = ("snntorch", "norse", "sinabs", "rockpool", "spikingjelly", "spyx")
-"""Frameworks that offer to read NIR; some run code when imported, so they are looked for only."""
+"""Frameworks that read NIR; some run code when imported, so they are only searched for."""
 
 
 class Comparison(Enum):
-    """What a framework makes of a file."""
+    """How the output of a framework compares with the reference."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
@@ -62,13 +62,13 @@ class Finding:
     """`neuro_eqprop` or the framework's own importer."""
     verdict: Comparison
     equal: float | None
-    """The part of the output values, over samples, steps and units, that are the reference's."""
+    """Fraction of output values, over samples, steps and units, that equal the reference."""
     note: str
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Samples held constant for so many steps, and what the reference sends at its output."""
+    """Samples held constant for `steps` steps, and the output of the reference."""
 
     path: Path
     document: Document
@@ -78,7 +78,7 @@ class Trial:
 
     @property
     def job(self) -> lava_job.Job:
-        """The same for a simulator of ours."""
+        """The trial as a job for a backend."""
         return job_of(self.document, self.inputs, self.steps)
 
 
@@ -91,7 +91,7 @@ def prepare(path: Path, document: Document, *, samples: int, steps: int) -> Tria
 
 
 def job_of(document: Document, inputs: Array, steps: int) -> lava_job.Job:
-    """The inputs as currents, freely for all steps; the output is recorded."""
+    """A free run with the inputs as currents; the output is recorded."""
     network = document.network
     current = {} if document.feeds else {network.populations[0].name: inputs}
     for feed in document.feeds:
@@ -103,14 +103,14 @@ def job_of(document: Document, inputs: Array, steps: int) -> lava_job.Job:
 
 
 def simulated(name: str, job: lava_job.Job) -> Array:
-    """What the output sends on a simulator of ours: samples, steps, units."""
+    """The output of a job on a backend (samples, steps, units)."""
     sink = MemorySink()
     load_backend(name).run(job.network, job.stimulus, job.schedule, record=job.record, sink=sink)
     return np.stack([recording.spikes[job.network.output] for recording in sink.recordings])
 
 
 def examine(trial: Trial, framework: str, *, ours: bool, deadline: float) -> Finding:
-    """Run one framework and compare; it may be silent for `deadline` seconds."""
+    """Run one framework and compare; it fails after `deadline` seconds of silence."""
     reader = "neuro_eqprop" if ours else framework
 
     def found(verdict: Comparison, note: str, equal: float | None = None) -> Finding:
@@ -132,7 +132,7 @@ def examine(trial: Trial, framework: str, *, ours: bool, deadline: float) -> Fin
 
 
 def installed(framework: str) -> str | None:
-    """The version that is installed."""
+    """The installed version, or None."""
     requires = BACKENDS[framework].requires if framework in BACKENDS else {framework: ""}
     try:
         return version(next(iter(requires), framework))
@@ -141,7 +141,7 @@ def installed(framework: str) -> str | None:
 
 
 def attempt(trial: Trial, framework: str, *, ours: bool, deadline: float) -> Array:
-    """What the framework sends at its output, from a child process."""
+    """The output of the framework, run in a child process."""
     with TemporaryDirectory(prefix="nir-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         lava_job.save(trial.job, folder)
@@ -155,7 +155,7 @@ def attempt(trial: Trial, framework: str, *, ours: bool, deadline: float) -> Arr
 
 
 def main(place: str) -> None:
-    """In the child: run the task in the folder and leave the outputs there."""
+    """In the child: run the task in the folder and write the outputs there."""
     folder = Path(place)
     subprocess.guard(folder)
     task = json.loads((folder / TASK).read_text())
@@ -168,7 +168,7 @@ def main(place: str) -> None:
 
 
 def imported(framework: str, path: Path, inputs: Array, steps: int) -> Array:
-    """What the output sends where the framework's own importer reads the file."""
+    """The output of a file read by the framework's own importer."""
     nir, torch = import_module("nir"), import_module("torch")
     torch.set_num_threads(1)
     with torch.no_grad():
@@ -176,12 +176,12 @@ def imported(framework: str, path: Path, inputs: Array, steps: int) -> Array:
 
 
 Module: TypeAlias = Any
-"""A torch module that a framework made of a graph."""
+"""A torch module that a framework built from a graph."""
 Runner: TypeAlias = Callable[[Any, Array, int], Array]
 
 
 def step_by_step(net: Module, inputs: Array, steps: int) -> Array:
-    """A module that takes one step at a call, and its state."""
+    """Outputs of a module that takes one step and its state per call."""
     import torch
 
     x, state, sent = torch.tensor(inputs, dtype=torch.float32), None, []
@@ -192,7 +192,7 @@ def step_by_step(net: Module, inputs: Array, steps: int) -> Array:
 
 
 def all_at_once(net: Module, inputs: Array, steps: int) -> Array:
-    """A module that takes all steps at a call: samples, steps, units."""
+    """Outputs of a module that takes all steps in one call (samples, steps, units)."""
     import torch
 
     x = torch.tensor(np.repeat(inputs[:, None], steps, axis=1), dtype=torch.float32)
@@ -200,7 +200,7 @@ def all_at_once(net: Module, inputs: Array, steps: int) -> Array:
 
 
 def first(out: Any) -> Any:  # noqa: ANN401
-    """The spikes of what a neuron returns, which may be spikes and states."""
+    """The spikes in the output of a neuron, which may be a tuple of spikes and states."""
     return out[0] if isinstance(out, tuple) else out
 
 
@@ -215,7 +215,7 @@ def run_norse(graph: Any, inputs: Array, steps: int) -> Array:  # noqa: ANN401
 
 
 def run_sinabs(graph: Any, inputs: Array, steps: int) -> Array:  # noqa: ANN401
-    """Sinabs, whose modules want the steps of all samples one after the other."""
+    """Sinabs, whose modules take the steps of all samples one after the other."""
     net = import_module("sinabs.nir").from_nir(graph, batch_size=len(inputs))
     sent = all_at_once(lambda x: net(x.flatten(0, 1)), inputs, steps)
     return sent.reshape(len(inputs), steps, -1)

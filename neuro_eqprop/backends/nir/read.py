@@ -1,4 +1,4 @@
-"""Read a NIR file back as a spiking network, and refuse what does not say how it is stepped."""
+"""Read a NIR file as a spiking network; a file without step semantics needs assumptions."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.serialize import rebuild, text
 
 LARGEST = 2 * 2**30
-"""Files that hold or claim more bytes than this are refused before they are read."""
+"""Files that hold or declare more bytes than this are rejected before they are read."""
 MOST_OBJECTS = 20_000
 DEEPEST = 12
-"""Groups within groups."""
+"""Largest depth of nested groups."""
 
 
 def from_nir(path: Path, assume: Assumptions | None = None) -> SpikingNetwork:
-    """The network in a file; one without our semantics is read only with `assume`."""
+    """The network in a file; one written by other tools needs `assume`."""
     return read(path, assume).network
 
 
 def read(path: Path, assume: Assumptions | None = None) -> Document:
-    """All that a file holds; `assume` serves only where the file does not say."""
+    """The content of a file; `assume` is used only if the file states no semantics."""
     return read_graph(load(path), str(path), assume)
 
 
 def read_graph(graph: Any, name: str, assume: Assumptions | None = None) -> Document:  # noqa: ANN401
-    """All that a NIR graph holds; errors begin with `name`."""
+    """The content of a NIR graph; errors begin with `name`."""
     try:
         if KEY in graph.metadata:
             return document_of(graph)
@@ -51,12 +51,12 @@ def read_graph(graph: Any, name: str, assume: Assumptions | None = None) -> Docu
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks, and not endless."""
+    """The text without line breaks, at most 300 characters."""
     return " ".join(text.split())[:300]
 
 
 def load(path: Path) -> Any:  # noqa: ANN401
-    """The graph in a file whose sizes and types were looked at first."""
+    """The graph in a file, after a check of its sizes and types."""
     if not path.is_file():
         raise NirError(f"{path} does not exist; `neuro-eqprop translate RUN --out {path}` makes it")
     nir = library()
@@ -66,7 +66,7 @@ def load(path: Path) -> Any:  # noqa: ANN401
         graph = look(path)
     except NirError:
         raise
-    # The library and HDF5 meet a damaged file with errors of almost any type.
+    # The library and HDF5 raise errors of almost any type on a damaged file.
     except Exception as error:
         raise NirError(
             f"{path} is cut short, damaged or no NIR file ({one_line(str(error))}); write it again"
@@ -77,13 +77,13 @@ def load(path: Path) -> Any:  # noqa: ANN401
 
 
 def look(path: Path) -> Any:  # noqa: ANN401
-    """What the library reads from a file that claims no more than can be."""
+    """Read a file with the library, after checking the sizes it declares."""
     inspect(path)
     return library().read(path)
 
 
 def inspect(path: Path) -> None:
-    """Refuse a file that claims too much, or holds what NIR files do not."""
+    """Raise NirError for a file that declares too much data, or data that NIR does not have."""
     import h5py
 
     if path.stat().st_size > LARGEST:
@@ -111,7 +111,7 @@ def inspect(path: Path) -> None:
 
 
 def bytes_of(path: Path, name: str, data: Any) -> int:  # noqa: ANN401
-    """What a data set takes in memory."""
+    """Memory of a data set, in bytes."""
     import h5py
 
     if not isinstance(data, h5py.Dataset) or data.is_virtual or data.external:
@@ -123,7 +123,7 @@ def bytes_of(path: Path, name: str, data: Any) -> int:  # noqa: ANN401
 
 
 def document_of(graph: Any) -> Document:  # noqa: ANN401
-    """What the metadata and the weights of the nodes say, if the two agree."""
+    """The document in the metadata and node weights; raises NirError if they disagree."""
     meta = graph.metadata[KEY]
     version = int(meta["version"])
     if version != VERSION:
@@ -143,7 +143,7 @@ def document_of(graph: Any) -> Document:  # noqa: ANN401
 
 
 def agree(graph: Any, meant: Any) -> None:  # noqa: ANN401
-    """Refuse nodes and edges that are not those of the description."""
+    """Raise NirError if nodes or edges differ from the description."""
     if set(graph.nodes) != set(meant.nodes) or set(graph.edges) != set(meant.edges):
         raise NirError("its nodes and edges are not those its metadata describe")
     for name, node in graph.nodes.items():

@@ -1,7 +1,7 @@
-"""Whether a NIR file of others can be read at all, tried in a child process with a deadline.
+"""Check in a child process with a deadline that a NIR file of another tool can be read.
 
-HDF5 can loop for ever or die on a damaged file, and holds up all of Python while it does. A file of
-ours ends with a seal; one of others is read once in a child, and only then here.
+HDF5 can loop forever or crash on a damaged file, and blocks Python meanwhile. Files of this package
+end with a seal; others are first read once in a child process.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ main(*sys.argv[2:])
 
 
 def probe(path: Path, deadline: float = DEADLINE) -> None:
-    """Refuse a file that a child does not come back from."""
+    """Raise NirError for a file that a child process cannot finish reading."""
     if os.name != "posix":
-        return  # children cannot be watched there
+        return  # supervising a child process needs POSIX
     with TemporaryDirectory(prefix="nir-", ignore_cleanup_errors=True) as place:
         root = str(Path(neuro_eqprop.__file__).parents[1])
-        words = [root, str(path.resolve()), place]
-        command = [sys.executable, "-W", "ignore", "-c", START, *words]
+        arguments = [root, str(path.resolve()), place]
+        command = [sys.executable, "-W", "ignore", "-c", START, *arguments]
         try:
             subprocess.run(command, Path(place), deadline=deadline, environment={})
         except subprocess.SilenceError:
@@ -47,9 +47,9 @@ def probe(path: Path, deadline: float = DEADLINE) -> None:
 
 
 def main(path: str, place: str) -> None:
-    """In the child: read the file; what is wrong with it is said by the parent, which reads it too.
+    """In the child: read the file, to test that reading ends.
 
-    What is at stake here is only that it ends.
+    The parent reads the file again and reports its errors.
     """
     from neuro_eqprop.backends.nir.read import look
 

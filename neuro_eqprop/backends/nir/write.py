@@ -34,7 +34,7 @@ KEY, VERSION = "neuro_eqprop", 1
 SEMANTICS = "every edge between populations takes `delay` steps"
 INPUT, OUTPUT = "input", "output"
 LEAST_DECAY = 2.0**-40
-"""Stands for a decay of zero where NIR asks for a finite time constant."""
+"""Written in place of a decay of zero where NIR needs a finite time constant."""
 
 
 def label(kind: str, number: int, *names: str) -> str:
@@ -156,7 +156,7 @@ def metadata(document: Document) -> dict[str, Any]:
 
 
 def beyond(network: SpikingNetwork) -> list[str]:
-    """What of this network no node of NIR can say."""
+    """Properties of the network that no NIR node can express."""
     spiking = [p.neuron for p in network.populations if isinstance(p.neuron, Spiking)]
     graded = len(spiking) < len(network.populations)
     slow = any(p.delay > 1 for p in network.projections)
@@ -177,12 +177,12 @@ def beyond(network: SpikingNetwork) -> list[str]:
 
 
 def to_nir(network: SpikingNetwork, path: Path) -> None:
-    """Write a network alone; its input are the currents of its first population."""
+    """Write a network alone; its inputs are the currents of its first population."""
     write(Document(network), path)
 
 
 def write(document: Document, path: Path) -> None:
-    """Write a file, whole or not at all."""
+    """Write a file atomically."""
     nir, graph = library(), graph_of(document)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -69,7 +69,7 @@ class SnnTorch:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What is recorded of a batch: an array (samples, units) for each step."""
+    """The recordings of a batch: an array (samples, units) for each step."""
 
     spikes: dict[str, list[Array]]
     signals: dict[tuple[str, str], list[Array]]
@@ -80,7 +80,7 @@ class Log:
         return cls({name: [] for name in record.spikes}, {key: [] for key in record.signals})
 
     def note(self, net: Net) -> None:
-        """Add the step that the net has just done."""
+        """Record the last step of the net."""
         for name, steps in self.spikes.items():
             steps.append(net.populations[name].message.numpy())
         for (name, variable), steps in self.signals.items():

@@ -32,7 +32,7 @@ class FusedNetwork(AbstractProcess):  # type: ignore[misc]
 
 
 def columns(network: SpikingNetwork, projection: Projection) -> Numbers:
-    """The weights with a row for each source unit, whole if the network is in fixed point."""
+    """The weights with a row for each source unit, integers if the network is in fixed point."""
     weight = projection.weight if network.fixed is None else weights(network, projection)
     return np.ascontiguousarray(weight.T)
 
@@ -88,9 +88,9 @@ class FusedModel(Reporting):
         for index, (name, neurons) in enumerate(self.neurons.items()):
             one, by_beta = arrived[name]
             sent[name] = neurons.advance(one, by_beta, now.beta, self.outside[name])
-            told = neurons.payload(sent[name])
+            payload = neurons.payload(sent[name])
             self.recorders[name].note(
-                step, now, message=told, firing=neurons.firing(), values=neurons.values()
+                step, now, message=payload, firing=neurons.firing(), values=neurons.values()
             )
             self.overflows[2 * index : 2 * index + 2] = neurons.overflows
         self.past.append(sent)
@@ -106,7 +106,7 @@ class FusedModel(Reporting):
         )
 
     def arriving(self, target: str, gain: Gain, count: int) -> Numbers:
-        """What reaches a population in this step by the projections of one gain."""
+        """Input of a population in this step through the projections of one gain."""
         kind = np.float64 if self.job.network.fixed is None else np.int64
         total: Numbers = np.zeros((count, self.sizes[target]), dtype=kind)
         for projection, weight in self.ways:
@@ -120,4 +120,4 @@ class FusedModel(Reporting):
 @requires(CPU)
 @tag("floating_pt", "fixed_pt")
 class FusedNetworkModel(FusedModel):
-    """In float64 or in integers, as the network is."""
+    """In float64, or in integers if the network is in fixed point."""

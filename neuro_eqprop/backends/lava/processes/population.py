@@ -1,4 +1,4 @@
-"""What a spiking and a graded population have in common on Lava."""
+"""Base classes of spiking and graded populations on Lava."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from neuro_eqprop.spiking.neurons import neurons_of
 
 
 class Reporting(PyLoihiProcessModel):  # type: ignore[misc]
-    """A model whose errors reach the parent; to Lava itself they are an endless wait."""
+    """A model that reports its errors to the parent; Lava itself would wait forever."""
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
@@ -36,16 +36,16 @@ class Reporting(PyLoihiProcessModel):  # type: ignore[misc]
             raise
 
     def report(self) -> None:
-        """Write the traceback to the folder that the parent watches."""
+        """Write the traceback to the folder that the parent polls."""
         report(self.part.folder, traceback.format_exc())
 
     @abstractmethod
     def step(self, sample: int, step: int) -> None:
-        """One step of that sample."""
+        """One step of a sample."""
 
 
 class PopulationProcess(AbstractProcess):  # type: ignore[misc]
-    """Neurons: what arrives with gain one, what arrives with gain beta, and what they send."""
+    """Neurons with input ports of gain one and of gain beta, and an output port."""
 
     def __init__(self, part: Part) -> None:
         super().__init__(part=part)
@@ -58,7 +58,7 @@ class PopulationProcess(AbstractProcess):  # type: ignore[misc]
 
 
 class PopulationModel(Reporting):
-    """The clock of a population: it starts each sample at rest and keeps the records."""
+    """Steps a population: resets it at the start of each sample and records it."""
 
     steps_run = LavaPyType(np.ndarray, np.int64)
     overflows = LavaPyType(np.ndarray, np.int64)
@@ -77,7 +77,7 @@ class PopulationModel(Reporting):
         self.last_phase = -1
 
     def step(self, sample: int, step: int) -> None:
-        """One step of that sample; at its start nothing arrives that was sent before."""
+        """One step of a sample; the first one drops messages left from the previous sample."""
         one = self.a_one.recv() if self.fed[Gain.ONE] else self.nothing
         by_beta = self.a_beta.recv() if self.fed[Gain.BETA] else self.nothing
         now, neurons = tick(self.part.job.schedule, step), self.neurons
@@ -91,9 +91,9 @@ class PopulationModel(Reporting):
             self.last_phase = now.phase
         message = neurons.advance(one, by_beta, now.beta, self.outside)
         self.s_out.send(message)
-        told = neurons.payload(message)
+        payload = neurons.payload(message)
         self.recorder.note(
-            step, now, message=told, firing=neurons.firing(), values=neurons.values()
+            step, now, message=payload, firing=neurons.firing(), values=neurons.values()
         )
         self.overflows[:] = neurons.overflows
         self.steps_run[0] += 1

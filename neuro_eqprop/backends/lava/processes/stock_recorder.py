@@ -26,7 +26,7 @@ def unit_count(plan: Plan, layer: Layer) -> int:
 
 
 def input_exponent(plan: Plan, scale: Scale) -> int:
-    """What arrives at neurons counts 2^-exponent; zero in floating point."""
+    """Binary exponent of the input: its unit is 2^-exponent; zero in floating point."""
     return scale.message_exp + scale.state_exp if plan.graded else scale.drive_exp
 
 
@@ -117,7 +117,7 @@ class StockRecorderModel(Reporting):
         self.total = self.total + arrived if self.graded else arrived
         self.rate = self.rate + message if self.graded else message
         now = tick(self.part.job.schedule, step)
-        # Both neurons of a pair send messages of their own.
+        # Each neuron of a pair sends its own messages.
         self.recorder.sums[0][0, now.phase] += (parts != 0).sum(axis=0) - (message != 0)
         values = {"drive": self.total + self.bias, "state": self.rate}
         shown = message if self.graded else message > 0
