@@ -1,6 +1,6 @@
-"""Process time of one episode and its update: NumPy, torch, and EqProp through autograd.
+"""CPU time of the phases of one batch and their update: NumPy, torch, and autograd.
 
-All three run in this process, in turns, on one thread. NumPy and torch run the same code through
+All three alternate in this process on one thread. NumPy and torch run the same code through
 two implementations of `Ops`; the third (`neuro_eqprop.claims.experiments.autograd_eqprop`)
 differentiates the energy by autograd in every step. `--write` puts the table into the docs.
 """
@@ -33,23 +33,23 @@ ROUNDS, EACH = 11, 3
 def measure(batch: int) -> str:
     """A row of the table."""
     network = layered(784, (512,), 10, hidden_rate=RELU, output_rate=LINEAR)
-    rng, plan = np.random.default_rng(0), three_phase(beta=0.25, free=6, nudged=3)
+    rng, schedule = np.random.default_rng(0), three_phase(beta=0.25, free=6, nudged=3)
     params = initialise(network, rng)
     x = rng.random((batch, 784)) * (rng.random((batch, 784)) < 0.2)
     y = np.eye(10)[rng.integers(0, 10, batch)]
     runs = {
-        "numpy": prepare_step(NumpyOps(np.float32), network, params, x, y, plan),
-        "torch": prepare_step(TorchOps(), network, params, x, y, plan),
-        "autograd": prepare_autograd_step(network, params, x, y, plan),
+        "numpy": prepare_step(NumpyOps(np.float32), network, params, x, y, schedule),
+        "torch": prepare_step(TorchOps(), network, params, x, y, schedule),
+        "autograd": prepare_autograd_step(network, params, x, y, schedule),
     }
     with torch.no_grad():
-        distance = relative_difference(runs["numpy"](), runs["torch"]())
+        difference = relative_difference(runs["numpy"](), runs["torch"]())
         found = interleaved_times(runs, rounds=ROUNDS, times=EACH)
     times = " | ".join(f"{1e3 * found[name]:.2f}" for name in runs)
     return (
         f"| {batch} | {times} | {found['numpy'] / found['torch']:.2f} | "
         f"{found['autograd'] / found['numpy']:.1f} | {found['autograd'] / found['torch']:.1f} | "
-        f"{distance:.0e} |"
+        f"{difference:.0e} |"
     )
 
 

@@ -1,7 +1,7 @@
-"""Bytes of tensors alive at once in a training step, counted after every operation of torch.
+"""Peak memory of a training step, counted after every operation of torch.
 
-EqProp against backprop through the same settle steps and against feed-forward backprop; parameters
-and data, which all of them share, are left out. `--write` puts the table into the docs.
+EqProp against backpropagation through the same settling steps and through a perceptron; parameters
+and data, which all of them share, are not counted. `--write` puts the table into the docs.
 """
 
 from __future__ import annotations

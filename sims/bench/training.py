@@ -55,11 +55,12 @@ Step = Callable[[], None]
 
 def eqprop(wanted: Study, data: Dataset, batches: Batches) -> Step:
     """A step of EqProp."""
-    network, recipe, following = wanted.network(data), wanted.recipe(), cycle(batches)
-    at = start_state(network, recipe, initial_snapshot(wanted, network), TorchOps())
+    network, config, following = wanted.network(data), wanted.recipe(), cycle(batches)
+    state = start_state(network, config, initial_snapshot(wanted, network), TorchOps())
 
     def step() -> None:
-        train_batch(at, Batch(*next(following), measured=False), recipe)
+        batch = Batch(*next(following), measured=False)
+        train_batch(state, batch, config, config.learning_rate)
 
     return step
 

@@ -17,7 +17,8 @@ from neuro_eqprop.data import load_digits, one_hot
 from neuro_eqprop.experiments.config import Study, adapt, make_study
 from neuro_eqprop.experiments.train import initial_snapshot
 from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.training.config import Batch, Rule, TrainingConfig
+from neuro_eqprop.training.batch import Batch
+from neuro_eqprop.training.config import Rule, TrainingConfig
 from neuro_eqprop.training.gradients.exact import implicit
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.train import train
@@ -55,38 +56,39 @@ SAMPLES, STEPS = 32, 600
 
 
 def cosines() -> dict[str, Any]:
-    """The least cosine of each model, over its weights and biases; and of which."""
-    found = {name: nearness(study, Rule.HEBBIAN) for name, study in MODELS.items()}
+    """For each model the smallest cosine over its parameters, and which parameter has it."""
+    found = {name: worst_cosine(study, Rule.HEBBIAN) for name, study in MODELS.items()}
     for rule in (Rule.ASYMMETRIC, Rule.HEBBIAN, Rule.VECTOR_FIELD):
-        found[f"looped, not symmetric, rule {rule}"] = nearness(ONE_WAY, rule)
+        found[f"looped, not symmetric, rule {rule}"] = worst_cosine(ONE_WAY, rule)
     return found
 
 
-def nearness(study: Study, rule: str) -> dict[str, Any]:
+def worst_cosine(study: Study, rule: str) -> dict[str, Any]:
+    """Train one epoch, then compare the update of the rule with minus the exact gradient."""
     data = load_digits()
     network = study.network(data)
     last = next(iter(train(network, data.train, study.recipe(), initial_snapshot(study, network))))
     params = {name: value.astype(float) for name, value in last.snapshot.params.items()}
     x, y = data.test.x[:SAMPLES], one_hot(data.test.y[:SAMPLES], data.classes)
-    recipe = replace(study.recipe(), rule=rule, free_steps=STEPS, nudged_steps=STEPS)
-    asked, residual = update(study, recipe, params, x=x, y=y)
-    truth = implicit(network, params, x, y)
-    each = {name: defined_cosine(-asked[name], truth[name]) for name in truth}
+    config = replace(study.recipe(), rule=rule, free_steps=STEPS, nudged_steps=STEPS)
+    change, residual = update(study, config, params, x=x, y=y)
+    exact = implicit(network, params, x, y)
+    each = {name: defined_cosine(-change[name], exact[name]) for name in exact}
     worst = min(each, key=lambda name: each[name])
-    told = {"least": each[worst], "of": worst, "residual": residual, "all": each}
-    print(study.model.name, rule, told["least"], worst, flush=True)
-    return told
+    row = {"least": each[worst], "of": worst, "residual": residual, "all": each}
+    print(study.model.name, rule, row["least"], worst, flush=True)
+    return row
 
 
 @torch.no_grad()
 def update(
-    study: Study, recipe: TrainingConfig, params: dict[str, Any], *, x: Array, y: Array
+    study: Study, config: TrainingConfig, params: dict[str, Any], *, x: Array, y: Array
 ) -> tuple[dict[str, Any], float]:
-    """What the rule asks for, and how far from rest the free phase ended."""
+    """The update of the rule, summed over the samples, and the residual of the free phase."""
     ops = TorchOps(torch.float64)
     network = study.network(load_digits())
-    brought = {name: ops.from_numpy(value) for name, value in params.items()}
-    lesson = Batch(ops.from_numpy(x), ops.from_numpy(y), measured=True)
-    taught = RULES[recipe.rule].update(ops, network, brought, lesson, recipe)
-    asked = {name: -len(x) * ops.to_numpy(slope) for name, slope in taught.gradients.items()}
-    return asked, taught.residual
+    tensors = {name: ops.from_numpy(value) for name, value in params.items()}
+    batch = Batch(ops.from_numpy(x), ops.from_numpy(y), measured=True)
+    found = RULES[config.rule].update(ops, network, tensors, batch, config)
+    change = {name: -len(x) * ops.to_numpy(g) for name, g in found.gradients.items()}
+    return change, found.residual

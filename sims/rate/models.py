@@ -131,7 +131,7 @@ def trained(wanted: Study, data: Dataset, begun: Path) -> tuple[dict[str, Any], 
     since, last = time.process_time() - spent, None
     start = start or initial_snapshot(wanted, network)
     view = wanted.view(data)
-    for last in train(network, data.train, wanted.recipe(), start, view=view):
+    for last in train(network, data.train, wanted.recipe(), start, augment=view):
         spent, end = time.process_time() - since, last.snapshot
         print(f"epoch {end.epoch} train {last.train_accuracy:.4f}", end=" ", flush=True)
         print(f"residual {last.residual:.1e} cpu {spent:.0f} s", flush=True)
