@@ -29,11 +29,11 @@ COMMANDS = {
     "data": "the data sets: where they are, what is in them",
     "doctor": "what is installed and works here",
 }
-"""Each has a module of its name beside this one with a `COMMAND`, imported on use."""
+"""Commands and their summaries; the module of the same name defines `COMMAND`, imported on use."""
 
 
 def command(name: str) -> Command:
-    """The command of that name."""
+    """The command with this name."""
     found = import_module(f"neuro_eqprop.cli.{name}").COMMAND
     if not isinstance(found, Command):
         raise TypeError(f"neuro_eqprop.cli.{name}.COMMAND is not a Command")
@@ -45,7 +45,7 @@ def parser(argv: list[str]) -> ArgumentParser:
     top = ArgumentParser(prog="neuro-eqprop", description=__doc__)
     top.add_argument("--version", action="version", version=f"neuro-eqprop {__version__}")
     places = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    chosen = next((word for word in argv if not word.startswith("-")), None)
+    chosen = next((argument for argument in argv if not argument.startswith("-")), None)
     if chosen is not None and chosen not in COMMANDS:
         known = UnknownNameError("command", chosen, COMMANDS)
         top.exit(2, f"neuro-eqprop: {known}; `neuro-eqprop --help` explains them\n")

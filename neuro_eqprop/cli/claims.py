@@ -26,41 +26,44 @@ COLOURS = {"confirmed": "green", "refuted": "red", "undecided": "yellow", None: 
 
 
 def options(parser: ArgumentParser) -> None:
-    """Which claims, how thoroughly, and where to."""
+    """Add the claims, the budget, the folders and the workers."""
     add = parser.add_argument
-    add(
-        "words", nargs="*", metavar="ID", help="claims to test (all if none), or `list`, or `paper`"
-    )
+    add("ids", nargs="*", metavar="ID", help="claims to test (all if none), or `list`, or `paper`")
     add("--budget", choices=("small", "full"), default="small", help="minutes, or up to two hours")
     add("--out", type=Path, metavar="DIR", help=f"results ({RESULTS}), or the files of `paper`")
     add("--results", type=Path, metavar="DIR", help="for `list` and `paper`: results to read")
     add("--page", type=Path, metavar="FILE.md", help="the page of the verdicts (OUT/claims.md)")
     cores = min(4, os.cpu_count() or 1)
-    add("--workers", type=positive_int, default=cores, help=f"processes side by side ({cores})")
-    add("--scheduler", metavar="ADDRESS", help="of a Dask cluster, instead of workers here")
+    add(
+        "--workers",
+        type=positive_int,
+        default=cores,
+        help=f"number of parallel processes ({cores})",
+    )
+    add("--scheduler", metavar="ADDRESS", help="Dask cluster to use instead of local workers")
     add("--deadline", type=positive_float, default=DEADLINE, help="seconds for each cell (1800)")
 
 
 def run(args: Namespace) -> Json:
-    """List, test, or write for a manuscript."""
+    """List the claims, test them, or write the files of a manuscript."""
     from neuro_eqprop.claims.definitions import claims
 
-    if args.words[:1] in (["list"], ["paper"]):
-        if len(args.words) > 1:
-            raise UsageError(f"claims {args.words[0]} takes no claim, but all that are known")
-        return listing(args) if args.words == ["list"] else manuscript(args)
-    return test(args, claims(args.words))
+    if args.ids[:1] in (["list"], ["paper"]):
+        if len(args.ids) > 1:
+            raise UsageError(f"claims {args.ids[0]} takes no claim, but all that are known")
+        return listing(args) if args.ids == ["list"] else manuscript(args)
+    return test(args, claims(args.ids))
 
 
 def folders(args: Namespace, given: Path | None) -> list[Path]:
-    """Where results are looked for."""
+    """The folders that are searched for results, in this order."""
     if args.results is not None:
         return [args.results]
     return [given] if given is not None else [RESULTS, SHIPPED]
 
 
 def listing(args: Namespace) -> Json:
-    """Every claim with the last verdict known."""
+    """Every claim with its last known result."""
     from neuro_eqprop.claims.definitions import claims
     from neuro_eqprop.claims.report import as_json
     from neuro_eqprop.claims.run import best_known_result
@@ -69,13 +72,15 @@ def listing(args: Namespace) -> Json:
     for claim in claims():
         found = best_known_result(claim, folders(args, args.out))
         nothing: Json = dict.fromkeys(("finding", "value", "interval", "seeds", "note"))
-        told = nothing if found is None else as_json(found)
-        rows.append({**told, "id": claim.id, "statement": claim.statement, "source": claim.source})
+        result = nothing if found is None else as_json(found)
+        rows.append(
+            {**result, "id": claim.id, "statement": claim.statement, "source": claim.source}
+        )
     return {"claims": rows}
 
 
 def manuscript(args: Namespace) -> Json:
-    """LaTeX and figures of what is confirmed."""
+    """Write LaTeX and figures of the confirmed claims."""
     from neuro_eqprop.claims import latex
     from neuro_eqprop.claims.definitions import claims
     from neuro_eqprop.claims.run import best_known_result
@@ -88,7 +93,7 @@ def manuscript(args: Namespace) -> Json:
 
 
 def executor(args: Namespace) -> Executor:
-    """Where cells run."""
+    """The executor of the cells: a Dask cluster, worker processes, or this process."""
     from neuro_eqprop.claims.executor import Dask, Processes, Serial
 
     if args.scheduler is not None:
@@ -109,16 +114,16 @@ def test(args: Namespace, chosen: Sequence[Claim]) -> Json:
         raise ValueError(f"{out} is a file; --out names a folder for the results")
     with bar(f"claims, {budget.value} budget", len(pending(chosen, budget, out))) as advance:
 
-        def watch(outcome: CellResult) -> None:
+        def show_cell(outcome: CellResult) -> None:
             advance(1, f"cells, {outcome.cell.function}")
 
         found = run_claims(
-            chosen, budget, out, executor=executor(args), deadline=args.deadline, watch=watch
+            chosen, budget, out, executor=executor(args), deadline=args.deadline, watch=show_cell
         )
     everything = [claim_result(claim, budget, out) for claim in claims()]
     page = args.page or out / "claims.md"
-    words = f"neuro-eqprop claims --budget {budget.value}"
-    report.write([e for e in everything if e is not None], out, page=page, command=words)
+    command = f"neuro-eqprop claims --budget {budget.value}"
+    report.write([e for e in everything if e is not None], out, page=page, command=command)
     return {
         "budget": budget.value,
         "out": str(out),
@@ -128,7 +133,7 @@ def test(args: Namespace, chosen: Sequence[Claim]) -> Json:
 
 
 def show(outcome: Json, console: Console) -> None:
-    """A line for each claim."""
+    """Print a row for each claim."""
     if "files" in outcome:
         for name in outcome["files"]:
             console.print(escape(name))

@@ -34,7 +34,7 @@ def options(parser: ArgumentParser) -> None:
 
 
 def log(sentence: str) -> None:
-    """Print on standard error what comes next."""
+    """Print the next step on standard error."""
     Console(stderr=True, highlight=False).print(f"demo: {sentence}", markup=False)
 
 

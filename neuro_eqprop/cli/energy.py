@@ -101,20 +101,20 @@ def given_options(args: Namespace) -> list[str]:
     """The options of the call that are not the defaults, as on the command line."""
     parser = ArgumentParser()
     options(parser)
-    words: list[str] = []
+    arguments: list[str] = []
     for name, default in vars(parser.parse_args([])).items():
         value = getattr(args, name)
         if name == "run" or value == default:
             continue
         flag = f"--{name.replace('_', '-')}"
         if value is True:
-            words.append(flag)
+            arguments.append(flag)
         elif name in ("profile", "override"):
-            words += [word for each in value for word in (flag, str(each))]
+            arguments += [text for each in value for text in (flag, str(each))]
         else:
             shown = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-            words += [flag, shown]
-    return words
+            arguments += [flag, shown]
+    return arguments
 
 
 def show(report: EnergyReport, console: Console) -> None:

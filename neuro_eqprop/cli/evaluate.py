@@ -42,7 +42,7 @@ def some(text: str) -> int | None:
 
 
 def source_options(parser: ArgumentParser) -> None:
-    """The run folder, or a NIR file and a data set."""
+    """Add the run folder, or a NIR file and a data set."""
     parser.add_argument("run", type=Path, metavar="RUN", help="a run folder, or NET.nir")
     parser.add_argument("--dataset", metavar="D", help="data set to evaluate a NET.nir on")
 
@@ -85,20 +85,20 @@ def open_source(
 
 
 def code_options(parser: ArgumentParser) -> None:
-    """How rates become spikes: shared by all commands that make spikes."""
+    """Add the options of the spike code, shared by all commands that make spikes."""
     steps = ", ".join(f"{code.steps} for {name}" for name, code in CODES.loadable().items())
     parser.add_argument("--steps", type=positive_int, help=f"of a phase ({steps})")
     parser.add_argument("--code", default="rate", metavar="CODE", help=", ".join(CODES))
 
 
 def input_option(parser: ArgumentParser) -> None:
-    """How data enter."""
+    """Add the option for the input coding."""
     known = ", ".join(f"{name} ({each.summary})" for name, each in INPUT_CODINGS.loadable().items())
     parser.add_argument("--input", default="current", metavar="HOW", help=known)
 
 
 def options(parser: ArgumentParser) -> None:
-    """Which run, where, and how."""
+    """Add the run, the simulator and the settings of the evaluation."""
     source_options(parser)
     parser.add_argument(
         "--on", default="rate", metavar="WHERE", help=", ".join(("rate", "numpy", *BACKENDS))
@@ -207,7 +207,7 @@ def show(outcome: Json, console: Console) -> None:
 
 
 def show_sweep(rows: list[Json], console: Console) -> None:
-    """A row for each number of steps."""
+    """Print a row for each number of steps."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)

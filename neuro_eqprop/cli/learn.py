@@ -40,7 +40,7 @@ STUDY_HELP = {
 }
 """Settings of a study that have an option; `--set` reaches the others."""
 BESIDE = Path()
-"""Stands for the trace file of the run folder."""
+"""Value of `--traces` without a path: the trace file of the run folder."""
 
 
 def options(parser: ArgumentParser) -> None:
@@ -92,7 +92,7 @@ def flag(key: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A default as it is typed."""
+    """A default as text for the command line."""
     return ",".join(map(str, value)) if isinstance(value, tuple) else f"{value}"
 
 

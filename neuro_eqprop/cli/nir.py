@@ -1,4 +1,4 @@
-"""`neuro-eqprop nir doctor`: what the installed frameworks make of a NIR file, by running it."""
+"""`neuro-eqprop nir doctor`: run a NIR file on the installed frameworks and compare the outputs."""
 
 from __future__ import annotations
 
@@ -28,23 +28,34 @@ RESETS = ("zero", "subtract")
 
 
 def options(parser: ArgumentParser) -> None:
-    """Which file, how long, and what to assume of one that does not say."""
+    """Add the file, the length of the run, and assumptions for files without step semantics."""
     add = parser.add_argument
-    add("action", choices=["doctor"], help="run it on every framework that is installed")
+    add("action", choices=["doctor"], help="run the file on every installed framework")
     add("file", type=Path, metavar="NET.nir")
     add("--steps", type=positive_int, default=64)
-    add("--samples", type=positive_int, default=4, metavar="N", help="drawn inputs, held constant")
-    add("--only", action="append", metavar="NAME", help="this framework alone; may be repeated")
-    told = "seconds of silence after which a framework is given up (60)"
-    add("--deadline", type=positive_float, default=60.0, metavar="S", help=told)
-    told = "of a file that does not say: seconds a step"
-    add("--assume-dt", type=positive_float, metavar="S", help=told)
-    add("--assume-delay", type=positive_int, metavar="STEPS", help="and of an edge (1)")
-    add("--assume-reset", choices=RESETS, help="and what a spike does (zero)")
+    add(
+        "--samples",
+        type=positive_int,
+        default=4,
+        metavar="N",
+        help="random inputs, held constant (4)",
+    )
+    add("--only", action="append", metavar="NAME", help="run only this framework; may be repeated")
+    meaning = "seconds without progress after which a framework fails (60)"
+    add("--deadline", type=positive_float, default=60.0, metavar="S", help=meaning)
+    meaning = "time step in seconds, for a file that does not state it"
+    add("--assume-dt", type=positive_float, metavar="S", help=meaning)
+    add(
+        "--assume-delay",
+        type=positive_int,
+        metavar="STEPS",
+        help="with --assume-dt: delay of an edge in steps (1)",
+    )
+    add("--assume-reset", choices=RESETS, help="with --assume-dt: reset after a spike (zero)")
 
 
 def assumptions(args: Namespace) -> Assumptions | None:
-    """What was said to be assumed, if anything."""
+    """The assumptions of the options, or None."""
     from neuro_eqprop.backends.nir.assume import Assumptions
     from neuro_eqprop.spiking.ir import Reset
 
@@ -56,8 +67,8 @@ def assumptions(args: Namespace) -> Assumptions | None:
     return None
 
 
-def asked(only: list[str] | None) -> list[tuple[str, bool]]:
-    """The frameworks to run, and whether they are simulators of ours."""
+def select_frameworks(only: list[str] | None) -> list[tuple[str, bool]]:
+    """The frameworks to run, and whether each is a backend of this package."""
     from neuro_eqprop.backends.nir.framework_check import IMPORTERS, OURS
 
     for name in only or ():
@@ -68,12 +79,12 @@ def asked(only: list[str] | None) -> list[tuple[str, bool]]:
 
 
 def run(args: Namespace) -> Json:
-    """Run the reference, then every framework in a child process of its own."""
+    """Run the reference, then every framework in a separate child process."""
     from neuro_eqprop.backends.nir.framework_check import examine, prepare
     from neuro_eqprop.backends.nir.read import read
     from neuro_eqprop.cli.progress import bar
 
-    assume, chosen = assumptions(args), asked(args.only)
+    assume, chosen = assumptions(args), select_frameworks(args.only)
     document = read(args.file, assume)
     trial = prepare(args.file, document, samples=args.samples, steps=args.steps)
     frameworks = []
@@ -94,7 +105,7 @@ def run(args: Namespace) -> Json:
 
 
 def show(outcome: Json, console: Console) -> None:
-    """A row for each framework."""
+    """Print a row for each framework."""
     table = Table(box=None, pad_edge=False)
     for column in ("framework", "version", "read by", "runs it", "equal", "note"):
         table.add_column(column, justify="right" if column == "equal" else "left")

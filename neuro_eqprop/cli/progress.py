@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from neuro_eqprop.traces import Plan
 
 Advance = Callable[[float, str], None]
-"""Adds to what is done; the text after the count shows the latest metric, or is empty."""
+"""Advances a bar by an amount; the text after the count shows the latest metric, or is empty."""
 
 
 def progress_bars() -> Progress:
-    """Bars on standard error with the time left; nothing where that is no terminal."""
+    """Progress bars on standard error with the time left; disabled if it is no terminal."""
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),

@@ -1,4 +1,4 @@
-"""Options of the command line for settings of a study, with help from what the settings state."""
+"""Options of the command line for settings of a study, with help derived from the settings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def metavar(key: str) -> str:
 
 
 def setting_help(key: str) -> str:
-    """What a setting means, the names it takes, its default and those of models with another."""
+    """The help text of a setting: meaning, choices, and default, in general and by model."""
     if key == "model":
         return f"network to train: {', '.join(MODELS)} (default {Study().model.name})"
     if key == "rule":
@@ -70,7 +70,7 @@ def defaults(key: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as it is typed."""
+    """A value as text for the command line."""
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     return f"{value:g}" if isinstance(value, float) else str(value)

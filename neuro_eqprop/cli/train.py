@@ -43,7 +43,7 @@ SETTINGS = tuple(TYPES)
 
 
 BESIDE = Path()
-"""Stands for the trace file in the folder of the run."""
+"""Value of `--traces` without a path: the trace file of the run folder."""
 
 
 def options(parser: ArgumentParser) -> None:
@@ -100,7 +100,7 @@ def run(args: Namespace) -> Json:
     with bar(f"training {study.model.name} on {study.dataset}", study.training.epochs) as advance:
         shown: list[str] = []
 
-        def watch(line: Json) -> None:
+        def show_epoch(line: Json) -> None:
             shown[:] = [f"test {percent(line['test_accuracy'])}"]
             advance(0.0, f"epochs, {shown[0]}")
 
@@ -113,7 +113,7 @@ def run(args: Namespace) -> Json:
             args.out,
             force=args.force,
             resume=args.resume,
-            on_epoch=watch,
+            on_epoch=show_epoch,
             traces=traces,
             announce=announce,
             on_batch=tick,

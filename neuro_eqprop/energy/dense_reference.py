@@ -186,12 +186,12 @@ def compare_with_reference(
         outcome = Outcome.LOSES
     budget = reference.joules.value - host.value
     stops = crossing(points, budget)
-    words = describe_outcome(outcome, stops, points, budget, workload.activity)
+    sentence = describe_outcome(outcome, stops, points, budget, workload.activity)
     gaps = [m.name for m in found.missing if m.boundary and reference.boundary.holds(m.boundary)]
     if gaps and outcome is not Outcome.LOSES:
-        words += f"; without {', '.join(gaps)}, {UNKNOWN_COSTS}"
+        sentence += f"; without {', '.join(gaps)}, {UNKNOWN_COSTS}"
     if macs:
-        words += f"; with {macs:g} host multiplications at the cost of the device"
+        sentence += f"; with {macs:g} host multiplications at the cost of the device"
     return Comparison(
         profile.name,
         reference.device,
@@ -201,7 +201,7 @@ def compare_with_reference(
         own.value + host.value,
         reference.joules.value,
         stops,
-        words,
+        sentence,
     )
 
 
@@ -228,7 +228,7 @@ def across_boundaries(
     """At different boundaries, only a chip that loses inside the smaller one can be decided."""
     inside = [b for b in found.within if reference.boundary.holds(b)]
     outcome, spent = Outcome.REFUSED, None
-    words = (
+    sentence = (
         f"not compared: {reference.device} was measured at {reference.boundary.value}, "
         f"{profile.name} is known at {', '.join(b.value for b in found.within) or 'none'}"
     )
@@ -238,7 +238,7 @@ def across_boundaries(
         spent = own.value + host.value
         if own.low + host.low > reference.joules.high:
             outcome = Outcome.LOSES
-            words = f"{outcome.value}, even though only its {widest.value} is counted"
+            sentence = f"{outcome.value}, even though only its {widest.value} is counted"
     return Comparison(
         profile.name,
         reference.device,
@@ -248,19 +248,19 @@ def across_boundaries(
         spent,
         reference.joules.value,
         None,
-        words,
+        sentence,
     )
 
 
 def summarise(comparisons: Iterable[Comparison]) -> str:
     """One sentence on a chip: the devices against which spikes win, lose, or neither."""
     comparisons, parts = list(comparisons), []
-    for outcome, words in SUMMARIES.items():
+    for outcome, opening in SUMMARIES.items():
         held = [each for each in comparisons if each.outcome is outcome]
         if held:
             unknown = any(UNKNOWN_COSTS in each.words for each in held)
             doubt = ", as long as the unknown costs are small" if unknown else ""
-            parts.append(f"{words} {', '.join(list_devices(held))}{doubt}")
+            parts.append(f"{opening} {', '.join(list_devices(held))}{doubt}")
     return "; ".join(parts)
 
 
@@ -280,7 +280,7 @@ def activity_remark(comparison: Comparison) -> str:
     """Up to which activity spikes would win."""
     if comparison.stops_at is not None:
         return f" (they win below {comparison.stops_at:.2g} spikes a neuron and step)"
-    for words in (NO_SPIKE, ANY_ACTIVITY):
-        if words in comparison.words:
-            return f" ({words})"
+    for remark in (NO_SPIKE, ANY_ACTIVITY):
+        if remark in comparison.words:
+            return f" ({remark})"
     return ""

@@ -46,7 +46,7 @@ class Estimate:
     included: tuple[str, ...] = ()
     """Costs that another term already includes, as text."""
     boundary: Boundary | None = None
-    """What the joules include."""
+    """The boundary of the joules: the parts of the system that they include."""
     within: Mapping[Boundary, Energy] = field(default_factory=dict)
     """The sum of the terms inside each boundary that a term reaches."""
     evidence: Evidence | None = None
@@ -96,13 +96,13 @@ class Options:
     """How an estimate is made."""
 
     seed: int = 0
-    """Of the Monte Carlo draws."""
+    """Seed of the Monte Carlo draws."""
     clock: Clock | None = None
     """Source of the time of a step; None for that of the profile."""
     step_seconds: float | None = None
     """Measured time of a step, instead of a model."""
     overhead: Overhead | None = None
-    """Which power stands for an idle chip; loaded idle where known."""
+    """The power counted for an idle chip; loaded idle where known."""
     tag_bits: int | None = None
     """Bits of a learning tag; None for those of the profile."""
     soft_reset: bool | None = None

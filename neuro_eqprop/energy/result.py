@@ -120,7 +120,7 @@ class EnergyEstimate:
 
     @property
     def boundary(self) -> Boundary | None:
-        """What the joules include."""
+        """The boundary of the joules: the parts of the system that they include."""
         return self.inference.boundary
 
     @property
@@ -403,19 +403,19 @@ def estimate_chip(
     """
     check_chips([profile])
     inference = estimate_use(workload, profile, options, learning=False)
-    taught = estimate_use(learning or workload, profile, options, learning=True)
-    if taught.reason == NO_LEARNING:
-        taught = replace(taught, reason=no_learning)
-    taught = replace(taught, samples=presentations)
+    learning_estimate = estimate_use(learning or workload, profile, options, learning=True)
+    if learning_estimate.reason == NO_LEARNING:
+        learning_estimate = replace(learning_estimate, reason=no_learning)
+    learning_estimate = replace(learning_estimate, samples=presentations)
     return EnergyEstimate(
         profile.name,
         profile.title,
         inference,
-        taught,
+        learning_estimate,
         scenario=profile.scenario,
         operating_point=profile.operating_point,
         overridden=profile.overridden,
-        sources=used_sources(profile, inference, taught) if explain else (),
+        sources=used_sources(profile, inference, learning_estimate) if explain else (),
     )
 
 

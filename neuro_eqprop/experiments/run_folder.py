@@ -32,12 +32,12 @@ EVALUATIONS, TRACES, ENERGY, REPORT = "evaluations.jsonl", "traces.h5", "energy.
 
 
 class RunError(ValueError):
-    """A run folder is not as it should be; the message says the way out."""
+    """A run folder is invalid or cannot be used; the message says how to proceed."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """A folder on disk that holds a model and what was done with it; `open_run` returns one.
+    """A folder on disk that holds a model and its results; `open_run` returns one.
 
     Parameters
     ----------

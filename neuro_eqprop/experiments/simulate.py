@@ -53,7 +53,7 @@ CHUNK = 120
 SampleCallback = Callable[[int], None]
 """Called with the number of samples done since the last call."""
 AnnounceCallback = Callable[[Plan], None]
-"""Called with what is going to be recorded, before the first step."""
+"""Called with the plan of the recording, before the first step."""
 
 
 def no_progress(_: int) -> None:
@@ -108,7 +108,7 @@ def run_spikes(
 
 @dataclass(frozen=True, slots=True)
 class TraceOutput:
-    """Where a recording goes, and who is called while it is made."""
+    """The destination of a recording, and the callbacks during the run."""
 
     path: str | Path | None = None
     """A file, `.h5`; None keeps the recording in memory."""
@@ -273,7 +273,7 @@ def make_plan(
     x, label = samples
     if not len(x):
         raise ValueError("x holds no samples; a recording needs at least one")
-    words = (record,) if isinstance(record, str) else tuple(record)
+    requests = (record,) if isinstance(record, str) else tuple(record)
     return Plan(
         origin,
         schedule,
@@ -283,7 +283,7 @@ def make_plan(
         np.arange(len(x)),
         label,
         x,
-        parse_record(words, activity, ranking_weights(model.network, weights, x)),
+        parse_record(requests, activity, ranking_weights(model.network, weights, x)),
         weights,
     )
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 
 class Kind(Enum):
-    """What a number measures; an all-in cost includes all other costs at one event rate."""
+    """The kind of a number; an all-in cost includes all other costs at one event rate."""
 
     MARGINAL = "marginal"
     ALL_IN = "all_in"
@@ -40,7 +40,7 @@ class Evidence(Enum):
 
 
 class Boundary(Enum):
-    """What a measurement includes; `dynamic` is above idle, `total` includes idle power."""
+    """Scope of a measurement; `dynamic` is above idle, `total` includes idle power."""
 
     CORE_DYNAMIC = "core_dynamic"
     CHIP_DYNAMIC = "chip_dynamic"
@@ -100,7 +100,7 @@ class Timing(Enum):
 
 
 class Overhead(Enum):
-    """Which power stands for a chip that does no work; never both."""
+    """The power counted for a chip that does no work; never both."""
 
     LOADED_IDLE = "loaded_idle"
     STATIC_AND_HOST = "static_and_host"

@@ -1,4 +1,4 @@
-"""A published measurement, and what has to be known to predict it."""
+"""A published measurement, and the inputs of its prediction."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Case:
     measure: Measure
     measured: float
     uncertainty: float
-    """Of the measurement: half its last digit, or one standard deviation."""
+    """Uncertainty of the measurement: half its last digit, or one standard deviation."""
     boundary: Boundary
     source: str
     where: str

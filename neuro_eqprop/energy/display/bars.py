@@ -60,7 +60,7 @@ class Scale:
 
 
 def short_reason(found: Estimate) -> str:
-    """The first words of why there are no joules."""
+    """The beginning of the reason why there are no joules, up to the first colon."""
     return found.reason.partition(":")[0] or "unknown"
 
 
