@@ -41,7 +41,7 @@ def pair_stimulus(stimulus: Stimulus) -> Stimulus:
 
 
 def merge_pairs(result: Result) -> Result:
-    """Firing and drive of the pairs, which are those of either neuron; messages of both in sum."""
+    """Firing and drive of the pairs, equal for both neurons; messages are summed over both."""
     halves = {name: array.shape[-1] // 2 for name, array in result.messages.items()}
     return Result(
         {n: a[..., : halves[n]] + a[..., halves[n] :] for n, a in result.messages.items()},

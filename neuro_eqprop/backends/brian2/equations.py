@@ -165,7 +165,7 @@ def function(brian2: ModuleType, name: str, python: Callable[[Array], Array]) ->
 
 
 def tables(brian2: ModuleType, schedule: Schedule, dt: Handle) -> dict[str, Handle]:
-    """The schedule step by step: beta, and zeros where counts and sums start anew."""
+    """The schedule step by step: beta, and zeros where counts and sums are reset."""
     columns: dict[str, list[Array]] = {
         "beta_of": [],
         "within_phase": [],

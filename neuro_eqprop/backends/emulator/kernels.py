@@ -27,7 +27,7 @@ Marks: TypeAlias = npt.NDArray[np.uint8]
 SPIKING, GRADED = 0, 1
 """Kinds of neuron."""
 START, STOP, KIND, GATED, FOLLOWS = range(5)
-"""Columns of the tables of populations and of blocks; GATED: something arrives by beta."""
+"""Columns of the tables of populations and of blocks; GATED: has input with a gain of beta."""
 PREDICTIVE, RANDOM = 1, 2
 """How a population that FOLLOWS a rate encodes it; else zero."""
 SOURCE, TARGET, DELAY, BY_BETA, SPARSE, OFFSET = range(6)
@@ -35,9 +35,9 @@ SOURCE, TARGET, DELAY, BY_BETA, SPARSE, OFFSET = range(6)
 LOW, HIGH, BENT = range(3)
 """Constants of a block: the activation; of tanh, only BENT."""
 KEEP_CURRENT, KEEP_VOLTAGE, THRESHOLD, SUBTRACT, FLOOR, CEILING = range(3, 9)
-"""More of a block of spiking units."""
+"""Further constants of a block of spiking units."""
 THETA, INVERSE, DAMPING, UNIT = range(3, 7)
-"""More of a block of graded units; INVERSE is 1 / theta if that is exact, else 0."""
+"""Further constants of a block of graded units; INVERSE is 1 / theta if that is exact, else 0."""
 BEFORE, GAIN, STEP = range(3)
 """Columns of the courses of a block that follows a rate: lambda', lambda, eps at each step."""
 WRAPS, SATURATIONS = range(2)
@@ -100,7 +100,7 @@ def add_messages(
     a: int,
     z: int,
 ) -> None:
-    """Add up the columns of the units on the list, each times its payload."""
+    """arriving += the columns of the units on the list, each times its payload."""
     first, size, base = uint64(a), uint64(z - a), uint64(offset)
     for now in range(uint64(e), uint64(stop)):
         w, q = base + lists[now] * size, payloads[now]
@@ -121,7 +121,7 @@ def add_sparse(
     arriving: Array,
     a: int,
 ) -> None:
-    """The same with columns that hold only what is not zero: from one head to the next."""
+    """The same with sparse columns; a column extends from one head to the next."""
     for now in range(uint64(e), uint64(stop)):
         j, q = uint64(offset) + lists[now], payloads[now]
         for k in range(uint64(heads[j]), uint64(heads[j + NEXT])):
@@ -130,7 +130,7 @@ def add_sparse(
 
 @inner
 def mix(beta: float, a: int, z: int, one: Array, by_beta: Array) -> None:
-    """Scale what arrived with a gain of beta and add it to the rest."""
+    """Scale the input with a gain of beta and add it to the other input."""
     for i in range(uint64(a), uint64(z)):
         one[i] += beta * by_beta[i]
         by_beta[i] = 0.0
@@ -138,7 +138,7 @@ def mix(beta: float, a: int, z: int, one: Array, by_beta: Array) -> None:
 
 @inner
 def smooth(keep: float, a: int, z: int, one: Array, u: Array) -> None:
-    """Let what arrived pass through the current."""
+    """Filter the input by the decay of the current."""
     for i in range(uint64(a), uint64(z)):
         u[i] = keep * u[i] + one[i]
         one[i] = u[i]
@@ -148,7 +148,7 @@ def smooth(keep: float, a: int, z: int, one: Array, u: Array) -> None:
 def fire(
     c: Array, a: int, z: int, one: Array, outside: Array, drive: Array, held: Array, sends: Marks
 ) -> None:
-    """Drive, voltage and spike; `one` holds the current, and is emptied."""
+    """Drive, voltage and spike; `one` holds the current and is reset to zero."""
     keep, threshold, subtract = c[KEEP_VOLTAGE], c[THRESHOLD], c[SUBTRACT] != 0.0
     floor, ceiling = c[FLOOR], c[CEILING]
     for i in range(uint64(a), uint64(z)):
@@ -168,7 +168,7 @@ def fire(
 def decode(
     before: float, a: int, z: int, one: Array, u: Array, outside: Array, drive: Array
 ) -> None:
-    """Current and drive of units that follow a rate; what arrived is taken away."""
+    """Current and drive of units that follow a rate; resets the input to zero."""
     for i in range(uint64(a), uint64(z)):
         u[i] = (1.0 - before) * u[i] + before * one[i]
         one[i] = 0.0
@@ -185,7 +185,7 @@ def mixed(z: np.uint64) -> np.uint64:
 
 @inner
 def draw(a: int, z: int, start: np.uint64, sample: int, t: int, drawn: Array) -> None:
-    """`neuro_eqprop.spiking.counter_rng.uniform` of one sample, its seed being mixed already."""
+    """`neuro_eqprop.spiking.counter_rng.uniform` of one sample; the seed is already mixed."""
     row = mixed(mixed(start + STRIDE * (uint64(sample) + NEXT)) + STRIDE * uint64(t))
     for i in range(uint64(z - a)):
         drawn[uint64(a) + i] = (mixed(row + STRIDE * i) >> uint64(11)) * 2.0**-53
@@ -224,7 +224,7 @@ def tell(
 
 @inner
 def gather(a: int, z: int, one: Array, g_one: Array, outside: Array, drive: Array) -> None:
-    """Sum and drive of graded units that nothing reaches by beta; what arrived is taken away."""
+    """Sum and drive of graded units without input by beta; resets the input to zero."""
     for i in range(uint64(a), uint64(z)):
         g = g_one[i] + one[i]
         g_one[i] = g
@@ -244,7 +244,7 @@ def gather_both(
     outside: Array,
     drive: Array,
 ) -> None:
-    """Both sums, and drive; what arrived is taken away."""
+    """Both sums, and drive; resets the input to zero."""
     for i in range(uint64(a), uint64(z)):
         g_one[i] += one[i]
         one[i] = 0.0
@@ -273,7 +273,7 @@ def speak(
 
 @inner
 def flow_fixed(c: Array, beta: float, a: int, z: int, one: Array, by_beta: Array, u: Array) -> int:
-    """Let what arrived pass through the current, in integers; how often that wrapped."""
+    """Filter the input by the decay of the current, in integers; return the number of wraps."""
     keep, wraps = c[KEEP_CURRENT], 0
     for i in range(uint64(a), uint64(z)):
         arriving = one[i] + np.trunc(beta * by_beta[i])
@@ -290,7 +290,7 @@ def flow_fixed(c: Array, beta: float, a: int, z: int, one: Array, by_beta: Array
 def fire_fixed(
     c: Array, a: int, z: int, one: Array, outside: Array, drive: Array, held: Array, sends: Marks
 ) -> int:
-    """Drive, voltage and spike in integers; how often a voltage was saturated."""
+    """Drive, voltage and spike in integers; return the number of saturated voltages."""
     keep, threshold, subtract = c[KEEP_VOLTAGE], c[THRESHOLD], c[SUBTRACT] != 0.0
     floor, ceiling, saturations = c[FLOOR], c[CEILING], 0
     for i in range(uint64(a), uint64(z)):
@@ -322,7 +322,7 @@ def gather_fixed(
     outside: Array,
     drive: Array,
 ) -> int:
-    """Both sums, and drive, in integers; how often a sum wrapped."""
+    """Both sums, and drive, in integers; return the number of wraps."""
     wraps = 0
     for i in range(uint64(a), uint64(z)):
         first, second = g_one[i] + one[i], g_beta[i] + by_beta[i]
@@ -344,7 +344,7 @@ def multiply(a: int, z: int, values: Array, factor: float, into: Array) -> None:
 
 @inner
 def round_off(a: int, z: int, values: Array) -> None:
-    """Each value to the nearest integer, ties to even."""
+    """Round each value to the nearest integer, ties to even."""
     for i in range(uint64(a), uint64(z)):
         values[i] = np.rint(values[i])
 
@@ -353,7 +353,7 @@ def round_off(a: int, z: int, values: Array) -> None:
 def speak_fixed(
     c: Array, a: int, z: int, aim: Array, held: Array, sent: Array, message: Array, sends: Marks
 ) -> int:
-    """State and message in integers; how often a state was saturated."""
+    """State and message in integers; return the number of saturated states."""
     theta, inverse, damping, low, high = c[THETA], c[INVERSE], c[DAMPING], c[LOW], c[HIGH]
     saturations = 0
     for i in range(uint64(a), uint64(z)):
@@ -373,7 +373,7 @@ def speak_fixed(
 
 @inner
 def collect(a: int, z: int, sends: Marks, lists: Places, e: int, counts: Ints) -> int:
-    """Put the units that send on the list from place e on, and count them; where the list ends."""
+    """Append the units that send to the list at index e, and count them; return its end."""
     first, stop = uint64(a), uint64(e)
     for i in range(uint64(z - a)):
         lists[stop] = i
@@ -385,7 +385,7 @@ def collect(a: int, z: int, sends: Marks, lists: Places, e: int, counts: Ints) -
 
 @inner
 def load(a: int, lists: Places, e: int, stop: int, message: Array, payloads: Array) -> None:
-    """Give the units on the list their payload."""
+    """Set the payload of the units on the list."""
     for now in range(uint64(e), uint64(stop)):
         payloads[now] = message[uint64(a) + lists[now]]
 
@@ -425,7 +425,7 @@ def show(
     drive: Array,
     log: Array,
 ) -> None:
-    """Write what is recorded of a step; the columns say where, or -1."""
+    """Write the recorded values of a step to their columns; a column of -1 is not recorded."""
     for p in range(populations.shape[0]):
         a, spiking = populations[p, START], populations[p, KIND] == SPIKING
         sent, kept, driven = columns[p, 0], columns[p, 1], columns[p, 2]

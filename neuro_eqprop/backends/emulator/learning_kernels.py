@@ -26,7 +26,7 @@ Marks: TypeAlias = npt.NDArray[np.uint8]
 REAL, WHOLE, ENGINE = range(3)
 """Kinds of numbers."""
 START, STOP, GRADED, STILL, REACHED = range(5)
-"""Columns of the table of populations; one that is STILL sends all in the first step."""
+"""Columns of the table of populations; one that is STILL sends only in the first step."""
 SOURCE, TARGET, BY_BETA, OFFSET = range(4)
 """Columns of the table of projections; OFFSET is where its weights begin."""
 PROJECTION, MIRROR, TAGS = range(3)
@@ -36,11 +36,11 @@ LEAST_WEIGHT, MOST_WEIGHT, MIRRORED = range(3)
 LOW, HIGH, BENT = range(3)
 """Constants of a population: the activation; of tanh, only BENT."""
 KEEP_CURRENT, KEEP_VOLTAGE, THRESHOLD, SUBTRACT, FLOOR, CEILING = range(3, 9)
-"""More of spiking units."""
+"""Further constants of spiking units."""
 THETA, INVERSE, DAMPING, UNIT = range(3, 7)
-"""More of graded units; INVERSE is 1 / theta if that is exact, else 0."""
+"""Further constants of graded units; INVERSE is 1 / theta if that is exact, else 0."""
 KEEP, IMPULSE, LARGEST, SCALED = range(4)
-"""Numbers of the rule: of traces, their largest, and what the engine multiplies tags by."""
+"""Numbers of the rule: trace decay, impulse and maximum, and the engine's factor of tags."""
 BATCH, FRESH, MODE, FIRST, BEGUN, FINAL = range(6)
 """Integers of the rule."""
 TRACED, TAGGED, CHANGED = range(3)
@@ -73,13 +73,13 @@ def row_of(start: np.uint64, group: int, t: int) -> np.uint64:
 
 @inner
 def drawn(row: np.uint64, place: int) -> float:
-    """One of the draws: a number from 0 up to 1."""
+    """One of the draws, uniform in [0, 1)."""
     return float(mixed(row + STRIDE * uint64(place)) >> uint64(11)) * 2.0**-53
 
 
 @inner
 def rounded(x: float, p: float) -> float:
-    """The integer above x if p is below its fraction, else the one below it."""
+    """x rounded up if p is below its fractional part, else rounded down."""
     floor = float(np.floor(x))
     return floor + 1.0 if p < x - floor else floor
 
@@ -92,7 +92,7 @@ def within(x: float) -> float:
 
 @inner
 def tanh(u: float) -> float:
-    """`neuro_eqprop.activations.tanh`, with the same bits."""
+    """`neuro_eqprop.activations.tanh`, bit for bit."""
     size = abs(u)
     doubled = 2.0 * (size if size < 20.0 else 20.0)
     k = np.rint(doubled * 1.4426950408889634)
@@ -108,7 +108,7 @@ def tanh(u: float) -> float:
 def deliver(
     passed: Array, offset: int, senders: Ints, a: int, stop: int, message: Array, into: Array
 ) -> None:
-    """Add what the senders of a population pass on, one after the other; `into` is the target's."""
+    """Add the weighted messages of a population to the input `into` of its target, in order."""
     size, fours = uint64(into.size), stop - stop % 4
     for k in range(a, a + fours, 4):
         s, t, u, v = senders[k], senders[k + 1], senders[k + 2], senders[k + 3]
@@ -128,7 +128,7 @@ def deliver(
 
 @inner
 def fire(c: Array, beta: float, reached: int, a: int, z: int, state: Array, sends: Marks) -> None:
-    """One step of spiking units in floating point; what arrived is taken away."""
+    """One step of spiking units in floating point; resets the input to zero."""
     one, by_beta, u, held, drive, outside, message = (
         state[0, a:z],
         state[1, a:z],
@@ -199,7 +199,7 @@ def fire_whole(
 def speak(
     c: Array, beta: float, whole: bool, a: int, z: int, state: Array, sends: Marks, counts: Ints
 ) -> None:
-    """One step of graded units; what arrived is taken away."""
+    """One step of graded units; resets the input to zero."""
     one, by_beta, g_one, held, g_beta, sent, drive, outside, message = (
         state[0],
         state[1],
@@ -247,7 +247,7 @@ def speak(
 
 @inner
 def decay(numbers: Array, a: int, z: int, sends: Marks, traces: Array) -> int:
-    """The traces of spiking units in floating point; how many changed."""
+    """Update the traces of spiking units in floating point; return how many changed."""
     changed, keep, impulse = 0, numbers[KEEP], numbers[IMPULSE]
     for i in range(uint64(a), uint64(z)):
         new = keep * traces[i]
@@ -286,7 +286,7 @@ def decay_whole(
 def follow(
     c: Array, numbers: Array, mode: int, a: int, z: int, sent: Array, row: np.uint64, traces: Array
 ) -> int:
-    """The traces of graded units; how many changed."""
+    """Update the traces of graded units; return how many changed."""
     changed, largest = 0, numbers[LARGEST]
     for i in range(a, z):
         new = sent[i]
@@ -300,7 +300,7 @@ def follow(
 
 @inner
 def grown(pre: Array, post: Array) -> int:
-    """How many tags of a projection grow in a step: those between traces that are not zero."""
+    """Number of tags of a projection that change in a step: both traces are nonzero."""
     sources = targets = 0
     for s in range(pre.size):
         sources += pre[s] != 0.0
@@ -319,7 +319,7 @@ def gather(
     tags: Array,
     touched: Marks,
 ) -> None:
-    """Let the tags of a projection grow by both traces (BLOCK, units), one step after the other.
+    """Add the products of both traces (BLOCK, units) to the tags of a projection, step by step.
 
     `ends` are those of its sources and targets among the units; `pre` is times the gate. Four steps
     are taken at a time; those after `steps` up to the next four are zero.
@@ -345,7 +345,7 @@ def gather(
 def gather_engine(
     third: float, pre: Array, post: Array, begin: int, tags: Array, p: float, own: float
 ) -> int:
-    """The same as Lava's engine does it, in one step; how many tags changed."""
+    """The same as Lava's engine computes it, for one step; return how many tags changed."""
     changed, size, told = 0, uint64(post.size), np.empty(post.size)
     for i in range(size):
         told[i] = rounded(TAIL * post[i], p) * third
@@ -376,7 +376,7 @@ def change(
     passed: Array,
     counts: Ints,
 ) -> int:
-    """Commit the tags of a projection; how many weights changed. `sizes`: sources and targets."""
+    """Commit the tags of a projection of `sizes` (sources, targets); count the changed weights."""
     changed = clipped = 0
     size, low, high = uint64(sizes[1]), ends[LEAST_WEIGHT], ends[MOST_WEIGHT]
     for s in range(sizes[0]):
@@ -415,7 +415,7 @@ def mirror_back(
     gains: Array,
     passed: Array,
 ) -> None:
-    """Let the weights that go backwards from a projection follow it."""
+    """Update the mirrored feedback weights of a projection."""
     for s in range(sizes[0]):
         if touched[s]:
             for i in range(sizes[1]):
@@ -438,7 +438,7 @@ def change_engine(
     passed: Array,
     counts: Ints,
 ) -> int:
-    """The same as Lava's engine does it."""
+    """The same as Lava's engine computes it."""
     changed = clipped = 0
     for k in range(uint64(size)):
         m, w = tags[uint64(begin) + k], weights[uint64(offset) + k]

@@ -54,7 +54,7 @@ DENSE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """A network as `emulator_kernels` reads it: flat arrays, all populations one after the other.
+    """A network as `emulator.kernels` reads it: flat arrays, all populations one after the other.
 
     Populations and blocks have a row (start, stop, kind, whether something arrives by beta, how
     they follow a rate); a block is a run of populations with the same constants. Projections have
@@ -63,11 +63,11 @@ class Tables:
 
     network: SpikingNetwork
     numbers: dict[str, SpikingIntegers | GradedIntegers]
-    """Of a network in fixed point, its populations in integers; else none."""
+    """The populations of a fixed-point network in integers; empty in floating point."""
     seen: tuple[Array, ...]
-    """Copies of the biases and weights they were made of."""
+    """Copies of the biases and weights that the tables were built from."""
     place: dict[str, tuple[int, int]]
-    """By population, its first unit and the one after its last."""
+    """The range (start, stop) of the units of each population."""
     populations: Ints
     blocks: Ints
     constants: Array
@@ -78,7 +78,7 @@ class Tables:
 
     @property
     def units(self) -> int:
-        """How many units there are in all."""
+        """Total number of units."""
         return int(self.populations[-1, STOP])
 
     @property
@@ -172,7 +172,7 @@ def exact_inverse(value: float) -> float:
 
 
 def limits(rate: Activation) -> tuple[float, float, float]:
-    """An activation as numbers: tanh has no other limits."""
+    """Low, high and BENT of an activation; tanh has no limits."""
     return (-inf, inf, 1.0) if rate.curve is ActivationKind.TANH else (rate.low, rate.high, 0.0)
 
 
@@ -281,5 +281,5 @@ def pack(network: SpikingNetwork, names: list[str]) -> tuple[Ints, Ints, Ints, A
 
 
 def count(parts: Sequence[Array | Ints]) -> int:
-    """How many values there are in all."""
+    """Total number of values."""
     return sum(part.size for part in parts)

@@ -24,7 +24,7 @@ class Form(Enum):
     GRAPH = "graph"
     """A process for each population and projection, one sample after the other."""
     FUSED = "fused"
-    """One process for all of it, many samples side by side."""
+    """One process for the whole network, with many samples in parallel."""
     STOCK = "stock"
     """Lava's own neurons: `SigmaDelta` for graded messages, `ATRLIF` for binary spikes."""
 
@@ -56,7 +56,7 @@ class Part:
 
     @property
     def population(self) -> Population:
-        """The population of that index."""
+        """The population with this index."""
         return self.job.network.populations[self.index]
 
 

@@ -1,4 +1,4 @@
-"""The inside of the child process: a job becomes a graph of Lava processes, which is run."""
+"""The child process: builds a graph of Lava processes from a job and runs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DONE = "done.json"
 
 
 def main(folder: str) -> None:
-    """Run the job in the folder and leave there what came of it, or what went wrong."""
+    """Run the job in the folder and write its results, or its error, there."""
     place = Path(folder)
     guard(place)
     try:
@@ -33,7 +33,7 @@ def main(folder: str) -> None:
 
 
 def work(job: Job, folder: Path) -> dict[str, list[Any]]:
-    """Run the job; for each population its steps and overflows, as its process counted them."""
+    """Run the job; return the steps and overflows that the process of each population counted."""
     life = progress(folder)
     life[0] += 1
     from lava.magma.core.run_configs import Loihi2SimCfg

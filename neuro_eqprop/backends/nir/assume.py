@@ -1,4 +1,4 @@
-"""A NIR graph of another program as a spiking network, under assumptions that are spelled out."""
+"""A NIR graph of another program as a spiking network, under explicit assumptions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def assumed(graph: Any, assume: Assumptions) -> Document:  # noqa: ANN401
 
 
 def paths(graph: Any, target: str, *, size: int) -> Iterator[tuple[str, Array, Array]]:  # noqa: ANN401
-    """Source, weight and bias of each way into a population; a bare edge is the identity."""
+    """Source, weight and bias of each input path of a population; a bare edge is the identity."""
     nir = library()
     for before in (a for a, b in graph.edges if b == target):
         node = graph.nodes[before]
@@ -75,7 +75,7 @@ def paths(graph: Any, target: str, *, size: int) -> Iterator[tuple[str, Array, A
 
 
 def neuron(name: str, node: Any, assume: Assumptions) -> tuple[Spiking, Array, Array]:  # noqa: ANN401
-    """A neuron of ours, what arriving currents are scaled by, and its bias."""
+    """The neuron of this package, the scale of its input currents, and its bias."""
     nir, dt = library(), assume.dt
     if np.any(node.v_reset):
         raise NirError(f"its node {name!r} resets to {np.ravel(node.v_reset)[0]:g}, not to zero")
@@ -95,7 +95,7 @@ def neuron(name: str, node: Any, assume: Assumptions) -> tuple[Spiking, Array, A
 
 
 def same(values: Any, name: str) -> float:  # noqa: ANN401
-    """The one value that all neurons of a population have."""
+    """The value that all neurons of a population share."""
     found = np.unique(np.asarray(values, dtype=np.float64))
     if found.size != 1 or not found[0] > 0:
         raise NirError(f"its {name} is not one value above zero for all neurons")

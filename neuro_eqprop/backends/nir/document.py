@@ -30,7 +30,7 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """All that a file holds: the network, how data enter it, and notes (plain JSON)."""
+    """The content of a file: the network, its input weights, and notes (plain JSON)."""
 
     network: SpikingNetwork
     feeds: tuple[Feed, ...] = ()

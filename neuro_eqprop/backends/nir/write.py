@@ -1,4 +1,4 @@
-"""A spiking network as a NIR file: what NIR can say in its nodes, all of it in the metadata.
+"""A spiking network as a NIR file: nodes as far as NIR has them, and exact metadata.
 
 NIR's neurons follow differential equations and its edges have no delay, so that its nodes alone do
 not say what the step of `neuro_eqprop.spiking.ir` does. The nodes are the nearest NIR has, for
@@ -38,7 +38,7 @@ LEAST_DECAY = 2.0**-40
 
 
 def label(kind: str, number: int, *names: str) -> str:
-    """The name of a node: unique by its number, and without letters that HDF5 or Python minds."""
+    """The name of a node: unique by its number, without characters that HDF5 or Python rejects."""
     tail = "_".join(re.sub(r"[^A-Za-z0-9]", "_", name)[:40] for name in names)
     return f"{kind}_{number}_{tail}"
 
@@ -59,7 +59,7 @@ def feed_nodes(feeds: tuple[Feed, ...]) -> list[str]:
 
 
 def neuron_node(population: Population, dt: float) -> Any:  # noqa: ANN401
-    """The nearest neuron that NIR has, with time constants for which Euler's step is ours."""
+    """The closest NIR neuron, with time constants for which forward Euler gives the same step."""
     nir, neuron = library(), population.neuron
 
     def full(value: float) -> Array:
@@ -85,7 +85,7 @@ def neuron_node(population: Population, dt: float) -> Any:  # noqa: ANN401
 
 
 def refuse(network: SpikingNetwork) -> None:
-    """Version 1 of the metadata knows no rates that spikes follow."""
+    """Raise NirError for neurons that follow a rate: version 1 of the metadata lacks them."""
     for population in network.populations:
         if isinstance(population.neuron, Spiking) and population.neuron.follow is not None:
             raise NirError(
@@ -114,7 +114,7 @@ def graph_of(document: Document) -> Any:  # noqa: ANN401
 
 
 def linear_parts(document: Document) -> Iterator[tuple[str, str | None, str, Array]]:
-    """Node, source (None is the input), target and weight of all that multiplies."""
+    """Node, source (None is the input), target and weight of every weight matrix."""
     for name, feed in zip(feed_nodes(document.feeds), document.feeds, strict=True):
         yield name, None, feed.target, np.array(feed.weight, dtype=np.float64)
     network = document.network
@@ -123,7 +123,7 @@ def linear_parts(document: Document) -> Iterator[tuple[str, str | None, str, Arr
 
 
 def carried(network: SpikingNetwork) -> dict[str, Array]:
-    """Biases that the first weights into a population can bring it in every step."""
+    """Biases that the first weights into a population can add in every step."""
     return {
         p.name: np.array(p.bias, dtype=np.float64)
         for p in network.populations

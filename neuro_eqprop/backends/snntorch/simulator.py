@@ -33,7 +33,7 @@ class SnnTorch:
     name: str = BACKEND.name
     support: Support = BACKEND.support
     batch: int = BATCH
-    """How many samples run side by side."""
+    """Number of samples per batch."""
 
     def run(
         self,
@@ -76,7 +76,7 @@ class Log:
 
     @classmethod
     def of(cls, record: Record) -> Log:
-        """An empty one."""
+        """An empty log of the record."""
         return cls({name: [] for name in record.spikes}, {key: [] for key in record.signals})
 
     def note(self, net: Net) -> None:
@@ -87,7 +87,7 @@ class Log:
             steps.append(getattr(net.populations[name], variable).numpy())
 
     def recordings(self, samples: int) -> Iterator[Recording]:
-        """Sample by sample."""
+        """The recordings, sample by sample."""
         for k in range(samples):
             yield Recording(
                 {
@@ -122,7 +122,7 @@ def run_phase(net: Net, phase: Phase, log: Log) -> Result:
 
 
 def stack(phases: list[Result]) -> Result:
-    """Phases as one: arrays (samples, phases, units)."""
+    """Phases stacked to arrays (samples, phases, units)."""
     names = phases[0].messages
     return Result(
         {name: np.stack([p.messages[name] for p in phases], axis=1) for name in names},
@@ -132,7 +132,7 @@ def stack(phases: list[Result]) -> Result:
 
 
 def joined(parts: list[Result]) -> Result:
-    """Batches of samples as one."""
+    """The results of all batches, concatenated."""
     names = parts[0].messages
     return Result(
         {name: np.concatenate([p.messages[name] for p in parts]) for name in names},

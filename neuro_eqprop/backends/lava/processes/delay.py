@@ -17,7 +17,7 @@ from neuro_eqprop.spiking.neurons import Numbers
 
 
 class DelayLine(AbstractProcess):  # type: ignore[misc]
-    """Hands on what a population sends, `steps` later."""
+    """Forwards the messages of a population `steps` steps later."""
 
     def __init__(self, part: Part, *, steps: int) -> None:
         super().__init__(part=part, steps=steps)
@@ -27,7 +27,7 @@ class DelayLine(AbstractProcess):  # type: ignore[misc]
 
 
 class DelayModel(Reporting):
-    """A ring of messages under way, emptied at the start of each sample."""
+    """A ring buffer of messages, cleared at the start of each sample."""
 
     kind: type
 
@@ -37,7 +37,7 @@ class DelayModel(Reporting):
         self.ring: Numbers = np.zeros(shape, self.kind)
 
     def step(self, sample: int, step: int) -> None:
-        """Send the oldest, then keep the newest in its place."""
+        """Send the oldest message, then store the newest in its place."""
         if step == 0:
             self.ring[...] = 0
         place = step % len(self.ring)

@@ -31,7 +31,7 @@ class GradedFloatModel(PopulationModel):
 @requires(CPU)
 @tag("fixed_pt")
 class GradedIntegerModel(PopulationModel):
-    """The step in integers; what is sent are multiples of theta."""
+    """The step in integers; messages are multiples of theta."""
 
     a_one = LavaPyType(PyInPort.VEC_DENSE, np.int64)
     a_beta = LavaPyType(PyInPort.VEC_DENSE, np.int64)

@@ -39,7 +39,7 @@ class StockSource(AbstractProcess):  # type: ignore[misc]
 
 
 class StockSourceModel(Reporting):
-    """Graded units add up what they receive, so that one message suffices."""
+    """Graded units accumulate their input, so that one message suffices."""
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
@@ -75,7 +75,7 @@ class IntegerStockSource(StockSourceModel):
 
 
 class StockRecorder(AbstractProcess):  # type: ignore[misc]
-    """Receives what a population receives, and what it sends."""
+    """Receives the input and the output of a population."""
 
     def __init__(self, part: Part, *, plan: Plan, scale: Scale) -> None:
         super().__init__(part=part, plan=plan, scale=scale)

@@ -22,7 +22,7 @@ from neuro_eqprop.backends.lava.processes.population import Reporting
 
 
 class IntegerSynapses(AbstractProcess):  # type: ignore[misc]
-    """Weights times what a population, which is the part, sends; it takes a step to arrive."""
+    """Weights times the messages of the population of `part`, with a delay of one step."""
 
     def __init__(self, part: Part, *, weight: Ints) -> None:
         super().__init__(part=part, weight=weight)
@@ -34,7 +34,7 @@ class IntegerSynapses(AbstractProcess):  # type: ignore[misc]
 @requires(CPU)
 @tag("fixed_pt")
 class IntegerSynapsesModel(Reporting):
-    """Sums in 64 bits, in which they are exact."""
+    """Exact sums in 64 bits."""
 
     s_in = LavaPyType(PyInPort.VEC_DENSE, np.int64)
     a_out = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
@@ -45,7 +45,7 @@ class IntegerSynapsesModel(Reporting):
         self.due = np.zeros(len(self.weight), dtype=np.int64)
 
     def step(self, sample: int, step: int) -> None:
-        """Send what was added up in the step before, then add up anew: loops cannot lock."""
+        """Send the sums of the previous step, then compute new ones: loops cannot deadlock."""
         self.a_out.send(self.due)
         sent = self.s_in.recv()
         active = np.flatnonzero(sent)
