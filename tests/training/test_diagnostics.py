@@ -127,6 +127,7 @@ def test_a_training_tells_of_held_out_samples_and_of_its_gradient(tmp_path: Path
     assert line["drift"] >= 0.0
     assert set(line["cosine"]) == {"input->hidden", "hidden->output", "hidden", "output"}
     assert all(0.5 < cosine <= 1.0 for cosine in line["cosine"].values())
+    assert 0.0 < line["loss"] < 0.5
     assert np.sum(told["confusion"]) == len(load_digits().test)
     assert np.trace(told["confusion"]) / 360 == pytest.approx(told["test_accuracy"])
 
