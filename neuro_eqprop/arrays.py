@@ -16,7 +16,9 @@ Shape: TypeAlias = tuple[int, ...]
 
 
 def cosine(a: Array, b: Array, *, floor: float = 0.0) -> float | None:
-    """The cosine of the angle between two arrays, a . b / (|a| |b|), clipped to [-1, 1].
+    """The cosine of the angle between two arrays, a . b / (|a| |b|).
+
+    Rounding may take it beyond [-1, 1] by some 1e-16.
 
     Parameters
     ----------
@@ -40,7 +42,8 @@ def cosine(a: Array, b: Array, *, floor: float = 0.0) -> float | None:
     norms = float(np.linalg.norm(a)), float(np.linalg.norm(b))
     if not all(floor < norm < np.inf for norm in norms):
         return None
-    return float(np.clip(np.sum(np.ravel(a) * np.ravel(b)) / (norms[0] * norms[1]), -1.0, 1.0))
+    products = a * b if a.shape == b.shape else np.ravel(a) * np.ravel(b)
+    return float(np.sum(products) / (norms[0] * norms[1]))
 
 
 def defined_cosine(a: Array, b: Array) -> float:

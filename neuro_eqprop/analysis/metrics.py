@@ -104,4 +104,4 @@ def update_agreement(connection: str, a: Array, b: Array) -> UpdateAgreement:
         return UpdateAgreement(connection, None, None, f"weight change of {zero} is zero")
     signed = np.abs(a) > MIN_RELATIVE_UPDATE * np.abs(a).max(initial=0.0)
     share = float(np.mean(np.sign(a[signed]) == np.sign(b[signed])))
-    return UpdateAgreement(connection, angle, share)
+    return UpdateAgreement(connection, float(np.clip(angle, -1.0, 1.0)), share)
