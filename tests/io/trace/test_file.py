@@ -286,6 +286,18 @@ def test_readable_while_written_and_after_kill(wait: float, tmp_path: Path) -> N
     check_child(read(path))
 
 
+def test_rows_reach_the_file_within_a_second(tmp_path: Path) -> None:
+    assert MAX_DELAY < 1.0
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        rows = file.create_dataset("x", (0,), maxshape=(None,), dtype=float)
+        buffer = AppendBuffer(file)
+        buffer.add({"x": np.ones(1)})
+        began = time.monotonic()
+        while not len(rows):
+            assert time.monotonic() - began < MAX_DELAY + 1.0  # and a timer that comes late
+            time.sleep(0.02)
+
+
 def test_a_pause_keeps_nothing_back(tmp_path: Path) -> None:
     path = tmp_path / "live.h5"
     pausing = CHILD.replace("print(", "print(1) or time.sleep(600) or print(")
