@@ -29,6 +29,7 @@ import pytest
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import kinds, tally
+from neuro_eqprop.backends.lava.setup import prepare_import
 from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.claims.experiments.common import samples
 from neuro_eqprop.cli import main
@@ -157,6 +158,13 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"skipped in CI: {report.longrepr}"
     return report
+
+
+@pytest.fixture(autouse=True)
+def importable_lava(request: pytest.FixtureRequest) -> None:
+    """Other tests of the same worker may have used multiprocessing before Lava is imported."""
+    if request.node.get_closest_marker("lava"):
+        prepare_import()
 
 
 @pytest.fixture

@@ -46,11 +46,11 @@ def run(args: Namespace) -> Json:
     """Translate and write."""
     from neuro_eqprop.experiments.run_folder import open_run
 
+    code = find_code(args.code or ("rate" if args.to == "nir" else "graded"))
     check_overwrite(args.out, args.force)
     if args.to == "nir":
         from neuro_eqprop.experiments.translate import translate
 
-        code = find_code(args.code or "rate")
         model = open_run(args.run).model
         found = translate(
             model, args.out, code=code, nudged=args.nudged, force=args.force, bits=args.bits
@@ -65,15 +65,15 @@ def run(args: Namespace) -> Json:
             opened.model,
             args.out,
             x,
-            code=args.code or "graded",
+            code=code,
             bits=args.bits,
             neurons=args.neurons,
             steps=args.steps,
             force=args.force,
         )
     else:
-        if args.code not in (None, "graded"):
-            raise UsageError(f"a netx file holds graded messages, not code {args.code!r}")
+        if code.name != "graded":
+            raise UsageError(f"a netx file holds graded messages, not code {code.name!r}")
         made = export_netx(opened.model, args.out, x, steps=args.steps, force=args.force)
     return {
         "run": str(args.run),

@@ -162,7 +162,7 @@ def from_nir(graph: Any) -> SpikingModel:  # noqa: ANN401
     >>> type(graph).__name__
     'NIRGraph'
     >>> ne.from_nir(graph)
-    SpikingModel(code graded, input current, 26 neurons, 330 synapses)
+    SpikingModel(code graded, input current, 26 neurons, 320 synapses)
     """
     if isinstance(graph, str | Path):
         name, document = str(graph), read(Path(graph))

@@ -389,7 +389,7 @@ def test_networks_it_cannot_run_are_refused_by_name() -> None:
     assert "binary spikes" in backend.support.reasons[Feature.GRADED]
     schedule = free_only(steps=4, window=3)
     for neuron, says in (
-        (Graded(HARD_SIGMOID, 0.125, 0.5), "'cells' is graded"),
+        (Graded(HARD_SIGMOID, 0.125, 0.5), "graded messages: its membranes send binary spikes"),
         (replace(INTEGRATE, voltage_decay=0.25), "'cells' decays by 1.0 and 0.25"),
     ):
         network, stimulus = alone(np.zeros(2), neuron)

@@ -11,7 +11,7 @@ import pytest
 
 from neuro_eqprop.activations import HARD_SIGMOID, RELU, TANH, Activation
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.base import Backend
+from neuro_eqprop.backends.base import Backend, BackendError
 from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.spiking.fixed_point import TOP
@@ -185,7 +185,7 @@ def test_fewer_bits_change_spikes() -> None:
 def test_simulators_without_integers_refuse(name: str) -> None:
     backend: Backend = load_backend(name)
     case = drawn_case(6, 0)
-    with pytest.raises(ValueError, match="in fixed point"):
+    with pytest.raises(BackendError, match="24-bit fixed point: it runs in floating point"):
         run_case(backend, case)
 
 

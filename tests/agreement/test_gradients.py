@@ -195,5 +195,5 @@ def test_a_gradient_needs_a_settled_state() -> None:
 
 
 def test_an_angle_needs_two_directions() -> None:
-    with pytest.raises(ValueError, match="no angle"):
+    with pytest.raises(ValueError, match="the cosine is undefined"):
         defined_cosine(np.zeros(3), np.ones(3))

@@ -283,7 +283,7 @@ def test_a_circle_follows_the_beta_of_its_lesson() -> None:
 @pytest.mark.parametrize("rule", [Rule.HYBRID, Rule.SINGLE_PHASE])
 def test_other_rules_refuse_a_circle(rule: str) -> None:
     network = layered(5, (6, 5), 3, hidden_rate=TANH, output_rate=LINEAR, stem=1)
-    with pytest.raises(TrainingError, match="real line"):
+    with pytest.raises(TrainingError, match="does not support holomorphic nudging"):
         asked(network, problem(network), replace(PRECISE, rule=rule, nudging=Nudging.HOLOMORPHIC))
 
 

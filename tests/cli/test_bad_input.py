@@ -459,7 +459,7 @@ def test_training_that_explodes_later_keeps_the_last_good_model(tmp_path: Path) 
                 "--set",
                 "patch=4",
             ),
-            "matches tokens by elu",
+            "linear attention with elu features",
         ),
         (("--model", "transformer", "--rule", "vector-field", "--set", "patch=4"), "use rule"),
         (("--model", "transformer"), "8 by 8 cannot be cut into patches of 7"),

@@ -143,8 +143,9 @@ def test_people_see_unknown_and_does_not_fit_within_a_hundred_columns(
     assert main(["energy", "--counts", str(counts), "--explain"]) == 0
     text = capsys.readouterr().out
     assert max(len(line) for line in text.splitlines()) <= 100
-    for words in ("does not fit", "unknown", "loaded above idle", "input as current", "├", "●"):
-        assert words in text
+    joined = " ".join(text.split())  # a long path of the counts moves the line breaks
+    for phrase in ("does not fit", "unknown", "loaded above idle", "input as current", "├", "●"):
+        assert phrase in joined
     assert "davies2018, Table 2" in text
     assert "more chips do not help" in " ".join(text.split())
 

@@ -245,7 +245,7 @@ def test_the_printed_result_fits_100_columns(tmp_path: Path) -> None:
         (("--code", "nothing"), 2, "unknown code 'nothing'"),
         (("--code", "rate", "--engine", "--batch", "2"), 1, "use a batch of 1"),
         (("--engine",), 1, "without a sign"),
-        (("--run-on",), 1, "start every sample at rest"),
+        (("--run-on",), 1, "use fresh=True, or learn with code rate"),
         (("--model", "looped"), 1, "spectral bound"),
         (("--samples", "99999"), 1, "has 1437 training samples"),
         (("--bits", "1"), 2, "weights have 2 to 16 bits"),

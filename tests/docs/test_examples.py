@@ -20,7 +20,8 @@ NEEDS_A_FILE = {"nir.md"}
 """Pages whose examples read a file of the reader's."""
 NOT_MODULES = {
     *("neuro_eqprop.profile", "neuro_eqprop.cases"),  # schemas of TOML files
-    *("neuro_eqprop.models", "neuro_eqprop.codes"),  # groups of entry points
+    # groups of entry points
+    *(f"neuro_eqprop.{group}" for group in ("models", "rules", "datasets", "codes")),
 }
 MARKS = {"biology.md": [pytest.mark.brian2, pytest.mark.slow]}
 

@@ -17,6 +17,7 @@ from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.lava.learning.job import LearningJob
 from neuro_eqprop.backends.lava.learning.learner import check as check_learning
 from neuro_eqprop.backends.lava.native.plan import Edge, Layer, Plan
+from neuro_eqprop.backends.lava.setup import prepare_import
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, SpikingNetwork
 from neuro_eqprop.spiking.make_plastic import (
@@ -55,6 +56,7 @@ def lava_network(
         raise UnknownNameError("kind of neurons", neurons, NEURONS)
     if find_spec("lava") is None:
         raise BackendError("Lava is not installed; it runs on Python 3.10: pip install lava-nc")
+    prepare_import()
     if spiking.input.name != "current":
         raise BackendError(
             f"a Lava process takes its input through port `inp`, not as {spiking.input.name!r} "

@@ -14,6 +14,7 @@ from neuro_eqprop.claims.experiments.common import (
     last_snapshot,
     study_of,
 )
+from neuro_eqprop.data import Dataset
 from neuro_eqprop.training.train import train
 
 
@@ -21,7 +22,8 @@ def grid(arguments: Mapping[str, Any], seed: int) -> Json:
     """Accuracy on held-out and on test samples for each pair of beta and learning rate."""
     full, study = data_of(arguments), study_of(arguments, seed)
     cut = len(full.train) - arguments["held_out"]
-    data = replace(full, train=full.train.take(slice(0, cut)))
+    shown = full.train.take(slice(0, cut))
+    data = Dataset.from_splits(full.name, shown, full.test, full.classes, full.shape)
     held_out = full.train.take(slice(cut, None))
     network = study.network(data)
     start = initial_snapshot(study, network)
