@@ -165,10 +165,10 @@ def numbers(each: ClaimResult) -> Iterator[str]:
             yield f"| {name} | 0 | {error} |" + " |" * (len(shown) - 1)
             continue
         leaves = [dict(flat(by_seed[seed])) for seed in sorted(by_seed)]
-        told = (
+        columns = (
             mean([float(leaf[path]) for leaf in leaves if path in leaf]) for path in shown.values()
         )
-        yield f"| {name} | {len(by_seed)} | {' | '.join(told)} |"
+        yield f"| {name} | {len(by_seed)} | {' | '.join(columns)} |"
 
 
 def plain(results: CellResults) -> dict[str, str]:

@@ -248,25 +248,25 @@ def network(reset_interval: int | None = None, name: str | None = None) -> Stock
     """The Lava process, with ports `inp`, `out` and `s_<layer>`."""
     with np.load(WEIGHTS, allow_pickle=False) as file:
         arrays = {{key: file[key] for key in file.files}}
-    told = json.loads(str(arrays["description"]))
+    facts = json.loads(str(arrays["description"]))
     layers = tuple(
         Layer(label, arrays[f"bias{{k}}"], bound(low, -inf), bound(high, inf))
-        for k, (label, low, high) in enumerate(told["layers"])
+        for k, (label, low, high) in enumerate(facts["layers"])
     )
     edges = tuple(
         Edge(source, target, matrix(arrays, f"weight{{k}}"))
-        for k, (source, target) in enumerate(told["edges"])
+        for k, (source, target) in enumerate(facts["edges"])
     )
     plan = Plan(
-        told["features"],
+        facts["features"],
         layers,
         edges,
-        told["output"],
-        told["graded"],
-        told["bits"],
+        facts["output"],
+        facts["graded"],
+        facts["bits"],
         reset_interval,
-        told["threshold"],
-        told["input"],
+        facts["threshold"],
+        facts["input"],
     )
     return StockNetwork(plan, name)
 
@@ -300,13 +300,13 @@ def network(reset_interval: int | None = None, name: str | None = None) -> Exact
     """The Lava process, with ports `inp`, `out` and `s_<layer>`."""
     with np.load(WEIGHTS, allow_pickle=False) as file:
         arrays = {{key: file[key] for key in file.files}}
-    told = json.loads(str(arrays["description"]))
-    described = told["network"]
+    facts = json.loads(str(arrays["description"]))
+    described = facts["network"]
     biases = [arrays[f"bias{{k}}"] for k in range(len(described["populations"]))]
     weights = [arrays[f"weight{{k}}"] for k in range(len(described["projections"]))]
-    feeds = {{target: arrays[f"feed{{k}}"] for k, target in enumerate(told["feeds"])}}
+    feeds = {{target: arrays[f"feed{{k}}"] for k, target in enumerate(facts["feeds"])}}
     spiking = rebuild(described, biases, weights)
-    return ExactNetwork(ExactPlan(spiking, feeds, told["grid"], reset_interval), name)
+    return ExactNetwork(ExactPlan(spiking, feeds, facts["grid"], reset_interval), name)
 '''
 LOADERS = {"stock": STOCK_LOADER, "exact": EXACT_LOADER}
 EXAMPLE = '''"""Run samples through the network: RingBuffer -> network -> RingBuffer."""

@@ -31,19 +31,19 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
 
 def verdict_from(results: CellResults) -> Verdict:
     """The rank correlation of steps with margin, and the steps that an early exit saves."""
-    told, rhos, findings = [], [], []
+    summaries, rhos, findings = [], [], []
     for name in cell_names(results):
         rho, last, saved = (
             student(column(results, name, key)) for key in ("rho_steps", "rho_last_change", "saved")
         )
         findings += [below(rho, -0.3), above(saved, 0.3)]
         rhos.append(rho)
-        told.append(
+        summaries.append(
             f"{name}: rho {rho} (with the step of the last change of the answer {last}), an early "
             f"exit of all samples saves {100 * saved.value:.0f} % of the steps"
         )
     weakest = max(rhos, key=lambda each: each.value)
-    return verdict(all_of(findings), weakest, f"{'; '.join(told)}.")
+    return verdict(all_of(findings), weakest, f"{'; '.join(summaries)}.")
 
 
 def over(results: CellResults, name: str, key: str) -> list[Interval]:

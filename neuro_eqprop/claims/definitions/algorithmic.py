@@ -35,8 +35,8 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     made: list[Cell] = []
     for name in TASKS:
         study = {**LOOPED, "learning_rate": 0.01, "epochs": size["epochs"]}
-        told = {**sample_counts(size, name), "lengths": size["lengths"], "study": study}
-        made += over_seeds(name, "algorithmic", told, size["seeds"])
+        arguments = {**sample_counts(size, name), "lengths": size["lengths"], "study": study}
+        made += over_seeds(name, "algorithmic", arguments, size["seeds"])
     return tuple(made)
 
 
@@ -56,16 +56,16 @@ def correlation(values: list[float]) -> Interval:
 def verdict_from(results: CellResults) -> Verdict:
     """The rank correlation against the threshold."""
     found = {name: correlation(column(results, name, "rho")) for name in cell_names(results)}
-    told = []
+    summaries = []
     for name, rho in found.items():
         steps, right = curve(results, name, "steps"), curve(results, name, "accuracy")
-        told.append(
+        summaries.append(
             f"{name} rho {rho}, steps {steps[0].value:.1f} to {steps[-1].value:.1f}, accuracy "
             f"{100 * right[0].value:.0f} to {100 * right[-1].value:.0f} %"
         )
     weakest = min(found.values(), key=lambda each: each.value)
     finding = all_of([above(each, 0.3) for each in found.values()])
-    return verdict(finding, weakest, f"From the shortest to the longest: {'; '.join(told)}.")
+    return verdict(finding, weakest, f"From the shortest to the longest: {'; '.join(summaries)}.")
 
 
 def chart(results: CellResults) -> tuple[Chart, ...]:

@@ -56,15 +56,15 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     made: list[Cell] = []
     for model, study in MODELS.items():
         for plan, betas in PLANS.items():
-            told = {**sample_counts(size, "digits"), "plan": betas}
-            told["study"] = {**study, "epochs": size["epochs"]}
-            made += over_seeds(f"{model}, {plan}", "annealing", told, size["seeds"])
+            arguments = {**sample_counts(size, "digits"), "plan": betas}
+            arguments["study"] = {**study, "epochs": size["epochs"]}
+            made += over_seeds(f"{model}, {plan}", "annealing", arguments, size["seeds"])
     weak = {**MODELS["looped"], "epochs": size["epochs"], "free_steps": 3, "nudged_steps": 3}
     for plan in ("fixed 0.2", "0.3 to 0.2, slow"):
         betas = {key: value / 128 for key, value in PLANS[plan].items()} | {"over": 1.0}
-        told = {**sample_counts(size, "digits"), "plan": betas, "study": weak}
+        arguments = {**sample_counts(size, "digits"), "plan": betas, "study": weak}
         name = f"looped, {plan} over 128, 3 steps"
-        made += over_seeds(name, "annealing", told, size["seeds"], needed=False)
+        made += over_seeds(name, "annealing", arguments, size["seeds"], needed=False)
     return tuple(made)
 
 

@@ -48,8 +48,8 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     made: list[Cell] = []
     for beta in size["betas"]:
         study = {**LOOPED, "beta": beta, "epochs": size["epochs"]}
-        told = {**sample_counts(size, "mnist"), "study": study}
-        made += over_seeds(str(beta), "accuracy", told, size["seeds"])
+        arguments = {**sample_counts(size, "mnist"), "study": study}
+        made += over_seeds(str(beta), "accuracy", arguments, size["seeds"])
     return tuple(made)
 
 

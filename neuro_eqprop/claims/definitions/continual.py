@@ -39,9 +39,9 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     size = SIZES[budget]
     made: list[Cell] = []
     for rule in RULES:
-        told = {**sample_counts(size, "mnist"), "rule": rule}
-        told["study"] = {**LAYERED, **TRIED, "epochs": size["epochs"]}
-        made += over_seeds(rule, "continual", told, size["seeds"])
+        arguments = {**sample_counts(size, "mnist"), "rule": rule}
+        arguments["study"] = {**LAYERED, **TRIED, "epochs": size["epochs"]}
+        made += over_seeds(rule, "continual", arguments, size["seeds"])
     return tuple(made)
 
 

@@ -28,9 +28,9 @@ SIZES = {
 def cells(budget: Budget) -> tuple[Cell, ...]:
     """The looped network after some training."""
     size = SIZES[budget]
-    told = {**sample_counts(size, "mnist"), "rounds": size["rounds"], "tails": [1, 5]}
-    told["study"] = {**LOOPED, "cost": "squared", "epochs": size["epochs"], "bound": 0.8}
-    return over_seeds("looped", "deq", told, size["seeds"])
+    arguments = {**sample_counts(size, "mnist"), "rounds": size["rounds"], "tails": [1, 5]}
+    arguments["study"] = {**LOOPED, "cost": "squared", "epochs": size["epochs"], "bound": 0.8}
+    return over_seeds("looped", "deq", arguments, size["seeds"])
 
 
 def angle(results: CellResults, way: str) -> Interval:
@@ -49,10 +49,10 @@ def cost(results: CellResults, way: str) -> Interval:
 def verdict_from(results: CellResults) -> Verdict:
     """As right as implicit differentiation, at no more cost."""
     right, paid = angle(results, "eqprop"), cost(results, "eqprop")
-    told = ", ".join(
+    summary = ", ".join(
         f"{way} {angle(results, way).value:.4f} at {cost(results, way).value:.2f}" for way in WAYS
     )
-    note = f"Cosine with the true gradient, and CPU time over implicit's: {told}."
+    note = f"Cosine with the true gradient, and CPU time over implicit's: {summary}."
     return verdict(all_of([above(right, 0.99), below(paid, 1.0)]), right, note)
 
 

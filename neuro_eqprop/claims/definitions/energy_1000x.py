@@ -41,13 +41,13 @@ SIDES = {
 def cells(budget: Budget) -> tuple[Cell, ...]:
     """A hard-sigmoid network as rate-coded spikes."""
     size = SIZES[budget]
-    told = {
+    arguments = {
         **sample_counts(size, "mnist"),
         **{"samples": size["samples"], "steps": 32, "code": "rate", "gpu": "gpu_k4000"},
         **{"chips": ["loihi1", "odin", "spinnaker1", "truenorth"], "batches": [1, 64]},
         "study": {**STUDY, "epochs": size["epochs"]},
     }
-    return over_seeds("layered", "joules", told, size["seeds"])
+    return over_seeds("layered", "joules", arguments, size["seeds"])
 
 
 def rows(results: CellResults) -> Iterator[Json]:

@@ -31,8 +31,8 @@ STUDY: dict[str, Any] = {
 def cells(budget: Budget) -> tuple[Cell, ...]:
     """The autoencoder on the digits."""
     size = SIZES[budget]
-    told = {**sample_counts(size, "digits"), "study": {**STUDY, "epochs": size["epochs"]}}
-    return over_seeds("autoencoder", "autoencoder", told, size["seeds"])
+    arguments = {**sample_counts(size, "digits"), "study": {**STUDY, "epochs": size["epochs"]}}
+    return over_seeds("autoencoder", "autoencoder", arguments, size["seeds"])
 
 
 def verdict_from(results: CellResults) -> Verdict:

@@ -46,16 +46,16 @@ def verdict_from(results: CellResults) -> Verdict:
     plain = [name for name in cell_names(results) if name.startswith("plain")]
     best = max((at(results, name, -1) for name in plain), key=lambda each: each.high)
     others = [name for name in cell_names(results) if name not in plain and "attention" not in name]
-    told = ", ".join(f"{name} {at(results, name, -1).value:.5f}" for name in others)
+    values = ", ".join(f"{name} {at(results, name, -1).value:.5f}" for name in others)
     note = f"The plain rule has a cosine of {best.value:.3f} however small beta is."
-    note += f" Other rules: {told}." if told else ""
+    note += f" Other rules: {values}." if values else ""
     tokens = [name for name in cell_names(results) if "attention" in name]
-    told = ", ".join(
+    values = ", ".join(
         f"{name} {at(results, name, -1).value:.3f} ({student(memory(results, name)).value:.2f} "
         "over the memory's weights)"
         for name in tokens
     )
-    note += f" Transformers whose memory is not symmetric: {told}." if told else ""
+    note += f" Transformers whose memory is not symmetric: {values}." if values else ""
     return verdict(below(best, 0.99), best, note)
 
 

@@ -65,10 +65,10 @@ def verdict_from(results: CellResults) -> Verdict:
     """The worst of the networks at the smallest beta."""
     worst = min((at(results, name, -1) for name in cell_names(results)), key=lambda each: each.low)
     largest = {name: at(results, name, BETAS.index(0.22)).value for name in cell_names(results)}
-    told = ", ".join(f"{name} {value:.5f}" for name, value in largest.items())
+    values = ", ".join(f"{name} {value:.5f}" for name, value in largest.items())
     note = (
         f"At beta 0.001 the worst network and nudging has a cosine of {worst.value:.7f}; at beta "
-        f"0.22 the cosines are {told}."
+        f"0.22 the cosines are {values}."
     )
     return verdict(above(worst, 0.99), worst, note)
 

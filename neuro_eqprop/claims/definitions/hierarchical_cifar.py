@@ -30,8 +30,8 @@ STUDY: dict[str, Any] = {
 def cells(budget: Budget) -> tuple[Cell, ...]:
     """The multi-scale network (512, 256 and 128 units) on CIFAR-10."""
     size = SIZES[budget]
-    told = {**sample_counts(size, "cifar10"), "study": {**STUDY, "epochs": size["epochs"]}}
-    return over_seeds("multi-scale", "accuracy", told, size["seeds"])
+    arguments = {**sample_counts(size, "cifar10"), "study": {**STUDY, "epochs": size["epochs"]}}
+    return over_seeds("multi-scale", "accuracy", arguments, size["seeds"])
 
 
 def verdict_from(results: CellResults) -> Verdict:

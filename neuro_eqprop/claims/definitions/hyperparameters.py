@@ -43,13 +43,13 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     size = SIZES[budget]
     made: list[Cell] = []
     for damping in (0.5, 0.8, 1.0):
-        told = {
+        arguments = {
             **sample_counts(size, "mnist"),
             **{"damping": damping, "betas": [0.1, 0.2, 0.3], "rates": [0.001, 0.002, 0.005]},
             "held_out": size["held"],
             "study": {**LOOPED, "epochs": size["epochs"]},
         }
-        made += over_seeds(f"damping {damping}", "grid", told, size["seeds"])
+        made += over_seeds(f"damping {damping}", "grid", arguments, size["seeds"])
     return tuple(made)
 
 

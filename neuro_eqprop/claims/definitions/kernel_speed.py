@@ -32,12 +32,12 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     size = SIZES[budget]
     made: list[Cell] = []
     for batch in BATCHES:
-        told = {
+        arguments = {
             **{"dataset": "mnist", "images": 2000, "tests": 10},
             **{"rounds": size["rounds"], "times": size["times"]},
             "study": {**LAYERED, "hidden": [512], "batch": batch},
         }
-        made += over_seeds(f"batch {batch}", "kernel", told, size["seeds"])
+        made += over_seeds(f"batch {batch}", "kernel", arguments, size["seeds"])
     return tuple(made)
 
 
@@ -51,14 +51,15 @@ def gain(results: CellResults, name: str, way: str = "torch") -> Interval:
 def verdict_from(results: CellResults) -> Verdict:
     """At every batch size."""
     gains = {name: gain(results, name) for name in cell_names(results)}
-    told = ", ".join(f"{name} {found}" for name, found in gains.items())
+    ratios = ", ".join(f"{name} {found}" for name, found in gains.items())
     graph = ", ".join(
         f"{name} {gain(results, name, 'autograd').value:.2f}" for name in cell_names(results)
     )
     close = all(each.values["close"] for each in results)
     same = "the same updates" if close else "updates that differ by more than a thousandth"
     note = (
-        f"Torch without autograd takes this multiple of the CPU time of NumPy for {same}: {told}. "
+        f"Torch without autograd takes this multiple of the CPU time of NumPy for {same}: "
+        f"{ratios}. "
         f"BPTT by autograd, which the notes' trainer was: {graph}."
     )
     finding = all_of([above(found, 1.0) for found in gains.values()])

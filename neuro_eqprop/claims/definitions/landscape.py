@@ -35,13 +35,13 @@ SIZES = {
 def cells(budget: Budget) -> tuple[Cell, ...]:
     """The looped network on the digits."""
     size = SIZES[budget]
-    told = {
+    arguments = {
         **sample_counts(size, "digits"),
         **{k: size[k] for k in ("samples", "starts", "sweeps")},
     }
-    told |= {"points": size["points"]}
-    told["study"] = {**LOOPED, "batch": 32, "epochs": size["epochs"]}
-    return over_seeds("looped", "landscape", told, size["seeds"])
+    arguments |= {"points": size["points"]}
+    arguments["study"] = {**LOOPED, "batch": 32, "epochs": size["epochs"]}
+    return over_seeds("looped", "landscape", arguments, size["seeds"])
 
 
 def verdict_from(results: CellResults) -> Verdict:
@@ -80,8 +80,8 @@ def chart(results: CellResults) -> tuple[Chart, ...]:
         )
         for k, curve in enumerate(curves)
     )
-    told = "Energy above the lowest while settling, mean"
-    return basin, Chart(told, "sweeps", "energy", falls, log_y=True)
+    title = "Energy above the lowest while settling, mean"
+    return basin, Chart(title, "sweeps", "energy", falls, log_y=True)
 
 
 CLAIM = Claim(

@@ -42,9 +42,9 @@ SHOWN = {
 def settled(budget: Budget, dataset: str) -> tuple[Cell, ...]:
     """The cells on one data set."""
     size = SIZES[budget]
-    told = {**sample_counts(size, dataset), "steps": 60, "tolerance": 1e-4}
-    told["study"] = {**LOOPED, "epochs": size["epochs"]}
-    return over_seeds(dataset, "settling", told, size["seeds"])
+    arguments = {**sample_counts(size, dataset), "steps": 60, "tolerance": 1e-4}
+    arguments["study"] = {**LOOPED, "epochs": size["epochs"]}
+    return over_seeds(dataset, "settling", arguments, size["seeds"])
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:

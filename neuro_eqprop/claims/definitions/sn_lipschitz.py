@@ -62,10 +62,10 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     for model, changes in {**MODELS, **BESIDE}.items():
         for name, bound in ((KEPT, 0.95), (FREE, UNBOUND)):
             study = {**LOOPED, **changes, "bound": bound, "epochs": size["epochs"]}
-            told = {**sample_counts(size, "mnist"), "study": study, "samples": size["samples"]}
+            arguments = {**sample_counts(size, "mnist"), "study": study, "samples": size["samples"]}
             needed = model in MODELS
             seeds = size["seeds" if needed else "beside"]
-            made += over_seeds(f"{model}, {name}", "lipschitz", told, seeds, needed=needed)
+            made += over_seeds(f"{model}, {name}", "lipschitz", arguments, seeds, needed=needed)
     return tuple(made)
 
 
@@ -82,7 +82,7 @@ def confirms_at_most(found: Finding) -> Finding:
 
 def verdict_from(results: CellResults) -> Verdict:
     """In every network below one with the bound, and above one at some time without."""
-    findings, told, sides = [], [], {}
+    findings, summaries, sides = [], [], {}
     for model in MODELS:
         one, two = (largest(results, f"{model}, {name}") for name in (KEPT, FREE))
         kept, free = student(one), student(two)
@@ -90,12 +90,12 @@ def verdict_from(results: CellResults) -> Verdict:
         right = [
             student(column(results, f"{model}, {name}", "test_accuracy")) for name in (KEPT, FREE)
         ]
-        told.append(
+        summaries.append(
             f"{model} {kept} with the bound ({percent(right[0])} right) and {free} without "
             f"({percent(right[1])})"
         )
         sides[model] = (free, hedges_g(one, two))
-    note = f"The largest L through training: {'; '.join(told)}."
+    note = f"The largest L through training: {'; '.join(summaries)}."
     if f"{NOTES}, {FREE}" in cell_names(results):
         theirs = [student(largest(results, f"{NOTES}, {name}")) for name in (KEPT, FREE)]
         note += f" The notes' own form of modern, without an energy: {theirs[0]} and {theirs[1]}."

@@ -40,9 +40,9 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     made: list[Cell] = []
     for name, variant in VARIANTS.items():
         function = "stemmed" if name == "hybrid" else "accuracy"
-        told, needed = arguments(variant, size), name in NEEDED
+        values, needed = arguments(variant, size), name in NEEDED
         seeds = size["seeds" if needed else "beside"]
-        made += over_seeds(name, function, told, seeds, needed=needed)
+        made += over_seeds(name, function, values, seeds, needed=needed)
     return (*made, *recall(budget, ("softmax", "linear", "none")))
 
 
@@ -50,8 +50,8 @@ def verdict_from(results: CellResults) -> Verdict:
     """The softmax less linear against the threshold."""
     ours, theirs = (column(results, name, "test_accuracy") for name in NEEDED)
     gap = paired(ours, theirs)
-    told = f"{percent(student(ours))} against {percent(student(theirs))}"
-    note = f"Softmax less linear: {points(gap)} ({told})."
+    values = f"{percent(student(ours))} against {percent(student(theirs))}"
+    note = f"Softmax less linear: {points(gap)} ({values})."
     others = [name for name in cell_names(results) if name not in NEEDED]
     note += f" For comparison: {scores(results, others)}." if others else ""
     return verdict(below(gap, -0.02), gap, note, effect=hedges_g(ours, theirs))

@@ -24,8 +24,8 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     size = SIZES[budget]
     looped = over_seeds("looped", "accuracy", arguments("looped", size), size["seeds"])
     other = transformer_mnist.SIZES[budget]
-    told = transformer_mnist.arguments({"attention": "linear"}, other)
-    return looped + over_seeds("transformer", "accuracy", told, other["seeds"], needed=False)
+    values = transformer_mnist.arguments({"attention": "linear"}, other)
+    return looped + over_seeds("transformer", "accuracy", values, other["seeds"], needed=False)
 
 
 def verdict_from(results: CellResults) -> Verdict:

@@ -33,8 +33,8 @@ STUDY: dict[str, Any] = {**TRANSFORMER, "attention": "softmax", "learning_rate":
 def cells(budget: Budget) -> tuple[Cell, ...]:
     """The transformer on sentences."""
     size = SIZES[budget]
-    told = {**sample_counts(size, "sst2"), "study": {**STUDY, "epochs": size["epochs"]}}
-    return over_seeds("text", "accuracy", told, size["seeds"])
+    arguments = {**sample_counts(size, "sst2"), "study": {**STUDY, "epochs": size["epochs"]}}
+    return over_seeds("text", "accuracy", arguments, size["seeds"])
 
 
 def verdict_from(results: CellResults) -> Verdict:

@@ -34,8 +34,8 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     made: list[Cell] = []
     for name, variant in VARIANTS.items():
         study = {**LOOPED, "model": "toroidal", "batch": 32, "epochs": size["epochs"], **variant}
-        told = {**sample_counts(size, "digits"), "study": study}
-        made += over_seeds(name, "accuracy", told, size["seeds"], needed=name == "toroidal")
+        arguments = {**sample_counts(size, "digits"), "study": study}
+        made += over_seeds(name, "accuracy", arguments, size["seeds"], needed=name == "toroidal")
     return tuple(made)
 
 

@@ -30,8 +30,8 @@ STUDY: dict[str, Any] = {
 def cells(budget: Budget) -> tuple[Cell, ...]:
     """The predictive network on MNIST."""
     size = SIZES[budget]
-    told = {**sample_counts(size, "mnist"), "study": {**STUDY, "epochs": size["epochs"]}}
-    return over_seeds("predictive", "accuracy", told, size["seeds"])
+    arguments = {**sample_counts(size, "mnist"), "study": {**STUDY, "epochs": size["epochs"]}}
+    return over_seeds("predictive", "accuracy", arguments, size["seeds"])
 
 
 def verdict_from(results: CellResults) -> Verdict:

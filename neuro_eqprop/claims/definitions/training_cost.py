@@ -37,8 +37,8 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     made: list[Cell] = []
     for name, study in (("layered", LAYERED), ("looped", LOOPED)):
         once = {**study, "cost": "squared", "epochs": 1}
-        told = {**sample_counts(size, "mnist"), "study": once, "rounds": size["rounds"]}
-        made += over_seeds(name, "cost", told, size["seeds"])
+        arguments = {**sample_counts(size, "mnist"), "study": once, "rounds": size["rounds"]}
+        made += over_seeds(name, "cost", arguments, size["seeds"])
     return tuple(made)
 
 
@@ -50,13 +50,13 @@ def ratio(results: CellResults, name: str, other: str) -> Interval:
 
 def verdict_from(results: CellResults) -> Verdict:
     """EqProp against feed-forward backpropagation of the same shape."""
-    told, found = [], []
+    summaries, found = [], []
     for name in cell_names(results):
         parts = {way: ratio(results, name, way) for way in ("backprop", "bptt", "implicit")}
         found.append(parts["backprop"])
-        told.append(f"{name}: " + ", ".join(f"{way} {r}" for way, r in parts.items()))
+        summaries.append(f"{name}: " + ", ".join(f"{way} {r}" for way, r in parts.items()))
     cheapest = min(found, key=lambda each: each.value)
-    note = f"CPU time of EqProp over that of each way: {'; '.join(told)}."
+    note = f"CPU time of EqProp over that of each way: {'; '.join(summaries)}."
     return verdict(all_of([above(each, 1.0) for each in found]), cheapest, note)
 
 

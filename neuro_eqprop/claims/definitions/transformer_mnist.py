@@ -66,11 +66,11 @@ def recall(budget: Budget, attentions: tuple[str, ...]) -> tuple[Cell, ...]:
     made: list[Cell] = []
     for attention in attentions:
         lists = size["control" if attention == "none" else "lists"]
-        told = {
+        values = {
             **{"dataset": "recall", "images": lists, "tests": size["lists_tests"]},
             "study": {**RECALL, "attention": attention, "epochs": size["lists_epochs"]},
         }
-        made += over_seeds(LISTS + attention, "accuracy", told, size["beside"], needed=False)
+        made += over_seeds(LISTS + attention, "accuracy", values, size["beside"], needed=False)
     return tuple(made)
 
 
@@ -79,9 +79,9 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     size = SIZES[budget]
     made: list[Cell] = []
     for name, variant in VARIANTS.items():
-        told, needed = arguments(variant, size), name in NEEDED
+        values, needed = arguments(variant, size), name in NEEDED
         seeds = size["seeds" if needed else "beside"]
-        made += over_seeds(name, "accuracy", told, seeds, needed=needed)
+        made += over_seeds(name, "accuracy", values, seeds, needed=needed)
     return (*made, *recall(budget, ("softmax", "none")))
 
 
