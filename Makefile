@@ -10,12 +10,13 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SHARED_DATA := $(wildcard ../shared/datasets)
 DATA := $(if $(NEURO_EQPROP_DATA),$(NEURO_EQPROP_DATA),$(if $(SHARED_DATA),$(abspath $(SHARED_DATA))))
 
-.PHONY: help demo test check env dev bench browser clean
+.PHONY: help demo docs test check env dev bench browser clean
 
 help:
 	@echo "make demo   train, translate, simulate, compare, estimate, report, on the embedded digits"
 	@echo "make test   format, lint, types, import contracts, and all tests"
 	@echo "make check  the first half of that"
+	@echo "make docs   the documentation: site/index.html"
 	@echo "make bench  benchmark ratios"
 	@echo "make env    the environment alone: $(BIN)/neuro-eqprop"
 
@@ -46,6 +47,11 @@ dev: $(VENV)/dev.done
 demo: env
 	$(BIN)/neuro-eqprop demo --out runs/demo --force
 
+# Strict: a broken link or a missing reference is an error.
+docs: dev
+	$(BIN)/mkdocs build --strict --quiet --site-dir site
+	@echo "site/index.html"
+
 check: dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -72,4 +78,4 @@ bench: dev
 	NEURO_EQPROP_DATA="$(DATA)" $(BIN)/python $$script || exit 1; done
 
 clean:
-	rm -rf $(VENV) runs test-artefacts .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) runs site .cache test-artefacts .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
@@ -33,12 +32,11 @@ def write(found: Sequence[ClaimResult], folder: Path, *, page: Path, command: st
     for each in found:
         picture = figure(each, "svg")
         if picture is not None:
-            path = folder / FIGURES / f"{each.claim.id}.svg"
+            path = page.parent / FIGURES / f"{each.claim.id}.svg"
             write_bytes(path, picture)
             made.append(path)
-    relative = os.path.relpath(folder / FIGURES, page.parent)
     drawn = {path.stem for path in made}
-    write_text(page, text(found, drawn, figures=relative, command=command))
+    write_text(page, text(found, drawn, figures=FIGURES, command=command))
     write_text(folder / "cells.csv", table(found))
     verdicts = {"claims": [as_json(each) for each in found]}
     write_text(folder / "verdicts.json", json.dumps(verdicts, indent=1, allow_nan=False) + "\n")

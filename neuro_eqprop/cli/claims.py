@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from neuro_eqprop.claims.executor import Executor
 
 RESULTS = Path("claims-results")
-SHIPPED = Path("docs/claims")
+SHIPPED = Path("results/claims")
 """Where the results of the published page are kept."""
 DEADLINE = 1800.0
 COLOURS = {"confirmed": "green", "refuted": "red", "undecided": "yellow", None: "dim"}

@@ -1,6 +1,6 @@
-"""The page docs/settings.md, written from the registries.
+"""The page docs/reference/settings.md, written from the registries.
 
-python -m neuro_eqprop.cli.settings_page > docs/settings.md
+python -m neuro_eqprop.cli.settings_page > docs/reference/settings.md
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ rule and the training. `train --set`, the options of `train` and keyword argumen
 add models, rules and data sets through entry points of the groups `neuro_eqprop.models`, \
 `neuro_eqprop.rules` and `neuro_eqprop.datasets`.
 
-This page is generated: `python -m neuro_eqprop.cli.settings_page > docs/settings.md`.
+This page is generated: `python -m neuro_eqprop.cli.settings_page > docs/reference/settings.md`.
 """
 
 

@@ -54,7 +54,9 @@ def options(parser: ArgumentParser) -> None:
     add("study", nargs="?", type=Path, metavar="STUDY.toml", help="settings; options override them")
     add("--out", type=Path, required=True, metavar="RUN", help="folder of the run")
     add_settings(parser, TYPES)
-    every = "any other setting, such as free_steps=20 or model.kernel=3; see docs/models.md"
+    every = (
+        "any other setting, such as free_steps=20 or model.kernel=3; see docs/reference/settings.md"
+    )
     add("--set", action="append", default=[], metavar="KEY=VALUE", help=every)
     threads = "threads of torch; results may depend on it in the last digits (default 1)"
     add("--threads", type=positive_int, default=1, metavar="N", help=threads)

@@ -1,4 +1,4 @@
-"""Write docs/speed.md: how much faster the emulator is than the other simulators, in one run.
+"""Write docs/results/speed.md: the speed of the emulator against the others, in one run.
 
 The network has the size and the activity of a 784-256-10 network on MNIST, its input as a current.
 A simulator's time for a step of a sample is that of a long run less that of a short one, divided by
@@ -190,7 +190,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--without", nargs="*", default=[], choices=[*LENGTHS][1:])
-    parser.add_argument("--out", type=Path, default=Path("docs/speed.md"))
+    parser.add_argument("--out", type=Path, default=Path("docs/results/speed.md"))
     options = parser.parse_args()
     names = [name for name in LENGTHS if name not in options.without]
     torch.set_num_threads(1)

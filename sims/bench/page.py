@@ -1,4 +1,4 @@
-"""A part of `docs/trainer-numbers.md`, replaced by what was just measured."""
+"""A part of `docs/results/trainer-numbers.md`, replaced by what was just measured."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from neuro_eqprop.io.atomic import write_text
 
-PAGE = Path(__file__).parents[2] / "docs" / "trainer-numbers.md"
+PAGE = Path(__file__).parents[2] / "docs" / "results" / "trainer-numbers.md"
 
 
 def put(name: str, lines: list[str]) -> None:

@@ -3,7 +3,7 @@
 Seconds are those of this process and of its children, so that other work on the machine counts
 little; what is told is the pair of runs whose ratio is the median of several.
 
-    python sims/bench/recording.py                 # all, and docs/recording.md
+    python sims/bench/recording.py                 # all, and docs/results/recording.md
     python sims/bench/recording.py brian2 lava     # these rows of it anew
 """
 
@@ -34,7 +34,7 @@ EPOCHS = Study().training.epochs
 SAMPLES = {"lava": 20, "brian2": 60, "emulator": 120, "snntorch": 60}
 REPEATS = {TRAINING: 7, "lava": 5}
 OFTEN = 15
-PAGE = Path(__file__).parents[2] / "docs" / "recording.md"
+PAGE = Path(__file__).parents[2] / "docs" / "results" / "recording.md"
 HEAD = """# The cost of recording
 
 The CPU time of the same run with and without the default trace (the signals that rates are read

@@ -1,8 +1,9 @@
 """Cost of one training batch by EqProp against backprop of the same shape and optimiser.
 
 Both run in this process, in turns, on one thread, through the same batches; the figure is the
-median ratio of process times. Recipes are those of the rows of docs/models-numbers.md, backprop is
-`nn.Sequential` below. `--write` puts the table into the docs.
+median ratio of process times. Recipes are those of the rows of
+docs/results/models-numbers.md, backprop is `nn.Sequential` below.
+`--write` puts the table into the docs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Networks of Lava's own processes against the rates: writes docs/lava-native.md.
+"""Networks of Lava's own processes against the rates: writes docs/results/lava-native.md.
 
     python sims/lava/native.py DIGITS_RUN MNIST_RUN CONV_RUN
 
@@ -23,7 +23,7 @@ import numpy as np
 
 from neuro_eqprop import open_run
 
-PAGE = Path(__file__).parents[2] / "docs" / "lava-native.md"
+PAGE = Path(__file__).parents[2] / "docs" / "results" / "lava-native.md"
 CASES = (
     ("digits 64-128-10", 0, "graded", None, 360),
     ("digits 64-128-10", 0, "graded", 8, 360),

@@ -1,4 +1,4 @@
-"""Write docs/learning-lava.md: digits of three classes, learned inside Lava.
+"""Write docs/results/learning-lava.md: digits of three classes, learned inside Lava.
 
 Run it with `.venv/bin/python sims/learn/lava.py` (about ten minutes on one core). `--speed N`
 measures only the table of speeds again, with N samples on Lava.
@@ -361,7 +361,7 @@ def page(rows: list[Row], samples: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=150)
-    parser.add_argument("--out", type=Path, default=Path("docs/learning-lava.md"))
+    parser.add_argument("--out", type=Path, default=Path("docs/results/learning-lava.md"))
     parser.add_argument("--speed", type=int, metavar="N", help="only the speeds, with N samples")
     options = parser.parse_args()
     if options.speed:

@@ -1,4 +1,4 @@
-"""Fill the tables of docs/learning.md: results of learning on a chip, with the commands.
+"""Fill the tables of docs/explanation/learning.md: learning on a chip, with the commands.
 
 Run it with `.venv/bin/python sims/learn/tables.py [TABLE ...]`; without names it fills all tables
 (about 40 minutes on one core; MNIST needs NEURO_EQPROP_DATA). Runs are stored in `runs/tables`: an
@@ -45,7 +45,7 @@ from neuro_eqprop.spiking.make_plastic import (
 from neuro_eqprop.spiking.phases import PhaseLengths
 from neuro_eqprop.spiking.plasticity import IntegerArithmetic, LearningRule, TrainingSamples
 
-PAGE = Path("docs/learning.md")
+PAGE = Path("docs/explanation/learning.md")
 KEPT = Path("runs/tables")
 SEEDS = (0, 1, 2)
 GRADED, SPIKES = "--code graded", "--code rate"

@@ -1,4 +1,4 @@
-"""Measure the models of the rate trainer and write docs/models-numbers.md.
+"""Measure the models of the rate trainer and write docs/results/models-numbers.md.
 
     .venv/bin/python sims/rate/models.py run ROW [SEED ...]   train a row, keep what came of it
     .venv/bin/python sims/rate/models.py cosines              gradients against the implicit ones
@@ -42,7 +42,7 @@ from neuro_eqprop.training.rules.phases import settling
 from neuro_eqprop.training.train import Snapshot, train
 
 KEPT = Path(__file__).parent / "measured"
-PAGE = Path(__file__).parents[2] / "docs" / "models-numbers.md"
+PAGE = Path(__file__).parents[2] / "docs" / "results" / "models-numbers.md"
 PART = 1000
 """Samples that settle together."""
 

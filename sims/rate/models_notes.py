@@ -1,4 +1,4 @@
-"""The prose of docs/models-numbers.md."""
+"""The prose of docs/results/models-numbers.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of docs/models-numbers.md, from what was measured."""
+"""The text of docs/results/models-numbers.md, from what was measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of docs/models-numbers.md: the command of each, and its goal."""
+"""The rows of docs/results/models-numbers.md: the command of each, and its goal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write docs/numbers.md: what the slice reaches on the digits and on MNIST, with the commands.
+"""Write docs/results/numbers.md: accuracies on the digits and on MNIST, with the commands.
 
 Run it with `.venv/bin/python sims/rate/tables.py` (about ten minutes on one core; the rows on
 MNIST need NEURO_EQPROP_DATA).
@@ -89,7 +89,7 @@ def main() -> None:
             command = f"`neuro-eqprop train {options}`".replace(" `", "`")
             rates.append(f"| {name} | {each} | {np.mean(found):.2f} | {command} |")
             print(rates[-1], flush=True)
-    write_text(Path("docs/numbers.md"), page(rates, spikes))
+    write_text(Path("docs/results/numbers.md"), page(rates, spikes))
 
 
 def page(rates: list[str], spikes: list[str]) -> str:

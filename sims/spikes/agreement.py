@@ -1,4 +1,4 @@
-"""Write docs/agreement.md: random networks on every simulator, spike by spike with the reference.
+"""Write docs/results/agreement.md: random networks on every simulator, spike by spike.
 
 Run it with `.venv/bin/python sims/spikes/agreement.py` (about twenty minutes on one core). Rows are
 kept in the file of `--rows` as they are made; those that are there are not made again.
@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--on", nargs="*", default=SIMULATORS, choices=SIMULATORS)
     parser.add_argument("--rows", type=Path, default=Path("runs/agreement.json"))
-    parser.add_argument("--out", type=Path, default=Path("docs/agreement.md"))
+    parser.add_argument("--out", type=Path, default=Path("docs/results/agreement.md"))
     options = parser.parse_args()
     torch.set_num_threads(1)
     kept = json.loads(options.rows.read_text()) if options.rows.exists() else []

@@ -1,4 +1,4 @@
-"""Write docs/steps.md and docs/pictures/steps.svg: the error of each code against its steps.
+"""Write docs/results/steps.md and its figure: the error of each code against its steps.
 
 Run it with `.venv/bin/python sims/spikes/steps.py` (about three minutes on one core;
 NEURO_EQPROP_DATA must lead to MNIST). Trained networks are kept in the folder of `--runs`.
@@ -115,7 +115,7 @@ def page(found: dict[Code, list[Told]]) -> str:
             "MNIST on a 784-256-10 network of hard sigmoids; `paired` on the 360 digits with hard",
             "tanh.",
             "",
-            "![Root mean square error of rates against steps](pictures/steps.svg)",
+            "![Root mean square error of rates against steps](figures/steps.svg)",
             "",
             "Root mean square error of rates, against the equilibrium in float64:",
             "",
@@ -136,11 +136,11 @@ def page(found: dict[Code, list[Told]]) -> str:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--runs", type=Path, default=Path("runs/spikes"))
-    options.add_argument("--docs", type=Path, default=Path("docs"))
+    options.add_argument("--docs", type=Path, default=Path("docs/results"))
     args = options.parse_args()
     torch.set_num_threads(1)
     found = swept(args.runs)
-    write_text(args.docs / "pictures" / "steps.svg", picture(found))
+    write_text(args.docs / "figures" / "steps.svg", picture(found))
     write_text(args.docs / "steps.md", page(found))
 
 

@@ -1,4 +1,4 @@
-"""Write docs/conversion.md: whole test sets as spikes, against what was to be reached.
+"""Write docs/results/conversion.md: whole test sets as spikes, against what was to be reached.
 
 Run it with `.venv/bin/python sims/spikes/tables.py` (about twenty minutes on one core;
 NEURO_EQPROP_DATA must lead to MNIST). Trained networks are kept in the folder of `--runs`, what was
@@ -159,7 +159,7 @@ def page(rows: dict[str, Told]) -> str:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--runs", type=Path, default=Path("runs/spikes"))
-    options.add_argument("--out", type=Path, default=Path("docs/conversion.md"))
+    options.add_argument("--out", type=Path, default=Path("docs/results/conversion.md"))
     options.add_argument("--only", nargs="+", choices=ROWS, default=[*ROWS])
     args = options.parse_args()
     torch.set_num_threads(1)

@@ -16,7 +16,7 @@ from neuro_eqprop.claims.registry import run_cell
 from neuro_eqprop.claims.run import ClaimResult, claim_result
 
 DOCS = Path(__file__).parents[2] / "docs"
-RESULTS = DOCS / "claims"
+RESULTS = DOCS.parent / "results" / "claims"
 
 
 @remember
@@ -39,14 +39,14 @@ def test_a_published_verdict_follows_from_its_cells(name: str) -> None:
 
 
 def test_the_page_is_what_the_results_say() -> None:
-    drawn = {path.stem for path in (RESULTS / "figures").glob("*.svg")}
+    drawn = {path.stem for path in (DOCS / "results" / "figures").glob("*.svg")}
     page = report.text(
         [again(name) for name in IDS],
         drawn,
-        figures="claims/figures",
+        figures="figures",
         command="neuro-eqprop claims --budget full",
     )
-    assert (DOCS / "claims.md").read_text() == page
+    assert (DOCS / "results" / "claims.md").read_text() == page
     assert (RESULTS / "cells.csv").read_text() == report.table([again(name) for name in IDS])
 
 

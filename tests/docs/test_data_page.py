@@ -12,7 +12,7 @@ from neuro_eqprop.cli import main, parser
 from neuro_eqprop.data import DATASETS
 from neuro_eqprop.data.sequences import KINDS
 
-PAGE = Path(__file__).parents[2] / "docs" / "data.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "data.md"
 TEXT = PAGE.read_text()
 
 

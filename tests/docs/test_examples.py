@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
-    [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "hardware_profiles/README.md"]
+    [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "hardware_profiles/README.md"]
 )
 FIRST_VERSION = {"changelog.md"}
 """Pages that also name modules of earlier versions."""
@@ -34,7 +34,7 @@ def code(page: Path) -> str:
 WITH_CODE = [
     pytest.param(page, id=page.stem, marks=MARKS.get(page.name, []))
     for page in PAGES
-    if code(page) and page.name not in NEEDS_A_FILE and page.parent.name == "docs"
+    if code(page) and page.name not in NEEDS_A_FILE and page.is_relative_to(ROOT / "docs")
 ]
 
 

@@ -26,7 +26,7 @@ from neuro_eqprop.training.config import Nudging
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import TrainingSettings
 
-TEXT = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs" / "explanation" / "models.md").read_text()
 
 
 def test_the_example_prints_what_it_says() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "docs" / "notebooks"
+FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
 NOTEBOOKS = ("hebbian", "lava", "joules")
 NEEDS = {"lava": pytest.mark.lava}
 

@@ -10,7 +10,7 @@ from neuro_eqprop.settings import facts, settings_of
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import TrainingSettings
 
-PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 def test_the_page_on_settings_is_generated_from_the_registries() -> None:

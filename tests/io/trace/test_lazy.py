@@ -403,7 +403,7 @@ def test_the_stub_names_what_the_package_offers() -> None:
 @tables
 @pytest.mark.skipif(find_spec("pynwb") is None, reason="pynwb is not installed")
 def test_the_examples_of_the_docs_run(tmp_path: Path) -> None:
-    guide = (ROOT / "docs" / "traces.md").read_text()
+    guide = (ROOT / "docs" / "reference" / "traces.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     assert len(blocks) >= 4
     done = subprocess.run(

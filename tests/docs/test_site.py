@@ -1,0 +1,56 @@
+"""The site builds strictly, with every page, without a broken link or a missing reference."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if find_spec("mkdocs") is None:
+        pytest.skip("mkdocs is not installed")
+    folder = tmp_path_factory.mktemp("site")
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_every_page_of_the_documentation_is_in_the_site(site: Path) -> None:
+    pages = [
+        path.relative_to(ROOT / "docs").with_suffix(".html")
+        for path in (ROOT / "docs").rglob("*")
+        if path.suffix in {".md", ".ipynb"}
+    ]
+    assert len(pages) > 30
+    assert [page for page in pages if not (site / page).is_file()] == []
+
+
+def test_a_page_names_the_version_and_links_to_its_source(site: Path) -> None:
+    from neuro_eqprop import __version__
+
+    text = (site / "explanation" / "spikes.html").read_text(encoding="utf-8")
+    assert f"neuro_eqprop {__version__}" in text
+    assert "/docs/explanation/spikes.md" in text
+
+
+def test_the_search_finds_a_page_by_its_text(site: Path) -> None:
+    index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
+    assert "sigma-delta" in index
+
+
+def test_no_page_loads_anything_from_another_server(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        found = re.findall(
+            r'<(?:script|img)[^>]+src="(https?:[^"]+)|<link[^>]+href="(https?:[^"]+)[^>]+stylesheet',
+            page.read_text(encoding="utf-8"),
+        )
+        assert found == [], page.name
