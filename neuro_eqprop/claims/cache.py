@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from neuro_eqprop.claims.claim import Cell, CellResult, canonical
+from neuro_eqprop.claims.claim import Cell, CellResult
+from neuro_eqprop.executors.task import canonical
 from neuro_eqprop.io.atomic import write_bytes
 
 CELLS = "cells"

@@ -7,7 +7,6 @@ side of the threshold.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -17,6 +16,7 @@ from typing import Any, TypeAlias
 
 from neuro_eqprop.claims.charts import Chart
 from neuro_eqprop.claims.statistics import Interval
+from neuro_eqprop.executors.task import canonical
 
 Json: TypeAlias = dict[str, Any]
 TIMING = "seconds"
@@ -124,12 +124,6 @@ class Claim:
     def method_text(self, budget: Budget) -> str:
         """The method with the sizes of a budget filled in."""
         return self.method.format_map(dict(self.sizes[budget]))
-
-
-def canonical(values: Mapping[str, Any]) -> bytes:
-    """Canonical JSON: equal content gives equal bytes."""
-    text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return text.encode()
 
 
 def timeless(values: Any) -> Any:  # noqa: ANN401

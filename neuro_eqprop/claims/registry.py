@@ -6,15 +6,13 @@ results change: stored results of older versions are then ignored.
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, TypeAlias
 
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.claims.claim import Cell, CellResult, Json, UndecidedError, canonical
+from neuro_eqprop.claims.claim import Cell, CellResult, Json, UndecidedError
+from neuro_eqprop.executors.task import Task, TaskResult, run_task
 
 Function: TypeAlias = Callable[[Mapping[str, Any], int], Json]
 
@@ -60,36 +58,25 @@ def find(name: str) -> Function:
     return found
 
 
+def call(function: str, arguments: Mapping[str, Any], seed: int) -> Json:
+    """The values of a cell: the function of that name, called with its arguments and seed."""
+    return find(function)(arguments, seed)
+
+
+def task_of(cell: Cell) -> Task:
+    """The task that runs a cell."""
+    order = {"function": cell.function, "arguments": dict(cell.arguments), "seed": cell.seed}
+    return Task(f"{__name__}:{call.__name__}", order)
+
+
+def cell_result(cell: Cell, done: TaskResult) -> CellResult:
+    """The result of a cell from that of its task."""
+    error, lacking = done.error, f"{UndecidedError.__name__}: "
+    if error is not None and error.startswith(lacking):
+        error = f"undecided: {error.removeprefix(lacking)}"
+    return CellResult(cell, done.values, error, done.seconds)
+
+
 def run_cell(cell: Cell) -> CellResult:
-    """Run a cell on one thread, so that its result does not depend on other cells.
-
-    Exceptions become the error of the result.
-    """
-    from threadpoolctl import threadpool_limits
-
-    began, values, error = time.process_time(), Json(), None
-    try:
-        function = find(cell.function)
-        with threadpool_limits(limits=1), one_thread():
-            values = function(cell.arguments, cell.seed)
-            canonical(values)
-    except UndecidedError as reason:
-        values, error = {}, f"undecided: {reason}"
-    except Exception as fault:  # a failing cell must not stop the others
-        values, error = {}, f"{type(fault).__name__}: {fault}"
-    return CellResult(cell, values, error, time.process_time() - began)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Limit torch to one thread, if it is imported (the function has done so if it needs it)."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        yield
-        return
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    """Run a cell in this process, on one thread; an exception becomes the error of the result."""
+    return cell_result(cell, run_task(task_of(cell)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from neuro_eqprop.claims.claim import (
     Verdict,
     conclude,
 )
-from neuro_eqprop.claims.executor import Executor
+from neuro_eqprop.claims.registry import cell_result, task_of
+from neuro_eqprop.executors.task import Executor
 
 Watch = Callable[[CellResult], None]
 """Called with each result."""
@@ -37,6 +38,15 @@ def pending(claims: Sequence[Claim], budget: Budget, folder: Path) -> list[Cell]
     return cache.missing(folder, [cell for claim in claims for cell in claim.cells(budget)])
 
 
+def run_cells(
+    cells: Sequence[Cell], executor: Executor, *, deadline: float
+) -> Iterator[CellResult]:
+    """The results of cells, in order of completion."""
+    tasks = {task_of(cell).key: cell for cell in cells}
+    for done in executor.run([task_of(cell) for cell in tasks.values()], deadline=deadline):
+        yield cell_result(tasks[done.task.key], done)
+
+
 def run_claims(
     claims: Sequence[Claim],
     budget: Budget,
@@ -47,7 +57,7 @@ def run_claims(
     watch: Watch,
 ) -> list[ClaimResult]:
     """Run the missing cells, store each result at once, and conclude."""
-    for outcome in executor.run(pending(claims, budget, folder), deadline=deadline):
+    for outcome in run_cells(pending(claims, budget, folder), executor, deadline=deadline):
         cache.store(folder, outcome)
         watch(outcome)
     found = [claim_result(claim, budget, folder) for claim in claims]

@@ -16,7 +16,6 @@ from neuro_eqprop.cli.command import Command, Json, UsageError, positive_float, 
 
 if TYPE_CHECKING:
     from neuro_eqprop.claims.claim import CellResult, Claim
-    from neuro_eqprop.claims.executor import Executor
 
 RESULTS = Path("claims-results")
 SHIPPED = Path("results/claims")
@@ -92,15 +91,6 @@ def manuscript(args: Namespace) -> Json:
     return {"out": str(args.out), "files": [str(path) for path in made]}
 
 
-def executor(args: Namespace) -> Executor:
-    """The executor of the cells: a Dask cluster, worker processes, or this process."""
-    from neuro_eqprop.claims.executor import Dask, Processes, Serial
-
-    if args.scheduler is not None:
-        return Dask(args.scheduler)
-    return Processes(args.workers) if args.workers > 1 else Serial()
-
-
 def test(args: Namespace, chosen: Sequence[Claim]) -> Json:
     """Run the missing cells, conclude, and write the page."""
     from neuro_eqprop.claims import report
@@ -108,6 +98,7 @@ def test(args: Namespace, chosen: Sequence[Claim]) -> Json:
     from neuro_eqprop.claims.definitions import claims
     from neuro_eqprop.claims.run import claim_result, pending, run_claims
     from neuro_eqprop.cli.progress import bar
+    from neuro_eqprop.executors import make_executor
 
     budget, out = Budget(args.budget), args.out or RESULTS
     if out.exists() and not out.is_dir():
@@ -117,8 +108,13 @@ def test(args: Namespace, chosen: Sequence[Claim]) -> Json:
         def show_cell(outcome: CellResult) -> None:
             advance(1, f"cells, {outcome.cell.function}")
 
+        executor = make_executor(
+            "local" if args.scheduler is None else "dask",
+            workers=args.workers,
+            scheduler=args.scheduler,
+        )
         found = run_claims(
-            chosen, budget, out, executor=executor(args), deadline=args.deadline, watch=show_cell
+            chosen, budget, out, executor=executor, deadline=args.deadline, watch=show_cell
         )
     everything = [claim_result(claim, budget, out) for claim in claims()]
     page = args.page or out / "claims.md"

@@ -26,15 +26,15 @@ from neuro_eqprop.claims.claim import (
     above,
     all_of,
     below,
-    canonical,
     conclude,
 )
 from neuro_eqprop.claims.definitions import IDS, claim, claims
-from neuro_eqprop.claims.executor import Serial
 from neuro_eqprop.claims.registry import FUNCTIONS, find
 from neuro_eqprop.claims.run import ClaimResult, best_known_result, claim_result, run_claims
 from neuro_eqprop.claims.statistics import Interval
 from neuro_eqprop.cli import main
+from neuro_eqprop.executors import Serial
+from neuro_eqprop.executors.task import canonical
 
 NOTES = 28
 

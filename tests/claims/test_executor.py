@@ -3,13 +3,14 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from neuro_eqprop.claims.cache import CacheError, cell_path, gather, load, missing, store
-from neuro_eqprop.claims.claim import Cell, CellResult, canonical, timeless
-from neuro_eqprop.claims.executor import Executor, Processes, Serial
+from neuro_eqprop.claims.claim import Cell, CellResult, timeless
+from neuro_eqprop.claims.run import run_cells
+from neuro_eqprop.executors import Executor, Processes, Serial
+from neuro_eqprop.executors.task import canonical
 
 
 def told(do: str, seed: int = 0, **more: float) -> Cell:
@@ -23,7 +24,7 @@ def train(seed: int) -> Cell:
 
 
 def results(executor: Executor, cells: list[Cell], deadline: float = 60.0) -> dict[str, CellResult]:
-    return {each.cell.key: each for each in executor.run(cells, deadline=deadline)}
+    return {each.cell.key: each for each in run_cells(cells, executor, deadline=deadline)}
 
 
 @pytest.mark.slow
@@ -55,29 +56,6 @@ def test_a_cell_that_takes_too_long_is_stopped(executor: Executor) -> None:
     assert time.monotonic() - began < 40
     assert "longer than 4 s" in str(found[slow.key].error)
     assert found[quick.key].error is None
-
-
-def test_workers_end_when_nobody_waits_for_them() -> None:
-    running = Processes(2).run([told("sleep", k, seconds=60.0) for k in range(2)], deadline=60.0)
-    quick = Processes(1).run([told("work"), told("sleep", seconds=60.0)], deadline=60.0)
-    assert next(quick).error is None
-    began = time.monotonic()
-    quick.close()  # type: ignore[attr-defined]
-    running.close()  # type: ignore[attr-defined]
-    assert time.monotonic() - began < 10
-
-
-def test_dask_gives_the_same() -> None:
-    distributed: Any = pytest.importorskip("distributed")
-    from neuro_eqprop.claims.executor import Dask
-
-    quiet = {"dashboard_address": None, "processes": False, "threads_per_worker": 1}
-    with distributed.LocalCluster(n_workers=1, **quiet) as cluster:
-        found = results(Dask(cluster.scheduler_address), [told("work", 1), told("fail")])
-    here = results(Serial(), [told("work", 1), told("fail")])
-    for key, outcome in here.items():
-        assert timeless(outcome.values) == timeless(found[key].values)
-        assert outcome.error == found[key].error
 
 
 def test_the_cache_keeps_and_finds(tmp_path: Path) -> None:

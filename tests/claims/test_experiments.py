@@ -9,7 +9,7 @@ import torch
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.claims.cell_builders import TRANSFORMER
-from neuro_eqprop.claims.claim import Cell, canonical, timeless
+from neuro_eqprop.claims.claim import Cell, timeless
 from neuro_eqprop.claims.definitions import claim, hierarchical_cifar, text_sst2
 from neuro_eqprop.claims.experiments.backprop_mlp import accuracy_of, perceptron, train_by_backprop
 from neuro_eqprop.claims.experiments.common import (
@@ -24,6 +24,7 @@ from neuro_eqprop.claims.experiments.patch_stem_transformer import with_stem
 from neuro_eqprop.claims.experiments.settling import early_exit
 from neuro_eqprop.claims.registry import run_cell
 from neuro_eqprop.data.cifar10 import RECORD, TEST, TRAIN
+from neuro_eqprop.executors.task import canonical
 from neuro_eqprop.experiments.config import make_study
 from neuro_eqprop.networks import Cost
 from neuro_eqprop.ops.numpy import NumpyOps

@@ -1,0 +1,61 @@
+"""Executors by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.executors.dask import Dask, Tls
+from neuro_eqprop.executors.local import Processes, Serial
+from neuro_eqprop.executors.slurm import Slurm
+from neuro_eqprop.executors.task import Executor
+
+EXECUTORS: Mapping[str, str] = {
+    "local": "processes of this machine",
+    "dask": "a Dask cluster, by the address of its scheduler",
+    "slurm": "jobs of a Slurm cluster",
+}
+"""The executors, with one clause each for help and documentation."""
+
+
+def make_executor(
+    name: str | Executor,
+    *,
+    workers: int = 1,
+    scheduler: str | None = None,
+    tls: Tls | None = None,
+    folder: Path = Path("slurm-jobs"),
+    options: Mapping[str, str] | None = None,
+) -> Executor:
+    """An executor by name.
+
+    Parameters
+    ----------
+    name : {"local", "dask", "slurm"} or Executor
+        An executor is returned as it is.
+    workers : int
+        Processes ("local") or jobs at the same time ("slurm").
+    scheduler, tls
+        Address and certificates ("dask").
+    folder, options
+        Shared folder and options of `sbatch` ("slurm").
+    """
+    if not isinstance(name, str):
+        return name
+    if name not in EXECUTORS:
+        raise UnknownNameError("executor", name, EXECUTORS)
+    if name == "dask":
+        if scheduler is None:
+            raise ValueError(
+                "executor 'dask' needs the address of a scheduler, as tcp://127.0.0.1:8786"
+            )
+        return Dask(scheduler, tls)
+    for argument, value in (("scheduler", scheduler), ("tls", tls)):
+        if value is not None:
+            raise ValueError(f"{argument} belongs to executor 'dask', not to {name!r}")
+    if options and name != "slurm":
+        raise ValueError(f"options of sbatch belong to executor 'slurm', not to {name!r}")
+    if name == "slurm":
+        return Slurm(folder, workers, options or {})
+    return Processes(workers) if workers > 1 else Serial()
