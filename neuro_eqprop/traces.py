@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
-from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.schedules import DT, Schedule
 from neuro_eqprop.synapse_recording import (
     HEBBIAN,
     Synapse,
@@ -166,6 +166,16 @@ class Origin:
     seed: int
     created: str
     command: str
+    step_seconds: float = DT
+    """Duration of a step in seconds; a value recorded at step k stands at (k + 1/2) of it."""
+    steps_per_spike: float = 1.0
+    """Steps from spike to spike of a unit whose rate is one, more where steps are finer."""
+
+    def __post_init__(self) -> None:
+        for name in ("step_seconds", "steps_per_spike"):
+            value = getattr(self, name)
+            if not 0.0 < value < np.inf:
+                raise ValueError(f"{name} is {value}; it must be above zero and finite")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +224,8 @@ class TraceData:
     """By connection, the histories of recorded synapses (steps over all samples, synapses)."""
     epochs: Mapping[str, Array] = field(default_factory=dict)
     """Metrics of a training run, one value per epoch; it records the same samples every epoch."""
+    targets: Array | None = None
+    """Values (samples, classes) that the nudged phases pull the output to; None if unknown."""
 
     @classmethod
     def from_recordings(
@@ -250,6 +262,7 @@ class TraceData:
             counts,
             weights={n: Weights(w, (after or {}).get(n)) for n, w in plan.weights.items()},
             hebbian=hebbian,
+            targets=plan.targets,
         )
 
     def __len__(self) -> int:
@@ -274,6 +287,21 @@ class TraceData:
     def steps(self) -> int:
         """Number of steps of one sample, over all phases."""
         return sum(phase.steps for phase in self.schedule)
+
+    @property
+    def step_seconds(self) -> float:
+        """Duration of a step in seconds."""
+        return self.origin.step_seconds
+
+    @property
+    def max_rate(self) -> float:
+        """Firing rate in hertz of a unit whose rate is one."""
+        return 1.0 / (self.origin.step_seconds * self.origin.steps_per_spike)
+
+    @property
+    def time(self) -> Array:
+        """Middle of each step in seconds from the start of its sample, of shape (steps,)."""
+        return (np.arange(self.steps) + 0.5) * self.step_seconds
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -360,7 +388,8 @@ class TraceData:
         -------
         Array of shape (samples, units)
             For rates the last value of the phase; for spikes their mean over the window, the last
-            part of the phase; for graded spikes the mean of their running sum over the window.
+            part of the phase, times the steps from spike to spike at rate one (usually one); for
+            graded spikes the mean of their running sum over the window.
 
         """
         kind = self._kind(layer)
@@ -368,13 +397,19 @@ class TraceData:
         course = self.time_course(layer)
         if kind is ActivityKind.RATE:
             return np.asarray(course[:, stop - 1])
-        return np.asarray(course[:, window:stop].mean(axis=1))
+        mean = course[:, window:stop].mean(axis=1)
+        return np.asarray(mean * self._scale(kind))
 
     def running_rate(self, layer: str, phase: str) -> Array:
         """Rate as if the phase had ended at each of its steps (samples, steps, units)."""
         kind = self._kind(layer)
         start, window, stop = self.span(phase)
-        return running_rate(self.time_course(layer)[:, start:stop], kind, stop - window)
+        course = self.time_course(layer)[:, start:stop]
+        return running_rate(course, kind, stop - window) * self._scale(kind)
+
+    def _scale(self, kind: ActivityKind) -> float:
+        """Factor from the mean of the recorded activity to the rate."""
+        return self.origin.steps_per_spike if kind is ActivityKind.SPIKES else 1.0
 
 
 def running_rate(course: Array, kind: ActivityKind, window: int) -> Array:
@@ -415,6 +450,8 @@ class Plan:
     """Units of the metrics that a training run records every epoch, by name."""
     n_epochs: int = 0
     """Number of epochs of the training run."""
+    targets: Array | None = None
+    """Target values (samples, classes) of the nudged phases."""
 
     def __post_init__(self) -> None:
         if set(self.kinds) != set(self.sizes):
@@ -424,6 +461,8 @@ class Plan:
             raise ValueError(f"a trace needs phases, each with its own name, not {names}")
         if self.inputs.ndim != 2 or not len(self.index) == len(self.label) == len(self.inputs):
             raise ValueError("every sample needs an index, a label and a row of inputs")
+        if self.targets is not None and self.targets.shape[:1] != self.index.shape:
+            raise ValueError("every sample needs a row of targets")
         for name in {*self.record.spikes, *(name for name, _ in self.record.signals)}:
             if name not in self.kinds:
                 raise UnknownNameError("population to record", name, self.kinds)
@@ -457,7 +496,8 @@ class Plan:
         synapses = sum(40 * len(each) for each in self.record.hebbian.values())
         weights = sum((1 + self.learns) * weight.nbytes for weight in self.weights.values())
         rows = (cells + events + synapses) * self.steps * len(self.index)
-        return LAYOUT_BYTES + self.inputs.nbytes + weights + rows
+        given = self.inputs.nbytes + (0 if self.targets is None else self.targets.nbytes)
+        return LAYOUT_BYTES + given + 8 * self.steps + weights + rows
 
 
 def spike_train(payload: Array, first: int) -> SpikeTrain:

@@ -144,7 +144,7 @@ def test_a_plan_refuses_synapses_that_are_not_there() -> None:
     with pytest.raises(UnknownNameError, match="connection to record 'a->b'"):
         replace(good, record=Record(hebbian={"a->b": ((5, 0),)}))
     watched = replace(good, record=Record(hebbian={"hidden->output": ((0, 0), (1, 1))}))
-    beside = LAYOUT_BYTES + good.inputs.nbytes
+    beside = LAYOUT_BYTES + good.inputs.nbytes + 8 * good.steps
     assert watched.most_bytes == beside + 2 * 40 * 12 * 3 + 2 * 8 * (12 + 8)
 
 
@@ -301,7 +301,7 @@ def test_tables_and_labelled_arrays(trace: Trace, tmp_path: Path) -> None:
         table: Any = opened.to_pandas("hidden->output", "hebbian")
         array: Any = opened.to_xarray("hidden->output", "hebbian")
     np.testing.assert_array_equal(table[0, 1, "tag"], story.tag[:, 1])
-    assert table.index.names == ["sample", "phase", "step"]
+    assert table.index.names == ["sample", "phase", "step", "time"]
     here = array.sel(value="tag", sample=2).isel(synapse=1)
     np.testing.assert_array_equal(here, story.tag[24:, 1])
     assert (int(here.target), int(here.source)) == (0, 1)

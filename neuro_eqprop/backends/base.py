@@ -154,6 +154,11 @@ class Backend(Protocol):
         ...
 
 
+def step_seconds(backend: Backend, network: SpikingNetwork) -> float:
+    """Seconds of a step: the clock of the network, or the backend's own `step_seconds`."""
+    return float(getattr(backend, "step_seconds", network.dt))
+
+
 def needed_features(network: SpikingNetwork, stimulus: Stimulus | None = None) -> list[Feature]:
     """The features that a backend needs to run a network."""
     neurons = [population.neuron for population in network.populations]

@@ -36,7 +36,7 @@ def options(parser: ArgumentParser) -> None:
     )
     meaning = "export for neuroscience tools (Neurodata Without Borders)"
     parser.add_argument("--nwb", type=Path, metavar="OUT.nwb", help=meaning)
-    meaning = "with --nwb: duration of a step in seconds (0.001)"
+    meaning = "with --nwb: duration of a step in seconds (as recorded)"
     parser.add_argument("--dt", type=positive_float, default=None, metavar="S", help=meaning)
 
 
@@ -55,7 +55,6 @@ def export(args: Namespace) -> list[Path]:
     """Write the trace in each requested format."""
     from neuro_eqprop.io.trace.export import refuse_existing
     from neuro_eqprop.io.trace.lazy import read
-    from neuro_eqprop.schedules import DT
 
     targets = [path for path in (args.npz, args.csv, args.nwb) if path is not None]
     if not targets:
@@ -69,7 +68,7 @@ def export(args: Namespace) -> list[Path]:
     if args.csv is not None:
         made += trace.to_csv(args.csv)
     if args.nwb is not None:
-        made.append(trace.to_nwb(args.nwb, dt=args.dt or DT))
+        made.append(trace.to_nwb(args.nwb, dt=args.dt))
     return made
 
 

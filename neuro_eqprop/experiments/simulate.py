@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from neuro_eqprop.analysis.synapse_history import SynapseRecorder
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.backends.base import Backend, kinds, tally
+from neuro_eqprop.backends.base import Backend, kinds, step_seconds, tally
 from neuro_eqprop.backends.registry import BACKENDS, load_backend
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments.environment import versions
@@ -27,7 +27,7 @@ from neuro_eqprop.networks import Network
 from neuro_eqprop.operators import Dense
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.rate.field import Field, State, field
-from neuro_eqprop.schedules import Schedule, free_only, tail, three_phase
+from neuro_eqprop.schedules import DT, Schedule, free_only, tail, three_phase
 from neuro_eqprop.solve import Damped
 from neuro_eqprop.spiking.model import Simulation, SpikingModel
 from neuro_eqprop.traces import (
@@ -184,7 +184,12 @@ def record_spikes(
         (rows, classes_of(model, rows, y)),
         spiking.schedule(steps, beta=model.beta if phases else None),
         {name: known[name] for name in sizes},
-        origin=origin_of(backend.name, seed=model.seed, digest=network.digest),
+        origin=origin_of(
+            backend.name,
+            seed=model.seed,
+            digest=network.digest,
+            seconds=step_seconds(backend, network),
+        ),
         sizes=sizes,
         weights={n: lowered.get(n, spiking.params[n]) for n in dense_connections(model.network)},
         record=record,
@@ -285,6 +290,7 @@ def make_plan(
         x,
         parse_record(requests, activity, ranking_weights(model.network, weights, x)),
         weights,
+        targets=one_hot(label, model.network.output.size),
     )
 
 
@@ -323,8 +329,8 @@ class CountingSink:
         self.progress(1)
 
 
-def origin_of(on: str, *, seed: int, digest: str) -> Origin:
-    """The origin of a trace that is recorded now."""
+def origin_of(on: str, *, seed: int, digest: str, seconds: float = DT) -> Origin:
+    """The origin of a trace that is recorded now; a step takes `seconds`."""
     return Origin(
         backend=on,
         network_hash=digest,
@@ -332,6 +338,7 @@ def origin_of(on: str, *, seed: int, digest: str) -> Origin:
         seed=seed,
         created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         command=" ".join(["neuro-eqprop", *sys.argv[1:]]),
+        step_seconds=seconds,
     )
 
 

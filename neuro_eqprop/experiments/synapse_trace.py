@@ -20,6 +20,7 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import kinds
 from neuro_eqprop.backends.learning import Learner, Synapses, no_progress
+from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments.simulate import origin_of
 from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.networks import Network
@@ -61,7 +62,9 @@ def plan_synapse_trace(
     how = kinds(plastic.network)
     strengths = varying_strengths(weights, network.input.name, inputs)
     return Plan(
-        origin_of(on, seed=recorded.seed, digest=plastic.network.digest),
+        origin_of(
+            on, seed=recorded.seed, digest=plastic.network.digest, seconds=plastic.network.dt
+        ),
         plastic.rule.schedule,
         how,
         {p.name: p.size for p in plastic.network.populations},
@@ -74,6 +77,7 @@ def plan_synapse_trace(
         learns=True,
         epochs=EPOCH,
         n_epochs=recorded.epochs,
+        targets=one_hot(recorded.label, network.output.size),
     )
 
 

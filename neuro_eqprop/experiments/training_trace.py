@@ -118,6 +118,7 @@ def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> P
         learns=True,
         epochs=units(network),
         n_epochs=study.training.epochs - start.epoch,
+        targets=one_hot(data.test.y[rows], data.classes),
     )
 
 

@@ -1,8 +1,13 @@
 """Export of a trace to Neurodata Without Borders (NWB).
 
-Step k of the trace is at k dt seconds. Binary and graded spikes are Units, signals are TimeSeries
-in the acquisition, each phase of each sample is a trial, weights and synapse histories are in the
+Step k of the trace stands at (k + 1/2) dt seconds; samples follow each other. Binary and graded
+spikes are Units and signals are TimeSeries in the acquisition, both separate for each sample, so
+that no interval between spikes spans two stimuli. Each phase of each sample is a trial and an
+epoch; inputs and targets are in the intervals `samples`; weights and synapse histories are in the
 processing module `learning`, and the provenance is in the notes.
+
+Columns `segment`, `block` and `_name` follow Neo's own files: Neo reads each sample as a segment.
+Its reader knows no unit without a dimension, so values are in percent, and rates in hertz.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.io.trace.dataframe import import_optional
@@ -27,12 +33,15 @@ from neuro_eqprop.traces import TraceData
 Part: TypeAlias = Any
 """An object of pynwb, which has no type hints."""
 
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
 UNKNOWN = datetime(1980, 1, 1, tzinfo=timezone.utc)
 """Start time of a run without a date: the earliest day that validators accept."""
 
 
-def to_nwb(trace: TraceData, path: Path, *, dt: float) -> Path:
-    """Write a .nwb file in which a step takes `dt` seconds."""
+def to_nwb(trace: TraceData, path: Path, *, dt: float | None = None) -> Path:
+    """Write a .nwb file; a step takes `dt` seconds, or those of the trace."""
+    dt = trace.step_seconds if dt is None else dt
     refuse_existing(path)
     if path.suffix != ".nwb":
         raise TraceError(f"{path} does not end in .nwb, as other programs expect")
@@ -69,9 +78,11 @@ def build(trace: TraceData, *, dt: float) -> Part:
         notes=notes,
         subject=subject(trace),
     )
-    for key in sorted(trace.signals):
-        made.add_acquisition(series(trace, key, dt=dt))
-    add_trials(made, trace, dt=dt)
+    for sample in range(len(trace.index)):
+        for key in sorted(trace.signals):
+            made.add_acquisition(series(trace, key, sample, dt=dt))
+    add_phases(made, trace, dt=dt)
+    made.add_time_intervals(samples(trace, dt=dt))
     if trace.spikes:
         made.units = units(trace, dt=dt)
     add_learning(made, trace, dt=dt)
@@ -98,23 +109,58 @@ def start_time(trace: TraceData) -> datetime:
     return start if start.tzinfo else start.replace(tzinfo=timezone.utc)
 
 
-def series(trace: TraceData, key: tuple[str, str], *, dt: float) -> Part:
-    """TimeSeries of a signal: a row per step, a column per unit."""
+def segment_name(sample: int) -> str:
+    """Name of a sample, by its position in the trace."""
+    return f"sample {sample}"
+
+
+PERCENT = {
+    "voltage": "membrane potential in percent of the threshold",
+    "state": "state in percent of the rate one",
+    "drive": "total input of a step in percent of the threshold",
+}
+"""Signals without a dimension, and what a hundred percent of them is."""
+
+
+def series(trace: TraceData, key: tuple[str, str], sample: int, *, dt: float) -> Part:
+    """TimeSeries of a signal in a sample: a row per step, a column per unit."""
     population, variable = key
-    what = f"{variable} of the units of population {population!r}, a column for each"
-    return time_series(f"{population}.{variable}", what, trace.signals[key], dt=dt)
+    values = trace.signals[key][sample * trace.steps : (sample + 1) * trace.steps]
+    if variable == "rate":
+        what, unit, scale = "firing rate", "hertz", 1.0 / (dt * trace.origin.steps_per_spike)
+    else:
+        what, unit, scale = PERCENT.get(variable, f"{variable} in percent"), "percent", 100.0
+    return time_series(
+        f"{population}.{variable}.sample{sample}",
+        f"{what}, of the units of population {population!r}, a column for each",
+        scale * values,
+        dt=dt,
+        unit=unit,
+        first=sample * trace.steps,
+        comments=json.dumps({"block": trace.origin.backend, "segment": segment_name(sample)}),
+    )
 
 
-def time_series(name: str, description: str, values: Array, *, dt: float) -> Part:
-    """TimeSeries of dimensionless values, a row per step."""
+def time_series(
+    name: str,
+    description: str,
+    values: Array,
+    *,
+    dt: float,
+    unit: str = "dimensionless",
+    first: int = 0,
+    **others: str,
+) -> Part:
+    """TimeSeries with a row per step, the first of which is number `first`."""
     packed = import_optional("hdmf.backends.hdf5.h5_utils").H5DataIO
     return import_optional("pynwb").TimeSeries(
         name=name,
         description=description,
         data=packed(values, compression="gzip", compression_opts=1, shuffle=True),
-        unit="dimensionless",
-        starting_time=0.0,
+        unit=unit,
+        starting_time=(first + 0.5) * dt,
         rate=1.0 / dt,
+        **others,
     )
 
 
@@ -166,8 +212,14 @@ def table(name: str, description: str, columns: Mapping[str, tuple[str, Array | 
     )
 
 
-def add_trials(made: Part, trace: TraceData, *, dt: float) -> None:
-    """Add a trial for each phase of each sample."""
+def add_phases(made: Part, trace: TraceData, *, dt: float) -> None:
+    """Add a trial and an epoch for each phase of each sample."""
+    for name, description in (
+        ("_name", "sample, by its position in the trace; Neo's name of the epochs"),
+        ("segment", "sample, by its position in the trace; Neo's segment"),
+        ("block", "simulator; Neo's block"),
+    ):
+        made.add_epoch_column(name, description)
     for name, description in (
         ("phase", "name of the phase"),
         ("beta", "strength of the nudge in the phase"),
@@ -183,6 +235,14 @@ def add_trials(made: Part, trace: TraceData, *, dt: float) -> None:
         for phase in trace.schedule:
             steps = np.array(trace.span(phase.name)) + k * trace.steps
             start, window, stop = (float(step * dt) for step in steps)
+            made.add_epoch(
+                start_time=start,
+                stop_time=stop,
+                tags=[phase.name],
+                _name=f"phases of {segment_name(k)}",
+                segment=segment_name(k),
+                block=trace.origin.backend,
+            )
             made.add_trial(
                 start_time=start,
                 stop_time=stop,
@@ -194,13 +254,42 @@ def add_trials(made: Part, trace: TraceData, *, dt: float) -> None:
             )
 
 
+def samples(trace: TraceData, *, dt: float) -> Part:
+    """Time intervals of the samples, with their inputs and targets."""
+    starts = trace.steps * dt * np.arange(len(trace.index))
+    columns: dict[str, tuple[str, Array | Ints]] = {
+        "start_time": ("start of the sample in seconds", starts),
+        "stop_time": ("end of the sample in seconds", starts + trace.steps * dt),
+        "sample": ("position of the sample in its data set", trace.index),
+        "label": ("class of the sample", trace.label),
+        "input": ("input data, constant during the sample", trace.inputs),
+    }
+    if trace.targets is not None:
+        columns["target"] = ("values that a nudged phase pulls the output to", trace.targets)
+    common = import_optional("hdmf.common")
+    return import_optional("pynwb.epoch").TimeIntervals(
+        name="samples",
+        description="a row for each sample, with its input and target",
+        columns=[
+            common.VectorData(name=n, description=d, data=flags(v) if v.ndim > 1 else v)
+            for n, (d, v) in columns.items()
+        ],
+        id=list(range(len(trace.index))),
+    )
+
+
+def flags(values: Array | Ints) -> Array | Ints | Bools:
+    """Zeros and ones as booleans, which the inspector recommends."""
+    return values.astype(bool) if np.isin(values, (0, 1)).all() else values
+
+
 def units(trace: TraceData, *, dt: float) -> Part:
-    """Units table: a row per unit of each population with recorded spikes."""
+    """Units table: a row per sample and unit of each population with recorded spikes."""
     column = import_optional("hdmf.common").VectorData
-    names, numbers, times, values = (
+    places, names, numbers, times, values = (
         list(part) for part in zip(*unit_trains(trace, dt), strict=True)
     )
-    stop = float(len(trace.index) * trace.steps * dt)
+    extents = [trace.steps * dt * np.array([[k, k + 1.0]]) for k in places]
     named = [f"{name}.{number}" for name, number in zip(names, numbers, strict=True)]
     ran = [trace.origin.backend] * len(names)
     columns = [
@@ -209,10 +298,15 @@ def units(trace: TraceData, *, dt: float) -> Part:
         column(name="population", description="name of the population", data=names),
         column(name="unit", description="number of the unit in its population", data=numbers),
         column(name="backend", description="simulator that ran the network", data=ran),
-        *ragged_column("spike_times", "seconds from the start of the trace", times),
-        *ragged_column(
-            "obs_intervals", "extent of the trace", [np.array([[0.0, stop]])] * len(names)
+        column(name="sample", description="position of the sample in the trace", data=places),
+        column(
+            name="segment",
+            description="sample, by its position in the trace; Neo's segment",
+            data=[segment_name(k) for k in places],
         ),
+        column(name="block", description="simulator; Neo's block", data=ran),
+        *ragged_column("spike_times", "seconds from the start of the trace", times),
+        *ragged_column("obs_intervals", "extent of the sample", extents),
     ]
     if any((each != 1.0).any() for each in values):
         columns += ragged_column(
@@ -220,7 +314,7 @@ def units(trace: TraceData, *, dt: float) -> Part:
         )
     return import_optional("pynwb.misc").Units(
         name="units",
-        description="units of the network; times of binary or graded spikes",
+        description="units of the network, a row per sample; times of binary or graded spikes",
         resolution=dt,
         id=list(range(len(names))),
         columns=columns,
@@ -228,15 +322,24 @@ def units(trace: TraceData, *, dt: float) -> Part:
     )
 
 
-def unit_trains(trace: TraceData, dt: float) -> Iterator[tuple[str, int, Array, Array]]:
-    """Population, unit number, spike times and payloads of every unit."""
-    for name, train in trace.spikes.items():
-        order = np.argsort(train.unit, kind="stable")
-        cuts: Ints = np.searchsorted(train.unit[order], np.arange(1, train.size))
-        times = np.split(train.step[order] * dt, cuts)
-        values = np.split(train.value[order], cuts)
-        for unit in range(train.size):
-            yield name, unit, times[unit], values[unit]
+def unit_trains(trace: TraceData, dt: float) -> Iterator[tuple[int, str, int, Array, Array]]:
+    """Sample, population, unit number, spike times and payloads of every unit in every sample."""
+    for sample in range(len(trace.index)):
+        for name in trace.spikes:
+            for unit, (step, value) in enumerate(unit_spikes(trace, name, sample)):
+                yield sample, name, unit, (step + 0.5) * dt, value
+
+
+def unit_spikes(trace: TraceData, layer: str, sample: int) -> list[tuple[Ints, Array]]:
+    """Steps and payloads of the spikes of each unit of a layer in a sample."""
+    train = trace.spikes[layer]
+    limits = trace.steps * np.array([sample, sample + 1])
+    here = slice(*np.searchsorted(train.step, limits))
+    step, unit, value = train.step[here], train.unit[here], train.value[here]
+    order = np.argsort(unit, kind="stable")
+    cuts: Ints = np.searchsorted(unit[order], np.arange(1, train.size))
+    steps, values = np.split(step[order], cuts), np.split(value[order], cuts)
+    return list(zip(steps, values, strict=True))
 
 
 def ragged_column(name: str, description: str, lists: list[Array]) -> list[Part]:

@@ -56,12 +56,24 @@ def test_the_schema_holds(kind: str, files: dict[str, Path]) -> None:
     assert pynwb.validate(path=str(files[kind])) == []
 
 
+DOCUMENTED = {
+    "check_experimenter_exists",
+    "check_institution",
+    "check_keywords",
+    "check_subject_species_exists",
+    "check_processing_module_name",
+    "check_data_orientation",
+}
+"""Findings of the inspector that docs/traces.md explains."""
+
+
 @needs("nwbinspector")
 @pytest.mark.parametrize("kind", ["rate", "graded"])
-def test_the_inspector_finds_nothing_critical(kind: str, files: dict[str, Path]) -> None:
+def test_the_inspector_finds_only_what_is_documented(kind: str, files: dict[str, Path]) -> None:
     inspector = pytest.importorskip("nwbinspector")
     found = list(inspector.inspect_nwbfile(nwbfile_path=str(files[kind])))
     assert found, "it always misses the experimenter"
+    assert {message.check_function_name for message in found} <= DOCUMENTED
     violation = inspector.Importance.BEST_PRACTICE_VIOLATION.value
     assert violation < inspector.Importance.CRITICAL.value
     # A network has no species, and we do not make one up.
@@ -70,39 +82,61 @@ def test_the_inspector_finds_nothing_critical(kind: str, files: dict[str, Path])
 
 
 @pytest.mark.parametrize("kind", ["spikes", "graded"])
-def test_units_are_the_spike_trains(
+def test_units_are_the_spike_trains_of_each_sample(
     kind: str, files: dict[str, Path], episode: dict[str, Trace]
 ) -> None:
     trace = episode[kind]
     with opened(files[kind]) as file:
         assert file.units.resolution == DT
         table = file.units.to_dataframe()
-    assert len(table) == 24 + 10
+    assert len(table) == 6 * (24 + 10)
     assert set(table["backend"]) == {"reference"}
     for _, row in table.iterrows():
-        train = trace.spikes[row["population"]]
-        mine = train.unit == row["unit"]
-        np.testing.assert_array_equal(row["spike_times"], train.step[mine] * DT)
-        np.testing.assert_allclose(row["obs_intervals"], [[0.0, 6 * 192 * DT]])
+        train, start = trace.spikes[row["population"]], 192 * row["sample"]
+        mine = (train.unit == row["unit"]) & (train.step >= start) & (train.step < start + 192)
+        np.testing.assert_array_equal(row["spike_times"], (train.step[mine] + 0.5) * DT)
+        np.testing.assert_allclose(row["obs_intervals"], [[start * DT, (start + 192) * DT]])
         if kind == "graded":
             np.testing.assert_array_equal(row["payload"], train.value[mine])
     assert ("payload" in table) == (kind == "graded")
     assert table["_name"].tolist()[23:25] == ["hidden.23", "output.0"]
-    assert table["unit"].tolist() == [*range(24), *range(10)]
+    assert table["unit"].tolist() == [*range(24), *range(10)] * 6
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_signals_are_series_with_a_rate(
+def test_signals_are_series_of_each_sample_with_a_rate_and_a_unit(
     kind: str, files: dict[str, Path], episode: dict[str, Trace]
 ) -> None:
     with opened(files[kind]) as file:
-        assert set(file.acquisition) == {".".join(key) for key in episode[kind].signals}
-        assert file.acquisition
+        names = {f"{'.'.join(key)}.sample{k}" for key in episode[kind].signals for k in range(6)}
+        assert set(file.acquisition) == names
+        assert names
         for (name, variable), values in episode[kind].signals.items():
-            series = file.acquisition[f"{name}.{variable}"]
-            assert (series.rate, series.starting_time) == (1000.0, 0.0)
-            np.testing.assert_array_equal(series.data, values)
+            series = file.acquisition[f"{name}.{variable}.sample2"]
+            assert (series.rate, series.starting_time) == (1000.0, pytest.approx(384.5 * DT))
+            scale, unit = (1000.0, "hertz") if variable == "rate" else (100.0, "percent")
+            assert series.unit == unit
+            np.testing.assert_allclose(series.data, scale * values[384:576])
         assert (file.units is None) == (kind == "rate")
+
+
+def test_inputs_and_targets_are_intervals(episode: dict[str, Trace], tmp_path: Path) -> None:
+    trace = replace(episode["spikes"], targets=np.eye(10)[episode["spikes"].label])
+    with opened(to_nwb(trace, tmp_path / "t.nwb")) as file:
+        table = file.intervals["samples"].to_dataframe()
+    assert table["sample"].tolist() == trace.index.tolist()
+    np.testing.assert_array_equal(np.stack(table["input"].tolist()), trace.inputs)
+    np.testing.assert_array_equal(np.stack(table["target"].tolist()), trace.targets)
+    np.testing.assert_allclose(table["stop_time"], 192 * DT * np.arange(1, 7))
+
+
+def test_the_time_base_is_that_of_the_trace(episode: dict[str, Trace], tmp_path: Path) -> None:
+    whole = episode["spikes"]
+    trace = replace(whole, origin=replace(whole.origin, step_seconds=1e-2))
+    with opened(to_nwb(trace, tmp_path / "t.nwb")) as file:
+        assert file.acquisition["output.voltage.sample0"].rate == pytest.approx(100.0)
+        assert file.units.resolution == 1e-2
+        assert file.trials["stop_time"][17] == pytest.approx(6 * 1.92)
 
 
 def test_phases_are_trials(files: dict[str, Path], episode: dict[str, Trace]) -> None:
@@ -130,34 +164,70 @@ def test_notes_tell_where_it_comes_from(files: dict[str, Path], episode: dict[st
     assert (told["dt"], told["complete"]) == (DT, True)
 
 
-@needs("neo", "elephant", "quantities")
-def test_elephant_computes_our_rates_from_what_neo_reads(
-    files: dict[str, Path], episode: dict[str, Trace]
-) -> None:
+def check_rates(segments: Any, trace: Trace, *, absolute: bool) -> None:
+    """Elephant's mean rates: ours in the windows, never above the maximum over a sample."""
     second = pytest.importorskip("quantities").s
     firing = pytest.importorskip("elephant.statistics").mean_firing_rate
+    compared = 0
+    for sample, segment in enumerate(segments):
+        trains = {train.name: train for train in segment.spiketrains}
+        for train in trains.values():
+            if len(train):  # Elephant refuses the others.
+                assert float(firing(train).rescale("Hz")) <= trace.max_rate * (1 + 1e-9)
+        origin = 192 * DT * sample if absolute else 0.0
+        for name, phase in product(("hidden", "output"), trace.schedule):
+            _, window, stop = trace.span(phase.name)
+            for unit, ours in enumerate(trace.rate(name, phase.name)[sample]):
+                train = trains[f"{name}.{unit}"]
+                if not len(train):
+                    assert ours == 0.0
+                    continue
+                start, end = (origin + DT * k for k in (window, stop))
+                theirs = float(firing(train, start * second, end * second).rescale("Hz"))
+                assert theirs * DT == pytest.approx(ours, abs=1e-9)
+                compared += bool(0.0 < ours < 1.0)
+    assert compared > 100
+
+
+@needs("neo", "elephant", "quantities")
+def test_neo_reads_each_sample_as_a_segment_with_its_phases(
+    files: dict[str, Path], episode: dict[str, Trace], caplog: pytest.LogCaptureFixture
+) -> None:
     reader = pytest.importorskip("neo.io").NWBIO(str(files["spikes"]))
     (block,) = reader.read_all_blocks()
     reader._io_nwb.close()  # Neo leaves the file open.
-    segment = block.segments[0]
+    assert "unit" not in caplog.text  # of a unit that Neo does not know
     trace = episode["spikes"]
-    voltage = segment.analogsignals[0].magnitude
-    np.testing.assert_array_equal(voltage, trace.signals["output", "voltage"])
-    trains = {train.name: train for train in segment.spiketrains}
-    compared = 0
-    for name, phase in product(("hidden", "output"), trace.schedule):
-        _, window, stop = trace.span(phase.name)
-        for (sample, unit), ours in np.ndenumerate(trace.rate(name, phase.name)):
-            train = trains[f"{name}.{unit}"]
-            if not len(train):  # Elephant refuses these.
-                assert ours == 0.0
-                continue
-            # Elephant counts the spikes at both ends, so the ends lie between steps.
-            start, end = (DT * (k + 192 * sample - 0.5) for k in (window, stop))
-            theirs = float(firing(train, start * second, end * second).rescale("Hz"))
-            assert theirs * DT == pytest.approx(ours, abs=1e-9)
-            compared += bool(0.0 < ours < 1.0)
-    assert compared > 100
+    assert [segment.name for segment in block.segments] == [f"sample {k}" for k in range(6)]
+    for k, segment in enumerate(block.segments):
+        (phases,) = segment.epochs
+        assert list(phases.labels) == ["free", "negative", "positive"]
+        np.testing.assert_allclose(phases.magnitude, DT * (192 * k + np.array([0, 64, 128])))
+        np.testing.assert_allclose(phases.durations.magnitude, 64 * DT)
+        voltage = segment.analogsignals[0].rescale("dimensionless").magnitude
+        expected = trace.signals["output", "voltage"][192 * k : 192 * (k + 1)]
+        np.testing.assert_allclose(voltage, expected)
+    check_rates(block.segments, trace, absolute=True)
+
+
+@needs("neo", "elephant", "quantities")
+def test_a_block_of_neo_has_segments_that_start_at_zero(episode: dict[str, Trace]) -> None:
+    trace = replace(episode["spikes"], targets=np.eye(10)[episode["spikes"].label])
+    block = trace.to_neo()
+    assert len(block.segments) == 6
+    last = block.segments[5]
+    assert (last.annotations["sample"], last.annotations["label"]) == (105, trace.label[5])
+    np.testing.assert_array_equal(last.annotations["input"], trace.inputs[5])
+    assert last.annotations["target"].argmax() == trace.label[5]
+    assert list(last.epochs[0].labels) == ["free", "negative", "positive"]
+    np.testing.assert_allclose(last.epochs[0].array_annotations["beta"], [0, -0.25, 0.25])
+    np.testing.assert_allclose(last.analogsignals[0].times.magnitude, trace.time)
+    check_rates(block.segments, trace, absolute=False)
+    graded = episode["graded"].to_neo().segments[0].spiketrains
+    assert any((train.array_annotations["payload"] < 0).any() for train in graded)
+    rates = episode["rate"].to_neo().segments[0].analogsignals[0]
+    assert rates.units.dimensionality.string == "Hz"
+    assert 0 < rates.magnitude.max() <= 1000.0
 
 
 def test_silence_and_an_unfinished_run_are_told(episode: dict[str, Trace], tmp_path: Path) -> None:
@@ -170,7 +240,7 @@ def test_silence_and_an_unfinished_run_are_told(episode: dict[str, Trace], tmp_p
     path = to_nwb(silent, tmp_path / "t.nwb", dt=0.5)
     assert pynwb.validate(path=str(path)) == []
     with opened(path) as file:
-        assert [len(times) for times in file.units["spike_times"][:]] == [0, 0, 0]
+        assert [len(times) for times in file.units["spike_times"][:]] == [0, 0, 0] * 6
         assert file.session_start_time == UNKNOWN
         assert "did not finish" in file.session_description
         assert "its date is unknown" in file.session_description
@@ -260,7 +330,7 @@ def test_the_command_exports(
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["made"] == [str(out)]
     with opened(out) as file:
-        assert file.acquisition["output.voltage"].rate == pytest.approx(rate)
+        assert file.acquisition["output.voltage.sample0"].rate == pytest.approx(rate)
         assert json.loads(file.notes)["dt"] == 1 / rate
     assert main([*words, "--npz", str(tmp_path / "t.npz")]) == 1
     assert "exists already" in capsys.readouterr().err

@@ -50,6 +50,11 @@ class Brian2Biology:
     support: Support = BIOLOGY.support
     values: int = VALUES
 
+    @property
+    def step_seconds(self) -> float:
+        """Seconds of a step of a schedule."""
+        return self.biology.step
+
     def run(
         self,
         network: SpikingNetwork,

@@ -18,6 +18,10 @@ Labelled: TypeAlias = Any
 """An xarray DataArray; xarray need not be installed."""
 
 
+TIME_UNITS = {"time": "s"}
+"""Units of the columns and index levels that have one."""
+
+
 def to_pandas(trace: TraceData, population: str, variable: str) -> Frame:
     """A recorded variable as a pandas DataFrame."""
     pandas = import_optional("pandas")
@@ -26,8 +30,9 @@ def to_pandas(trace: TraceData, population: str, variable: str) -> Frame:
         train = trace.spikes[population]
         sample, step = np.divmod(train.step, trace.steps)
         columns = {"sample": trace.index[sample], "label": trace.label[sample], "step": step}
-        columns |= {"unit": train.unit, "value": train.value}
+        columns |= {"time": trace.time[step], "unit": train.unit, "value": train.value}
         table = pandas.DataFrame(columns)
+        table.attrs["units"] = TIME_UNITS
         table.insert(2, "phase", pandas.Categorical(phase[step], [p.name for p in trace.schedule]))
         return table
     if variable == HEBBIAN:
@@ -45,9 +50,12 @@ def to_pandas(trace: TraceData, population: str, variable: str) -> Frame:
         np.repeat(trace.index, trace.steps),
         np.tile(phase, count),
         np.tile(np.arange(trace.steps), count),
+        np.tile(trace.time, count),
     ]
-    index = pandas.MultiIndex.from_arrays(rows, names=["sample", "phase", "step"])
-    return pandas.DataFrame(values, index, across)
+    index = pandas.MultiIndex.from_arrays(rows, names=["sample", "phase", "step", "time"])
+    frame = pandas.DataFrame(values, index, across)
+    frame.attrs["units"] = TIME_UNITS
+    return frame
 
 
 def to_xarray(trace: TraceData, population: str, variable: str) -> Labelled:
@@ -66,7 +74,7 @@ def to_xarray(trace: TraceData, population: str, variable: str) -> Labelled:
         dims=("sample", "step", "unit"),
         coords=coordinates(trace),
         name=variable,
-        attrs={"population": population, "backend": trace.origin.backend},
+        attrs={"population": population} | attributes(trace),
     )
 
 
@@ -76,9 +84,15 @@ def coordinates(trace: TraceData) -> dict[str, object]:
     return {
         "sample": trace.index,
         "label": ("sample", trace.label),
+        "time": ("step", trace.time, {"units": "s", "long_name": "time in the sample"}),
         "phase": ("step", np.repeat([p.name for p in trace.schedule], steps)),
         "beta": ("step", np.repeat([p.beta for p in trace.schedule], steps)),
     }
+
+
+def attributes(trace: TraceData) -> dict[str, object]:
+    """Attributes of an array of values without a unit."""
+    return {"backend": trace.origin.backend, "step_seconds": trace.step_seconds, "units": "1"}
 
 
 def synapses_to_xarray(trace: TraceData, connection: str) -> Labelled:
@@ -92,7 +106,7 @@ def synapses_to_xarray(trace: TraceData, connection: str) -> Labelled:
         dims=("value", "sample", "step", "synapse"),
         coords={"value": list(COLUMNS), **coordinates(trace), **ends},
         name=HEBBIAN,
-        attrs={"connection": connection, "backend": trace.origin.backend},
+        attrs={"connection": connection} | attributes(trace),
     )
 
 

@@ -29,7 +29,10 @@ def to_npz(trace: TraceData, path: Path) -> Path:
         "samples/index": trace.index,
         "samples/label": trace.label,
         "samples/input": trace.inputs,
+        "time": trace.time,
     }
+    if trace.targets is not None:
+        arrays["samples/target"] = trace.targets
     for name, events in trace.spikes.items():
         for column in ("step", "unit", "value"):
             arrays[f"spikes/{name}/{column}"] = getattr(events, column)
@@ -75,22 +78,37 @@ def tables(trace: TraceData) -> dict[str, Table]:
     """Header and rows of every table, by name."""
     starts = trace.steps * np.arange(len(trace.index))
     spans = [(phase, trace.span(phase.name)) for phase in trace.schedule]
+    seconds = trace.step_seconds
     made: dict[str, Table] = {
         "phases": (
-            ["name", "beta", "start", "stop", "window"],
-            [(p.name, p.beta, start, stop, p.window) for p, (start, _, stop) in spans],
+            ["name", "beta", "start", "stop", "window", "start_seconds", "stop_seconds"],
+            [
+                (p.name, p.beta, start, stop, p.window, start * seconds, stop * seconds)
+                for p, (start, _, stop) in spans
+            ],
         ),
         "samples": (
             ["index", "label", "start", "stop"],
             zip(trace.index, trace.label, starts, starts + trace.steps, strict=True),
         ),
+        "inputs": (
+            ["index", *(f"feature {k}" for k in range(trace.inputs.shape[1]))],
+            ((index, *row) for index, row in zip(trace.index, trace.inputs, strict=True)),
+        ),
     }
+    if trace.targets is not None:
+        made["targets"] = (
+            ["index", *(f"class {k}" for k in range(trace.targets.shape[1]))],
+            ((index, *row) for index, row in zip(trace.index, trace.targets, strict=True)),
+        )
     for name, events in trace.spikes.items():
-        columns = (events.step, events.unit, events.value)
-        made[f"spikes.{name}"] = (["step", "unit", "value"], zip(*columns, strict=True))
+        columns = (events.step, (events.step + 0.5) * seconds, events.unit, events.value)
+        header = ["step", "seconds", "unit", "value"]
+        made[f"spikes.{name}"] = (header, zip(*columns, strict=True))
     for (name, variable), values in trace.signals.items():
-        header = ["step", *(f"unit {k}" for k in range(values.shape[1]))]
-        made[f"{variable}.{name}"] = (header, ((k, *row) for k, row in enumerate(values)))
+        header = ["step", "seconds", *(f"unit {k}" for k in range(values.shape[1]))]
+        rows = ((k, (k + 0.5) * seconds, *row) for k, row in enumerate(values))
+        made[f"{variable}.{name}"] = (header, rows)
     if trace.epochs:
         made["epochs"] = (list(trace.epochs), zip(*trace.epochs.values(), strict=True))
     # Some file systems do not allow an arrow in a file name.

@@ -49,6 +49,7 @@ def write(path: Path, trace: TraceData, *, overwrite: bool) -> None:
         bool(after),
         dict.fromkeys(trace.epochs, "1"),
         len(next(iter(trace.epochs.values()), ())),
+        trace.targets,
     )
     with Writer(path, plan, overwrite=overwrite) as writer:
         for k in range(len(trace.index)):

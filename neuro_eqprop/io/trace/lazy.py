@@ -100,6 +100,7 @@ def file_trace(reader: TraceReader) -> FileTrace:
         weights=LazyMapping(tuple(reader.names("weights")), weights),
         hebbian={name: log(name) for name in reader.names(HEBBIAN)},
         epochs=reader.epochs(),
+        targets=rows("samples/target", samples) if "target" in reader.file["samples"] else None,
         announced=reader.announced,
         unit_counts=sizes,
         reader=reader,

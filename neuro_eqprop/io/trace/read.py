@@ -12,9 +12,16 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.io.trace.schema import COLUMNS, FORMAT, SCHEMA, Node, TraceError
+from neuro_eqprop.io.trace.schema import (
+    COLUMNS,
+    FORMAT,
+    OLD_STEP_SECONDS,
+    SCHEMA,
+    Node,
+    TraceError,
+)
 from neuro_eqprop.io.trace.synapses import history_lengths
-from neuro_eqprop.schedules import Phase, Schedule
+from neuro_eqprop.schedules import DT, Phase, Schedule
 from neuro_eqprop.traces import ActivityKind, Counts, Origin, SpikeTrain
 
 MAX_SIZE = 2**32
@@ -174,7 +181,14 @@ class TraceReader:
         held = self.file["origin"].attrs
         versions = self.json(self.file["origin"], "versions", dict)
         texts = {f.name: str(held[f.name]) for f in fields(Origin) if f.type == "str"}
-        return Origin(**texts, versions=versions, seed=int(held["seed"]))
+        old = OLD_STEP_SECONDS.get(texts["backend"], DT)
+        return Origin(
+            **texts,
+            versions=versions,
+            seed=int(held["seed"]),
+            step_seconds=float(held.get("step_seconds", old)),
+            steps_per_spike=float(held.get("steps_per_spike", 1.0)),
+        )
 
     def samples(self, steps: int) -> int:
         """Number of samples that are complete in every data set."""

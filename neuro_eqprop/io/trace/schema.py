@@ -1,9 +1,11 @@
 """Layout of a trace in an HDF5 file.
 
     /                 attributes: format, schema, complete, populations (JSON), connections (JSON)
-    /origin           attributes: backend, network_hash, versions (JSON), seed, created, command
+    /origin           attributes: backend, network_hash, versions (JSON), seed, created, command,
+                      step_seconds, steps_per_spike
+    /time             (steps of a sample)                      seconds from the start of a sample
     /phases           name, beta, start, stop, window          steps within a sample
-    /samples          index, label, input, start, stop         start and stop grow with the run
+    /samples          index, label, input, target, start, stop start and stop grow with the run
     /signals/P/V      values (steps over all samples, units)
     /spikes/P         step, unit, value of each event; stop: events up to the end of each sample
     /weights/C        before, after                            of connection C; after if it learns
@@ -12,7 +14,8 @@
     /epochs           metrics of a training run, by name; attribute: announced
     /counts/PHASE     a row per population, a column per field of `Counts`
 
-Every data set has an attribute `unit`.
+Every data set has an attribute `unit`. Schema 2 added the time base and the targets; in files of
+schema 1 a step takes `OLD_STEP_SECONDS`.
 """
 
 from __future__ import annotations
@@ -35,7 +38,9 @@ Node: TypeAlias = Any
 Bytes: TypeAlias = npt.NDArray[np.bytes_]
 
 FORMAT = "neuro_eqprop trace"
-SCHEMA = 1
+SCHEMA = 2
+OLD_STEP_SECONDS = {"brian2-biology": 1e-2}
+"""Seconds of a step by backend in files of schema 1, which do not state them; else 1 ms."""
 COLUMNS = tuple(f.name for f in fields(Counts))
 EVENTS_PER_CHUNK = 2**14
 """Number of spikes in a chunk."""
@@ -66,11 +71,15 @@ def create_layout(file: Node, plan: Plan) -> None:
     origin = file.create_group("origin")
     for name, value in asdict(plan.origin).items():
         origin.attrs[name] = json.dumps(value) if isinstance(value, Mapping) else value
+    time = (np.arange(plan.steps) + 0.5) * plan.origin.step_seconds
+    create_fixed(file, "time", time, "s")
     create_phases(file.create_group("phases"), plan)
     samples = file.create_group("samples")
     for name, values in (("index", plan.index), ("label", plan.label)):
         create_fixed(samples, name, np.asarray(values, dtype=np.int64), "1")
     create_fixed(samples, "input", np.asarray(plan.inputs, dtype=np.float64), "1")
+    if plan.targets is not None:
+        create_fixed(samples, "target", np.asarray(plan.targets, dtype=np.float64), "1")
     for name in ("start", "stop"):
         create_growing(samples, name, dtype="i8", unit="step", chunk=(256,))
     for name, variable in sorted(plan.record.signals):

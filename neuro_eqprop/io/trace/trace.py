@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,11 +12,12 @@ from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.io.trace.dataframe import Frame, Labelled, to_pandas, to_xarray
 from neuro_eqprop.io.trace.export import to_csv, to_npz
 from neuro_eqprop.plots.traces import Axes, plot_raster, plot_settling, plot_synapse
-from neuro_eqprop.schedules import DT
 from neuro_eqprop.synapse_recording import HEBBIAN, Synapse, SynapseLog
 from neuro_eqprop.traces import Record, SpikeTrain, TraceData
 
 ALL = slice(None)
+Block: TypeAlias = Any
+"""A neo.Block; Neo need not be installed."""
 
 
 class Trace(TraceData):
@@ -45,8 +47,16 @@ class Trace(TraceData):
         `before` the run and, if it learned, `after`; shape (target units, source units).
     counts : mapping of (layer, phase) to Counts
         Spikes, synaptic operations and neuron updates.
+    targets : array of shape (samples, classes) or None
+        Values that the nudged phases pull the output to.
+    step_seconds : float
+        Duration of a step in seconds.
+    time : array of shape (steps,)
+        Middle of each step in seconds from the start of its sample: (k + 1/2) step_seconds.
+    max_rate : float
+        Firing rate in hertz of a unit whose rate is one.
     origin : Origin
-        Backend, network digest, package versions, seed, date and command.
+        Backend, network digest, package versions, seed, date, command and duration of a step.
 
     Examples
     --------
@@ -138,6 +148,9 @@ class Trace(TraceData):
             weights=dict(self.weights),
             hebbian={name: self._load_synapses(name, rows) for name in sorted(chosen.hebbian)},
             epochs=self.epochs,
+            targets=None
+            if self.targets is None
+            else np.asarray(self.targets[part.start : part.stop], dtype=np.float64),
         )
 
     def _load_spikes(self, layer: str, part: range) -> SpikeTrain:
@@ -173,8 +186,9 @@ class Trace(TraceData):
         Returns
         -------
         pandas.DataFrame
-            For `spikes` a row per spike: sample, label, phase, step, unit, value. Otherwise a row
-            per step, indexed by sample, phase and step, and a column per unit or synapse.
+            For `spikes` a row per spike: sample, label, phase, step, time, unit, value. Otherwise
+            a row per step, indexed by sample, phase, step and time, and a column per unit or
+            synapse. `time` is in seconds from the start of the sample.
 
         """
         return to_pandas(self.load(only(name, variable), samples), name, variable)
@@ -186,7 +200,7 @@ class Trace(TraceData):
         -------
         xarray.DataArray
             Dimensions (sample, step, unit), or (value, sample, step, synapse) for `hebbian`, with
-            the coordinates label, phase and beta. Spikes are dense: 0 where a unit is silent.
+            the coordinates label, phase, beta and time (in seconds). Spikes are dense: 0 where a unit is silent.
 
         """
         return to_xarray(self.load(only(name, variable), samples), name, variable)
@@ -199,20 +213,35 @@ class Trace(TraceData):
         """Write all arrays as CSV tables into a new folder; return their paths."""
         return to_csv(self.load(), Path(folder))
 
-    def to_nwb(self, path: str | Path, *, dt: float = DT) -> Path:
+    def to_nwb(self, path: str | Path, *, dt: float | None = None) -> Path:
         """Write a Neurodata Without Borders file; return its path.
 
         Parameters
         ----------
         path : str or Path
             File to write; its name must end in .nwb.
-        dt : float
-            Duration of a step in seconds.
+        dt : float, optional
+            Duration of a step in seconds; that of the trace unless given.
 
         """
         from neuro_eqprop.io.nwb import to_nwb
 
         return to_nwb(self.load(), Path(path), dt=dt)
+
+    def to_neo(self) -> Block:
+        """The trace as a Neo block, for Elephant and other tools.
+
+        Returns
+        -------
+        neo.Block
+            A segment for each sample, all of them starting at time zero: a spike train for each
+            unit with recorded spikes (`hidden.3`), a signal for each recorded variable, an epoch
+            for each phase; `label`, `input` and `target` are annotations of the segment.
+
+        """
+        from neuro_eqprop.io.neo import to_neo
+
+        return to_neo(self.load())
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the trace to an HDF5 file that `open_trace` opens; return its path."""

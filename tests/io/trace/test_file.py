@@ -106,11 +106,47 @@ def test_every_data_set_has_a_unit_and_grows_packed(
 
     with h5py.File(tmp_path / "t.h5") as file:
         file.visititems(look)
-        assert file.attrs["schema"] == 1
+        assert file.attrs["schema"] == 2
+        assert file["origin"].attrs["step_seconds"] == 1e-3
+        assert file["time"].attrs["unit"] == "s"
+        np.testing.assert_allclose(file["time"], (np.arange(192) + 0.5) * 1e-3)
         assert file["origin"].attrs["command"].startswith("neuro-eqprop simulate")
         assert file["phases/stop"][:].tolist() == [64, 128, 192]
         assert file["samples/start"][:].tolist() == [192 * k for k in range(6)]
     assert {"phases/beta", "samples/input", "spikes/hidden/step", "counts/free"} <= set(seen)
+
+
+@pytest.mark.parametrize(("name", "seconds"), [("schema1", 1e-3), ("schema1-biology", 1e-2)])
+def test_files_of_schema_1_open_with_the_time_base_they_had(name: str, seconds: float) -> None:
+    trace = read(Path(__file__).parent / "golden" / f"{name}.h5")
+    assert (trace.step_seconds, trace.max_rate) == (seconds, pytest.approx(1 / seconds))
+    assert trace.targets is None
+    assert trace.rate("hidden", "free").tolist() == [[0.0, 0.5], [0.0, 0.5]]
+    assert trace.signals["hidden", "voltage"].shape == (48, 2)
+
+
+def test_time_base_and_targets_come_back_from_a_file(
+    episode: dict[str, Trace], tmp_path: Path
+) -> None:
+    whole = episode["spikes"]
+    origin = replace(whole.origin, step_seconds=2.5e-4, steps_per_spike=4.0)
+    trace = replace(whole, origin=origin, targets=np.eye(10)[whole.label])
+    write(tmp_path / "t.h5", trace, overwrite=False)
+    found = read(tmp_path / "t.h5")
+    assert found.origin == origin
+    assert found.max_rate == 1000.0
+    np.testing.assert_array_equal(found.targets, trace.targets)
+    np.testing.assert_allclose(found.time[[0, -1]], [1.25e-4, 191.5 * 2.5e-4])
+    # A unit at rate one fires once in four of these steps.
+    np.testing.assert_allclose(found.rate("hidden"), 4 * whole.rate("hidden"))
+    np.testing.assert_allclose(found.running_rate("hidden", "free")[:, -1], found.rate("hidden"))
+    np.testing.assert_array_equal(found.load(samples=slice(1, 3)).targets, trace.targets[1:3])
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1e-3, float("nan"), float("inf")])
+def test_a_step_without_a_duration_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match="step_seconds is .*; it must be above zero and finite"):
+        replace(ORIGIN, step_seconds=seconds)
 
 
 def plan(samples: int = 3) -> Plan:
@@ -441,7 +477,7 @@ def shorten(name: str, rows: int) -> Callable[[Node], None]:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (set_attribute("schema", 2), "schema 2 and this program reads up to 1: update"),
+        (set_attribute("schema", 3), "schema 3 and this program reads up to 2: update"),
         (set_attribute("format", "other"), "not a trace of this program"),
         (set_attribute("populations", "[]"), "not a dict"),
         (set_attribute("populations", "{"), "is damaged"),

@@ -315,7 +315,9 @@ def test_what_is_not_there_is_named(
 def test_a_table_of_spikes_counts_to_the_rate(files: dict[str, Path]) -> None:
     with neuro_eqprop.open_trace(files["spikes"]) as trace:
         table = trace.to_pandas("hidden", "spikes")
-        assert list(table) == ["sample", "label", "phase", "step", "unit", "value"]
+        assert list(table) == ["sample", "label", "phase", "step", "time", "unit", "value"]
+        np.testing.assert_allclose(table["time"], (table["step"] + 0.5) * 1e-3)
+        assert table.attrs["units"] == {"time": "s"}
         assert (table["label"].to_numpy() == trace.label[table["sample"] - 100]).all()
         for phase in trace.schedule:
             stop = sum(p.steps for p in trace.schedule[: trace.schedule.index(phase) + 1])
@@ -337,7 +339,8 @@ def test_a_table_of_a_signal_has_a_row_for_each_step(
     np.testing.assert_array_equal(table, values[192 : 3 * 192])
     assert table.columns.name == "unit"
     last = table.loc[(102, "negative", 127)]
-    np.testing.assert_array_equal(last, episode["rate"].rate("hidden", "negative")[2])
+    np.testing.assert_array_equal(last.squeeze(), episode["rate"].rate("hidden", "negative")[2])
+    assert last.index.tolist() == [pytest.approx(0.1275)]
 
 
 @tables
@@ -348,7 +351,11 @@ def test_an_array_with_labels_selects_by_them(
     with neuro_eqprop.open_trace(files[kind]) as trace:
         array = trace.to_xarray("output", kind)
     assert array.dims == ("sample", "step", "unit")
-    assert array.attrs == {"population": "output", "backend": episode[kind].origin.backend}
+    backend = episode[kind].origin.backend
+    units = {"step_seconds": 1e-3, "units": "1"}
+    assert array.attrs == {"population": "output", "backend": backend} | units
+    assert array.time.attrs["units"] == "s"
+    np.testing.assert_allclose(array.time, (np.arange(192) + 0.5) * 1e-3)
     np.testing.assert_array_equal(array, episode[kind].time_course("output"))
     np.testing.assert_array_equal(array.label, episode[kind].label)
     nudged = array.sel(sample=103).where(array.beta == 0.25, drop=True)
