@@ -164,7 +164,7 @@ def test_notes_tell_where_it_comes_from(files: dict[str, Path], episode: dict[st
     assert (told["dt"], told["complete"]) == (DT, True)
 
 
-def check_rates(segments: Any, trace: Trace, *, absolute: bool) -> None:
+def check_rates(segments: list[Any], trace: Trace, *, absolute: bool) -> None:
     """Elephant's mean rates: ours in the windows, never above the maximum over a sample."""
     second = pytest.importorskip("quantities").s
     firing = pytest.importorskip("elephant.statistics").mean_firing_rate

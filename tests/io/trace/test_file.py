@@ -145,7 +145,7 @@ def test_time_base_and_targets_come_back_from_a_file(
 
 @pytest.mark.parametrize("seconds", [0.0, -1e-3, float("nan"), float("inf")])
 def test_a_step_without_a_duration_is_refused(seconds: float) -> None:
-    with pytest.raises(ValueError, match="step_seconds is .*; it must be above zero and finite"):
+    with pytest.raises(ValueError, match=r"step_seconds is .*; it must be above zero and finite"):
         replace(ORIGIN, step_seconds=seconds)
 
 
