@@ -200,7 +200,8 @@ class Trace(TraceData):
         -------
         xarray.DataArray
             Dimensions (sample, step, unit), or (value, sample, step, synapse) for `hebbian`, with
-            the coordinates label, phase, beta and time (in seconds). Spikes are dense: 0 where a unit is silent.
+            the coordinates label, phase, beta and time (in seconds). Spikes are dense: 0 where a
+            unit is silent.
 
         """
         return to_xarray(self.load(only(name, variable), samples), name, variable)
