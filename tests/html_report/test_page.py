@@ -543,7 +543,8 @@ def test_traces_export_gives_back_the_arrays(
         np.testing.assert_array_equal(arrays["spikes/hidden/step"], steps)
         assert json.loads(str(arrays["about"]))["kinds"]["hidden"] == "spikes"
     rows = np.loadtxt(tables / "voltage.output.csv", delimiter=",", skiprows=1)
-    np.testing.assert_array_equal(rows[:, 1:], recorded["spikes"].signals["output", "voltage"])
+    np.testing.assert_allclose(rows[:, 1], (rows[:, 0] + 0.5) * 1e-3)  # seconds
+    np.testing.assert_array_equal(rows[:, 2:], recorded["spikes"].signals["output", "voltage"])
     events = np.loadtxt(tables / "spikes.hidden.csv", delimiter=",", skiprows=1)
     np.testing.assert_array_equal(events[:, 0], steps)
     assert main([*words, "--npz", str(npz)]) == 1

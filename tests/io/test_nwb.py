@@ -126,7 +126,7 @@ def test_inputs_and_targets_are_intervals(episode: dict[str, Trace], tmp_path: P
         table = file.intervals["samples"].to_dataframe()
     assert table["sample"].tolist() == trace.index.tolist()
     np.testing.assert_array_equal(np.stack(table["input"].tolist()), trace.inputs)
-    np.testing.assert_array_equal(np.stack(table["target"].tolist()), trace.targets)
+    np.testing.assert_array_equal(np.argmax(table["target"].tolist(), axis=1), trace.label)
     np.testing.assert_allclose(table["stop_time"], 192 * DT * np.arange(1, 7))
 
 
