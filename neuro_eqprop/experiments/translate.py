@@ -23,14 +23,11 @@ from neuro_eqprop.networks import Network, Role, check_parameters
 from neuro_eqprop.operators import DelayedFeedback
 from neuro_eqprop.spiking.codes import Code, Coding, find_code
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork
-from neuro_eqprop.spiking.lower import (
-    matrix,
-    only_reads_out,
-    signed_populations,
-    weight_from_matrix,
-)
+from neuro_eqprop.spiking.lower import connection_synapses, only_reads_out, signed_populations
 from neuro_eqprop.spiking.model import SpikingModel, to_spiking
+from neuro_eqprop.spiking.operator_synapses import weight_from_synapses
 from neuro_eqprop.spiking.serialize import integer
+from neuro_eqprop.spiking.synapses import Synapses
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ def document_of(
     spiking = to_spiking(model, code=code, bits=bits, nudged=nudged)
     coding, rate, params = spiking.coding, model.network, spiking.params
     feeds = tuple(
-        Feed(name, sign * matrix(rate, params, c))
+        Feed(name, connection_synapses(rate, params, c).scaled(sign))
         for c in rate.connections
         if rate[c.source].role is Role.INPUT
         for name, sign in signed_populations(rate[c.target], coding)
@@ -111,16 +108,13 @@ def translate(
         "projections": [
             {
                 "name": p.name,
-                "synapses": int(np.count_nonzero(p.weight)),
+                "synapses": p.synapses.count,
                 "delay": p.delay,
                 "gain": p.gain.value,
             }
             for p in network.projections
         ],
-        "feeds": [
-            {"target": f.target, "synapses": int(np.count_nonzero(f.weight))}
-            for f in document.feeds
-        ],
+        "feeds": [{"target": f.target, "synapses": f.synapses.count} for f in document.feeds],
         "beyond_nir": beyond(network),
     }
 
@@ -216,8 +210,8 @@ def rebuilt(document: Document, name: str, dataset: str) -> SpikingModel:
 
 def parameters(rate: Network, document: Document, coding: Coding) -> dict[str, Array]:
     """Weights and biases of the rate network, in the order in which `lower` takes them."""
-    feeds = iter([feed.weight for feed in document.feeds])
-    projections = iter([projection.weight for projection in document.network.projections])
+    feeds = iter([feed.synapses for feed in document.feeds])
+    projections = iter([projection.synapses for projection in document.network.projections])
     params: dict[str, Array] = {}
     for connection in rate.connections:
         operator, ends = connection.operator, (rate[connection.source], rate[connection.target])
@@ -227,9 +221,9 @@ def parameters(rate: Network, document: Document, coding: Coding) -> dict[str, A
             params[connection.name] = np.array([document.notes["echoes"][connection.name]])
             continue
         given = ends[0].role is Role.INPUT
-        spelled = take_first(feeds, sides[1]) if given else take_first(projections, prod(sides))
-        params[connection.name] = weight_from_matrix(
-            operator, spelled, (ends[0].shape, ends[1].shape)
+        synapses = take_first(feeds, sides[1]) if given else take_first(projections, prod(sides))
+        params[connection.name] = weight_from_synapses(
+            operator, synapses, (ends[0].shape, ends[1].shape)
         )
         if rate.feeds_back(connection) and not only_reads_out(rate, connection):
             take_first(projections, prod(sides))
@@ -239,9 +233,9 @@ def parameters(rate: Network, document: Document, coding: Coding) -> dict[str, A
     return params
 
 
-def take_first(weights: Iterator[Array], count: int) -> Array:
-    """The first of the next so many weights; the others repeat it with other signs or delays."""
-    first, *_ = [next(weights) for _ in range(count)]
+def take_first(synapses: Iterator[Synapses], count: int) -> Synapses:
+    """The first of the next so many; the others repeat it with other signs or delays."""
+    first, *_ = [next(synapses) for _ in range(count)]
     return first
 
 
@@ -261,9 +255,10 @@ def same(one: SpikingNetwork, other: SpikingNetwork) -> bool:
         projections = [(p.name, p.delay, p.gain) for p in network.projections]
         return network.dt, network.output, populations, projections, network.fixed
 
-    def values(network: SpikingNetwork) -> list[Array]:
-        return [*(p.bias for p in network.populations), *(p.weight for p in network.projections)]
-
-    return structure(one) == structure(other) and all(
-        map(np.array_equal, values(one), values(other))
+    if structure(one) != structure(other):
+        return False
+    biases = zip(one.populations, other.populations, strict=True)
+    paths = zip(one.projections, other.projections, strict=True)
+    return all(np.array_equal(a.bias, b.bias) for a, b in biases) and all(
+        a.synapses.equals(b.synapses) for a, b in paths
     )

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from neuro_eqprop.spiking.fixed_point import state_bits
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, Projection, Reset, SpikingNetwork
 from neuro_eqprop.spiking.make_plastic import ALWAYS
@@ -164,8 +162,7 @@ def dense_projection(
 
 def projection_shape(projection: Projection, *, bits: int) -> ProjectionShape:
     """The shape of a projection; only weights other than zero are synapses."""
-    nonzero = projection.weight != 0
-    fan_in, fan_out = np.count_nonzero(nonzero, axis=1), np.count_nonzero(nonzero, axis=0)
+    fan_in, fan_out = projection.synapses.fan_in(), projection.synapses.fan_out()
     return ProjectionShape(
         projection.source,
         projection.target,

@@ -16,6 +16,7 @@ from neuro_eqprop.spiking.ir import (
     Spiking,
     SpikingNetwork,
 )
+from neuro_eqprop.spiking.synapses import Synapses
 
 STATE_BITS = 24
 """Bits of u, v, the sums and the state of a graded unit, including the sign."""
@@ -64,10 +65,15 @@ def nearest(values: Array, unit: float) -> Ints:
 
 def as_integers(values: Array, unit: float, what: str) -> Ints:
     """Values as integer multiples of the unit; raises an error for other values."""
+    check_multiples(values, unit, what)
+    return np.asarray(values / unit).astype(np.int64)
+
+
+def check_multiples(values: Array, unit: float, what: str) -> None:
+    """Raise an error for values that are no integer multiples of the unit."""
     found = np.asarray(values / unit)
     if not (np.abs(found) < 2.0**53).all() or not (found == np.rint(found)).all():
         raise ValueError(f"{what} is no multiple of {unit}; quantise the entire network")
-    return found.astype(np.int64)
 
 
 def limit_as_integer(limit: float, unit: float, what: str) -> int:
@@ -185,19 +191,32 @@ def graded(neuron: Graded, unit: float, *, name: str, bias: Ints) -> GradedInteg
     return GradedIntegers(unit, bias, damping, theta.bit_length() - 1, low, high, neuron.activation)
 
 
-def weights(network: SpikingNetwork, projection: Projection) -> Ints:
-    """The weights of a projection in integers of its target, per spike or per theta."""
+def integer_synapses(network: SpikingNetwork, projection: Projection) -> Synapses:
+    """The synapses of a projection in integers of its target, per spike or per theta.
+
+    The values are float64; sums of messages stay below 2^52, so that they are exact.
+    """
     source, name = network[projection.source].neuron, projection.name
     theta = source.theta if isinstance(source, Graded) else 1.0
-    found = as_integers(
-        projection.weight * theta, unit_of(network, projection.target), f"a weight of {name!r}"
-    )
+    unit, values = unit_of(network, projection.target), projection.synapses.values
+    check_multiples(values * theta, unit, f"a weight of {name!r}")
+    found = projection.synapses.with_values(values * theta / unit)
     sent = 1.0
     if isinstance(source, Graded):
         sent = 2 * TOP * unit_of(network, projection.source) / theta
-    if float(np.abs(found).sum(axis=1, dtype=float).max(initial=0.0)) * sent >= 2.0**52:
+    if float(absolute_row_sums(found).max(initial=0.0)) * sent >= 2.0**52:
         raise ValueError(f"the weights of {name!r} are too large to be added up in 53 bits")
     return found
+
+
+def absolute_row_sums(synapses: Synapses) -> Array:
+    """The sum of |w| of each target neuron."""
+    return synapses.with_values(np.abs(synapses.values)).row_sums()
+
+
+def weights(network: SpikingNetwork, projection: Projection) -> Ints:
+    """`integer_synapses` as a matrix of integers."""
+    return integer_synapses(network, projection).dense().astype(np.int64)
 
 
 def state_bits(network: SpikingNetwork) -> int | None:

@@ -28,7 +28,14 @@ from neuro_eqprop.plugins import Registry
 from neuro_eqprop.schedules import tail
 from neuro_eqprop.spiking.codes import Code, Coding, LoweringError
 from neuro_eqprop.spiking.ir import Graded, Neuron, Population, Projection, SpikingNetwork, Stimulus
-from neuro_eqprop.spiking.lower import join, matrix, signed_populations, snap, stimulate
+from neuro_eqprop.spiking.lower import (
+    connection_synapses,
+    join,
+    signed_populations,
+    snap,
+    snapped,
+    stimulate,
+)
 
 ON = "on"
 """The population of the unit that sends the biases."""
@@ -154,9 +161,9 @@ def with_input(
     layer, projections = network.input, list[Projection]()
     for connection in network.connections:
         if network[connection.source].role is Role.INPUT:
-            weight = matrix(network, params, connection)
+            synapses = snapped(connection_synapses(network, params, connection), coding.grid)
             target = signed_populations(network[connection.target], coding)
-            projections += join(((layer.name, 1.0),), target, snap(weight, coding.grid))
+            projections += join(((layer.name, 1.0),), target, synapses)
     units = Population(layer.name, entry.neuron(layer, coding), np.zeros(layer.size))
     complete = replace(
         made,

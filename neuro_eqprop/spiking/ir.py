@@ -74,7 +74,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
@@ -82,6 +82,7 @@ import numpy as np
 
 from neuro_eqprop.activations import Activation
 from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.spiking.synapses import DenseSynapses, Synapses, as_synapses
 
 
 class Reset(Enum):
@@ -199,21 +200,48 @@ def spiking_of(population: Population) -> Spiking:
     return population.neuron
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Projection:
-    """Synapses from one population to another: `weight` has a row for each target neuron."""
+    """Synapses from one population to another.
+
+    Parameters
+    ----------
+    source, target : str
+        The names of the populations.
+    synapses : Synapses or array
+        See `neuro_eqprop.spiking.synapses`; a matrix has a row for each target neuron.
+    delay : int
+        Steps from a spike to its arrival, at least one.
+    gain : Gain
+        The factor of the weights.
+    """
 
     source: str
     target: str
-    weight: Array
+    synapses: Synapses
     delay: int = 1
     gain: Gain = Gain.ONE
 
-    def __post_init__(self) -> None:
-        if self.delay < 1:
+    def __init__(
+        self,
+        source: str,
+        target: str,
+        synapses: Synapses | Array,
+        delay: int = 1,
+        gain: Gain = Gain.ONE,
+    ) -> None:
+        fields = (source, target, as_synapses(synapses), delay, gain)
+        for name, value in zip(self.__slots__, fields, strict=True):
+            object.__setattr__(self, name, value)
+        if delay < 1:
             raise ValueError(f"projection {self.name!r}: a spike takes at least one step to arrive")
-        if not np.isfinite(self.weight).all():
+        if not np.isfinite(self.synapses.values).all():
             raise ValueError(f"projection {self.name!r} has weights that are not finite")
+
+    @property
+    def weight(self) -> Array:
+        """The weights as a matrix with a row for each target neuron, written out if need be."""
+        return self.synapses.dense()
 
     @property
     def name(self) -> str:
@@ -223,7 +251,7 @@ class Projection:
     @property
     def fan_out(self) -> Ints:
         """The number of synapses (nonzero weights) of each source neuron."""
-        return np.asarray(np.count_nonzero(self.weight, axis=0), dtype=np.int64)
+        return self.synapses.fan_out()
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,9 +304,9 @@ class SpikingNetwork:
                 if end not in names:
                     raise ValueError(f"projection {projection.name!r}: no population {end!r}")
             shape = (self[projection.target].size, self[projection.source].size)
-            if projection.weight.shape != shape:
+            if projection.synapses.shape != shape:
                 raise ValueError(
-                    f"{projection.name!r} has weights {projection.weight.shape}, not {shape}"
+                    f"{projection.name!r} has weights {projection.synapses.shape}, not {shape}"
                 )
 
     def __getitem__(self, name: str) -> Population:
@@ -300,10 +328,19 @@ class SpikingNetwork:
             parts.update(np.ascontiguousarray(population.bias).tobytes())
         for projection in self.projections:
             parts.update(f"{projection.name} {projection.delay} {projection.gain}".encode())
-            parts.update(np.ascontiguousarray(projection.weight).tobytes())
+            for part in projection.synapses.hashed():
+                parts.update(part)
         if self.fixed is not None:
             parts.update(f"{sorted(self.fixed.units.items())}".encode())
         return parts.hexdigest()
+
+
+def expanded(network: SpikingNetwork) -> SpikingNetwork:
+    """The same network with every projection written out as a matrix, for comparisons."""
+    projections = tuple(
+        replace(each, synapses=DenseSynapses(each.weight)) for each in network.projections
+    )
+    return replace(network, projections=projections)
 
 
 FIRST_NAMES = {"ActivationKind.": "Curve.", "RateTracking(": "Follow(", "DecreasingGain": "Falling"}

@@ -7,16 +7,15 @@ sums of spikes are exact in any order and every simulator gives the same spikes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, Shape
+from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role, check_parameters
-from neuro_eqprop.operators import DelayedFeedback, Dense, Operator
-from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.operators import DelayedFeedback
 from neuro_eqprop.spiking.codes import Coding, LoweringError
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -25,6 +24,8 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
+from neuro_eqprop.spiking.operator_synapses import operator_synapses
+from neuro_eqprop.spiking.synapses import DiagonalSynapses, Synapses
 
 SignedPopulations: TypeAlias = tuple[tuple[str, float], ...]
 
@@ -37,11 +38,14 @@ def signed_populations(layer: Layer, coding: Coding) -> SignedPopulations:
 
 
 def join(
-    source: SignedPopulations, target: SignedPopulations, weight: Array, gain: Gain = Gain.ONE
+    source: SignedPopulations,
+    target: SignedPopulations,
+    synapses: Synapses,
+    gain: Gain = Gain.ONE,
 ) -> list[Projection]:
     """The projections between the populations of two layers."""
     return [
-        Projection(name, other, a * b * weight, gain=gain)
+        Projection(name, other, synapses.scaled(a * b), gain=gain)
         for name, a in source
         for other, b in target
     ]
@@ -62,8 +66,15 @@ def snap(values: Array, grid: float) -> Array:
     return np.asarray(np.rint(values / grid) * grid)
 
 
-def matrix(network: Network, params: Mapping[str, Array], connection: Connection) -> Array:
-    """A connection as a matrix from flat source to flat target."""
+def snapped(synapses: Synapses, grid: float) -> Synapses:
+    """The synapses with their weights at the nearest multiples of `grid`."""
+    return synapses.with_values(snap(synapses.values, grid))
+
+
+def connection_synapses(
+    network: Network, params: Mapping[str, Array], connection: Connection
+) -> Synapses:
+    """The synapses of a connection, from flat source to flat target."""
     operator, name = connection.operator, connection.name
     if not operator.linear:
         kind = type(operator).__name__.lower()
@@ -71,42 +82,7 @@ def matrix(network: Network, params: Mapping[str, Array], connection: Connection
             f"connection {name!r} is of kind {kind!r}, which is not linear: no synapses do what it "
             f"does; evaluate it as a rate network"
         )
-    return operator_matrix(operator, params[name], network[connection.source].shape)
-
-
-def unit_vectors(source: Shape) -> Iterator[tuple[slice, Array]]:
-    """One-hot states of a layer, up to 512 at a time, each batch with its slice of units."""
-    size = int(np.prod(source))
-    for start in range(0, size, 512):
-        part = slice(start, min(start + 512, size))
-        yield part, np.eye(part.stop - start, size, start).reshape(-1, *source)
-
-
-def operator_matrix(operator: Operator, weight: Array, source: Shape) -> Array:
-    """A linear operator as a matrix, from its output for each one-hot state of its source."""
-    if isinstance(operator, Dense):
-        return weight
-    rows = [operator.forward(NumpyOps(), weight, x, np.zeros(1)) for _, x in unit_vectors(source)]
-    return np.ascontiguousarray(np.concatenate([r.reshape(len(r), -1) for r in rows]).T)
-
-
-def weight_from_matrix(operator: Operator, spelled: Array, shapes: tuple[Shape, Shape]) -> Array:
-    """The weight of a linear operator between layers of these shapes, from its matrix.
-
-    The entries of different weights do not overlap in the matrix A = sum over k of w_k B_k, so that
-    w_k = <B_k, A> / <B_k, B_k>, where B_k comes from a weight of ones.
-    """
-    if isinstance(operator, Dense):
-        return spelled
-    source, target = shapes
-    ones = np.ones(operator.weight_shape(source, target))
-    found, unit = np.zeros_like(ones), np.zeros_like(ones)
-    for part, x in unit_vectors(source):
-        own = operator.forward(NumpyOps(), ones, x, np.zeros(1))
-        given = spelled[:, part].T.reshape(own.shape)
-        found += operator.weight_gradient(NumpyOps(), ones, given, x)
-        unit += operator.weight_gradient(NumpyOps(), ones, own, x)
-    return np.asarray(found / unit)
+    return operator_synapses(operator, params[name], network[connection.source].shape)
 
 
 def spread_bias(layer: Layer, params: Mapping[str, Array]) -> Array:
@@ -123,11 +99,13 @@ def delayed_projections(
     layer: Layer, weight: Array, operator: DelayedFeedback, coding: Coding
 ) -> list[Projection]:
     """Projections from a layer to itself for each past state, with its delay."""
-    ends, same = signed_populations(layer, coding), np.eye(layer.size)
+    ends, same = signed_populations(layer, coding), np.ones(layer.size)
     return [
         replace(projection, delay=k + 1)
         for k, part in enumerate(operator.parts)
-        for projection in join(ends, ends, snap(same * part * weight[0], coding.grid))
+        for projection in join(
+            ends, ends, DiagonalSynapses(snap(same * part * weight[0], coding.grid))
+        )
     ]
 
 
@@ -157,11 +135,11 @@ def lower(
                 layer, params[connection.name], connection.operator, coding
             )
             continue
-        weight = snap(matrix(network, params, connection), coding.grid)
-        projections += join(source, target, weight)
+        synapses = snapped(connection_synapses(network, params, connection), coding.grid)
+        projections += join(source, target, synapses)
         if network.feeds_back(connection) and not only_reads_out(network, connection):
-            back = snap(network.feedback(connection) * weight.T, coding.grid)
-            projections += join(target, source, back)
+            back = synapses.scaled(network.feedback(connection)).T
+            projections += join(target, source, snapped(back, coding.grid))
     out = signed_populations(network.output, coding)
     if nudged and network.cost is Cost.CROSS_ENTROPY:
         raise LoweringError(
@@ -169,7 +147,7 @@ def lower(
             f"neuron computes; train with the squared error to nudge spikes"
         )
     if nudged:
-        projections += join(out, out, -np.eye(network.output.size), Gain.BETA)
+        projections += join(out, out, DiagonalSynapses(-np.ones(network.output.size)), Gain.BETA)
     return SpikingNetwork(dt, populations, tuple(projections), out[0][0])
 
 
@@ -186,10 +164,10 @@ def stimulate(
     macs = 0
     for connection in network.connections:
         if network[connection.source].role is Role.INPUT:
-            weight = matrix(network, params, connection)
-            brought = x @ weight.T
+            synapses = connection_synapses(network, params, connection)
+            brought = synapses.apply(x)
             current[connection.target] = current.get(connection.target, 0.0) + brought
-            macs += int(np.count_nonzero(weight))
+            macs += synapses.count
     pull = {} if target is None else {network.output.name: target}
     return Stimulus(
         len(x),

@@ -36,6 +36,7 @@ from neuro_eqprop.spiking.plasticity import (
 )
 from neuro_eqprop.spiking.quantize import check_single, fit, unit
 from neuro_eqprop.spiking.rounding import Rounded, power_above
+from neuro_eqprop.spiking.synapses import DenseSynapses
 
 ALWAYS = "always"
 """The population of the one unit that is always on."""
@@ -216,7 +217,9 @@ def parameters(
 def with_weights(plastic: PlasticNetwork, weights: Mapping[str, Array]) -> PlasticNetwork:
     """The same network with other weights, to continue learning."""
     projections = tuple(
-        replace(p, weight=weights[p.name]) if p.gain is Gain.ONE and p.name in weights else p
+        replace(p, synapses=DenseSynapses(weights[p.name]))
+        if p.gain is Gain.ONE and p.name in weights
+        else p
         for p in plastic.network.projections
     )
     return replace(plastic, network=replace(plastic.network, projections=projections))
@@ -225,7 +228,7 @@ def with_weights(plastic: PlasticNetwork, weights: Mapping[str, Array]) -> Plast
 def for_inference(plastic: PlasticNetwork) -> SpikingNetwork:
     """The network with its effective weights, for inference without learning."""
     projections = tuple(
-        replace(p, weight=p.weight * plastic.gains.get(p.name, 1.0))
+        replace(p, synapses=DenseSynapses(p.weight * plastic.gains.get(p.name, 1.0)))
         for p in plastic.network.projections
         if p.gain is Gain.ONE
     )

@@ -27,7 +27,8 @@ from neuro_eqprop.spiking.input_coding import (
     with_input,
 )
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
-from neuro_eqprop.spiking.lower import lower, matrix, operator_matrix, rates_of, signed_populations
+from neuro_eqprop.spiking.lower import connection_synapses, lower, rates_of, signed_populations
+from neuro_eqprop.spiking.operator_synapses import operator_synapses
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding, round_weight
 from neuro_eqprop.traces import Counts
@@ -150,7 +151,7 @@ class SpikingModel:
         for connection in rate.connections:
             if rate[connection.source].role is Role.INPUT:
                 for name, sign in signed_populations(rate[connection.target], self.coding):
-                    weight = sign * matrix(rate, self.params, connection)
+                    weight = sign * connection_synapses(rate, self.params, connection).dense()
                     found[name] = found[name] + weight if name in found else weight
         return found
 
@@ -568,5 +569,5 @@ def dense_macs(model: Model) -> int:
             shape = pooled.pooled_shape(shape)
         if not connection.loops:
             weight = model.params[connection.name]
-            total += int(np.count_nonzero(operator_matrix(operator, weight, shape)))
+            total += operator_synapses(operator, weight, shape).count
     return total

@@ -12,10 +12,11 @@ from neuro_eqprop.spiking.fixed_point import (
     FRACTION,
     ONE,
     TOP,
+    absolute_row_sums,
+    integer_synapses,
     integers,
     nearest,
     to_12_bits,
-    weights,
 )
 from neuro_eqprop.spiking.ir import (
     FixedPoint,
@@ -33,8 +34,9 @@ from neuro_eqprop.spiking.rounding import (
     Rounding,
     Scaling,
     power_above,
-    round_weight,
+    round_synapses,
 )
+from neuro_eqprop.spiking.synapses import DenseSynapses, SparseSynapses, Synapses
 
 FINE, COARSE = 2.0**-12, 2.0**-9
 """Scales of weights are no finer, units no coarser, in thresholds (of graded units, in ones)."""
@@ -50,13 +52,13 @@ class ProjectionReport:
     exponent: int
     """Base-2 exponent of the scale, or of the common divisor of the scales."""
     factors: tuple[int, ...]
-    """By neuron; one number if all share the scale."""
+    """By neuron or channel; one number if all share the scale; of sparse weights, those in use."""
     largest: int
     """The largest integer, in size."""
     worst_error: float
     rms_error: float
     lost: int
-    """Weights that became zero."""
+    """Distinct weights that became zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def quantise(
     units = {p.name: unit(network, p, rounded) for p in network.populations}
     populations = tuple(fit(p, units[p.name]) for p in network.populations)
     projections = tuple(
-        replace(projection, weight=new.weight)
+        replace(projection, synapses=projection.synapses.with_values(new.weight))
         for projection, new in zip(network.projections, rounded, strict=True)
     )
     made = replace(
@@ -143,19 +145,31 @@ def round_all(network: SpikingNetwork, rounding: Rounding) -> list[Rounded]:
         ]
         earlier = [j for j in others if j < k]
         if earlier:
-            found.append(found[earlier[0]].backwards)
+            found.append(backwards(network.projections[earlier[0]].synapses, found[earlier[0]]))
             continue
         both = [projection, *(network.projections[j] for j in others)]
         own = replace(rounding, scaling=Scaling.LAYER) if k in others else rounding
         limit = max(finest(network, each) for each in both)
-        found.append(round_weight(projection.weight, own, finest=limit))
+        found.append(round_synapses(projection.synapses, own, finest=limit))
     return found
 
 
 def is_transpose(a: Projection, b: Projection) -> bool:
     """Whether b is the transpose of a."""
     ends = (a.source, a.target) == (b.target, b.source)
-    return ends and a.gain is b.gain and np.array_equal(a.weight, b.weight.T)
+    return ends and a.gain is b.gain and a.synapses.equals(b.synapses.T)
+
+
+def backwards(synapses: Synapses, rounded: Rounded) -> Rounded:
+    """The rounded weights of the transposed synapses."""
+    if isinstance(synapses, DenseSynapses):
+        return Rounded(rounded.whole.T, rounded.factor.T, rounded.base)
+    factor = rounded.factor
+    if factor.size > 1:
+        full = np.broadcast_to(factor, synapses.values.shape).astype(np.float64)
+        factor = synapses.with_values(full).T.values.astype(np.int64)
+    whole = synapses.with_values(rounded.whole.astype(np.float64)).T.values.astype(np.int64)
+    return Rounded(whole, factor, rounded.base)
 
 
 def unit(network: SpikingNetwork, population: Population, rounded: Sequence[Rounded]) -> float:
@@ -209,9 +223,10 @@ def check_single(network: SpikingNetwork) -> None:
     """Raise an error for a weight whose single spike overflows 24 bits."""
     for projection in network.projections:
         graded = isinstance(network[projection.target].neuron, Graded)
-        largest = int(np.abs(weights(network, projection)).max(initial=0))
+        integers_ = integer_synapses(network, projection)
+        largest = int(np.abs(integers_.values).max(initial=0))
         if largest * (1 if graded else FRACTION) >= TOP:
-            most = float(np.abs(projection.weight).max())
+            most = float(np.abs(projection.synapses.values).max())
             raise QuantisationError(
                 f"projection {projection.name!r} has a weight of size {most:g}, of which a single "
                 "spike overflows 24 bits at the unit that the other weights of its target need; "
@@ -221,16 +236,19 @@ def check_single(network: SpikingNetwork) -> None:
 
 def projection_report(projection: Projection, new: Rounded) -> ProjectionReport:
     """The rounding errors of the weights."""
-    error = new.weight - projection.weight
-    factors = tuple(int(f) for f in new.factor.ravel())
+    before = projection.synapses.values
+    error = new.weight - before
+    factors = new.factor.ravel()
+    if isinstance(projection.synapses, SparseSynapses) and factors.size > 1:
+        factors = np.unique(factors)
     return ProjectionReport(
         projection.name,
         frexp(new.base)[1] - 1,
-        factors,
+        tuple(factors.tolist()),
         int(np.abs(new.whole).max(initial=0)),
         float(np.abs(error).max(initial=0.0)),
-        float(np.sqrt(np.mean(error**2))),
-        int(np.count_nonzero((new.whole == 0) & (projection.weight != 0))),
+        float(np.sqrt(np.mean(error**2))) if error.size else 0.0,
+        int(np.count_nonzero((new.whole == 0) & (before != 0))),
     )
 
 
@@ -248,7 +266,7 @@ def population_report(network: SpikingNetwork, population: Population) -> Popula
     sums = np.zeros(population.size)
     for projection in network.projections:
         if projection.target == population.name:
-            size = np.abs(weights(network, projection)).sum(axis=1)
+            size = absolute_row_sums(integer_synapses(network, projection))
             sent = most_sent(network[projection.source].neuron)
             sums = sums + np.where(size > 0, size, 0) * sent if sent < inf else sums + inf
     if isinstance(neuron, Graded):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from math import frexp
@@ -10,6 +11,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.spiking.fixed_point import nearest
+from neuro_eqprop.spiking.synapses import Synapses
 
 MANTISSA = 2.0**-7
 """Scales by neuron are multiples of this part of the projection's largest."""
@@ -57,7 +59,7 @@ class Rounding:
 
 @dataclass(frozen=True, slots=True)
 class Rounded:
-    """Integer weights: weight = whole factor base, the factor being that of a row or column."""
+    """Integer weights: weight = whole factor base; factors have a shape that broadcasts."""
 
     whole: Ints
     factor: Ints
@@ -68,11 +70,6 @@ class Rounded:
         """The weights in floating point."""
         return np.asarray(self.whole * self.factor * self.base)
 
-    @property
-    def backwards(self) -> Rounded:
-        """The transpose."""
-        return Rounded(self.whole.T, self.factor.T, self.base)
-
 
 def power_above(x: float) -> float:
     """The least power of two that is not below x."""
@@ -81,13 +78,29 @@ def power_above(x: float) -> float:
 
 
 def round_weight(weight: Array, rounding: Rounding, *, finest: float = 0.0) -> Rounded:
-    """The nearest weights that few bits can hold, ties to even, at a scale of at least `finest`."""
-    largest = float(np.abs(weight).max(initial=0.0))
+    """The nearest weights that few bits can hold, ties to even, at a scale of at least `finest`.
+
+    With scales by neuron, the weights of a neuron are a row.
+    """
+    return round_values(
+        weight, rounding, lambda: np.abs(weight).max(axis=1, keepdims=True), finest=finest
+    )
+
+
+def round_synapses(synapses: Synapses, rounding: Rounding, *, finest: float = 0.0) -> Rounded:
+    """The same for the distinct weights of synapses; neurons that share weights share a scale."""
+    return round_values(synapses.values, rounding, synapses.row_maxima, finest=finest)
+
+
+def round_values(
+    values: Array, rounding: Rounding, maxima: Callable[[], Array], *, finest: float
+) -> Rounded:
+    """The nearest integers of the values; `maxima` are those of the neurons they belong to."""
+    largest = float(np.abs(values).max(initial=0.0))
     base = max(power_above(largest / rounding.most), finest) if largest else max(finest, 1.0)
-    factor = np.ones((1, 1), dtype=np.int64)
+    factor = np.ones((1,) * values.ndim, dtype=np.int64)
     if rounding.scaling is Scaling.NEURON and largest:
         base = max(base * MANTISSA, finest)
-        rows = np.abs(weight).max(axis=1, keepdims=True)
-        factor = np.maximum(1, np.ceil(rows / (rounding.most * base))).astype(np.int64)
-    whole = rounding.step * nearest(weight / factor, base * rounding.step)
+        factor = np.maximum(1, np.ceil(maxima() / (rounding.most * base))).astype(np.int64)
+    whole = rounding.step * nearest(values / factor, base * rounding.step)
     return Rounded(np.asarray(whole), factor, base)

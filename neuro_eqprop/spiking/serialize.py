@@ -12,6 +12,8 @@ from enum import Enum
 from math import inf, isfinite
 from typing import Any
 
+import numpy.typing as npt
+
 from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.spiking.ir import (
@@ -27,6 +29,7 @@ from neuro_eqprop.spiking.ir import (
     Spiking,
     SpikingNetwork,
 )
+from neuro_eqprop.spiking.synapses import DenseSynapses, Synapses, rebuild_synapses
 
 
 class DescriptionError(ValueError):
@@ -56,6 +59,7 @@ def describe(network: SpikingNetwork) -> dict[str, Any]:
                 "target": p.target,
                 "delay": int(p.delay),
                 "gain": p.gain.value,
+                **described_synapses(p.synapses),
             }
             for p in network.projections
         ],
@@ -65,19 +69,42 @@ def describe(network: SpikingNetwork) -> dict[str, Any]:
     return described
 
 
+def described_synapses(synapses: Synapses) -> dict[str, Any]:
+    """The kind and settings of synapses; a matrix, as in version 0.1, has none."""
+    if isinstance(synapses, DenseSynapses):
+        return {}
+    return {"synapses": {"kind": synapses.kind, **synapses.settings}}
+
+
+def synapse_arrays(synapses: Synapses, key: str) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of synapses by name: `key` for a matrix, else with the name of the array."""
+    if isinstance(synapses, DenseSynapses):
+        return {key: synapses.weight}
+    return {f"{key}.{name}": array for name, array in synapses.arrays.items()}
+
+
+def read_synapses(
+    described: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], key: str
+) -> Synapses:
+    """The synapses that `described_synapses` and `synapse_arrays` wrote."""
+    settings = described.get("synapses")
+    if settings is None:
+        return DenseSynapses(arrays[key])
+    own = {name[len(key) + 1 :]: a for name, a in arrays.items() if name.startswith(f"{key}.")}
+    return rebuild_synapses(text(settings["kind"]), settings, own)
+
+
 def rebuild(
-    described: Mapping[str, Any], biases: Sequence[Array], weights: Sequence[Array]
+    described: Mapping[str, Any], biases: Sequence[Array], synapses: Sequence[Synapses | Array]
 ) -> SpikingNetwork:
-    """The network of a description, with a bias per population and a weight per projection."""
+    """The network of a description, with a bias per population and synapses per projection."""
     populations = tuple(
         Population(text(p["name"]), rebuild_neuron(p["neuron"]), bias)
         for p, bias in zip(described["populations"], biases, strict=True)
     )
     projections = tuple(
-        Projection(
-            text(p["source"]), text(p["target"]), weight, integer(p["delay"]), Gain(p["gain"])
-        )
-        for p, weight in zip(described["projections"], weights, strict=True)
+        Projection(text(p["source"]), text(p["target"]), each, integer(p["delay"]), Gain(p["gain"]))
+        for p, each in zip(described["projections"], synapses, strict=True)
     )
     units = {text(name): number(unit) for name, unit in described.get("units", {}).items()}
     dt, output = number(described["dt"]), text(described["output"])

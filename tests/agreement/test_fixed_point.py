@@ -29,6 +29,7 @@ from neuro_eqprop.spiking.ir import (
 )
 from neuro_eqprop.spiking.quantize import quantise
 from neuro_eqprop.spiking.rounding import Rounding, Scaling
+from neuro_eqprop.spiking.synapses import DenseSynapses
 from neuro_eqprop.testing.case import Case, Run, record_everything, run_case
 from neuro_eqprop.testing.random_networks import attempt_case
 
@@ -151,7 +152,8 @@ def test_without_decays_it_is_the_float_step(number: int) -> None:
     neuron: Neuron = INTEGRATOR if number % 2 else Graded(HARD_SIGMOID, 2.0**-5, 1.0)
     case = case_of([neuron, neuron], units=2.0**-12, seed=number, size=0.4, outside=0.4)
     projections = tuple(
-        replace(p, weight=np.rint(p.weight * 2**6) / 2**6) for p in case.network.projections
+        replace(p, synapses=DenseSynapses(np.rint(p.weight * 2**6) / 2**6))
+        for p in case.network.projections
     )
     pull = {"p1": np.rint(rng.normal(0, 1, (2, 6)) * 2**6) / 2**6}
     current = {"p0": np.rint(rng.normal(0, 1, (2, 6)) * 2**6) / 2**6}

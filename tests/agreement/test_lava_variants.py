@@ -24,6 +24,7 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
+from neuro_eqprop.spiking.synapses import DenseSynapses
 from neuro_eqprop.testing import CASES, check_case, draw_case
 from neuro_eqprop.testing.case import Case, run_case
 from neuro_eqprop.testing.random_networks import draw_whole_case
@@ -132,7 +133,9 @@ def test_what_stock_neurons_cannot_do_is_refused_with_a_reason() -> None:
         with pytest.raises(BackendError, match=f"^lava-stock{told}"):
             run_case(load_backend("lava-stock"), NAMED[name])
     network, stimulus = stock()
-    fine = replace(network.projections[0], weight=network.projections[0].weight + 1 / 4096)
+    fine = replace(
+        network.projections[0], synapses=DenseSynapses(network.projections[0].weight + 1 / 4096)
+    )
     fine_network = replace(network, projections=(fine, *network.projections[1:]))
     units = FixedPoint({"a": 2.0**-12, "b": 2.0**-12})
     with pytest.raises(BackendError, match="'a->b' have more than 8 bits; use lava"):

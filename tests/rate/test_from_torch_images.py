@@ -19,8 +19,8 @@ from neuro_eqprop.operators import Conv2d, Dense, Pooled
 from neuro_eqprop.rate.from_torch import forward, from_torch, normalised
 from neuro_eqprop.rate.torch_layers import ForeignError
 from neuro_eqprop.spiking.codes import Code
-from neuro_eqprop.spiking.lower import operator_matrix
 from neuro_eqprop.spiking.model import dense_macs
+from neuro_eqprop.spiking.operator_synapses import operator_matrix
 
 SHAPE = (2, 8, 8)
 X = np.random.default_rng(0).random((12, *SHAPE))

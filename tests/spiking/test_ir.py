@@ -18,12 +18,14 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
+from neuro_eqprop.spiking.synapses import DenseSynapses
 
 NEURON = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, -1.0, 2.0)
 A = Population("a", NEURON, np.array([0.25, 0.5]))
 B = Population("b", Graded(HARD_SIGMOID, 1 / 16, 0.5), np.zeros(3))
 WEIGHT = np.array([[1.0, 0.0], [0.5, -1.0], [0.0, 0.0]])
 PATH = Projection("a", "b", WEIGHT)
+NEGATED = replace(PATH, synapses=DenseSynapses(-WEIGHT))
 NETWORK = SpikingNetwork(1e-3, (A, B), (PATH, Projection("b", "b", np.eye(3), 2, Gain.BETA)), "b")
 
 
@@ -69,7 +71,7 @@ def test_biases_and_weights_are_finite() -> None:
     with pytest.raises(ValueError, match="population 'a' has biases that are not finite"):
         replace(A, bias=np.array([0.0, np.nan]))
     with pytest.raises(ValueError, match="projection 'a->b' has weights that are not finite"):
-        replace(PATH, weight=np.full((3, 2), np.inf))
+        replace(PATH, synapses=DenseSynapses(np.full((3, 2), np.inf)))
 
 
 def test_a_spike_takes_at_least_one_step() -> None:
@@ -102,7 +104,7 @@ def test_projections_join_populations() -> None:
 
 def test_weights_have_a_row_for_each_target() -> None:
     with pytest.raises(ValueError, match=r"'a->b'.* \(2, 3\).* \(3, 2\)"):
-        replace(NETWORK, projections=(replace(PATH, weight=WEIGHT.T),))
+        replace(NETWORK, projections=(replace(PATH, synapses=DenseSynapses(WEIGHT.T)),))
 
 
 def test_stimuli_have_a_row_for_each_sample() -> None:
@@ -157,7 +159,10 @@ def test_digest_tells_networks_apart() -> None:
         replace(NETWORK, projections=(PATH,)),
         replace(NETWORK, projections=(replace(PATH, delay=2), *NETWORK.projections[1:])),
         replace(NETWORK, projections=(replace(PATH, gain=Gain.BETA), *NETWORK.projections[1:])),
-        replace(NETWORK, projections=(replace(PATH, weight=-WEIGHT), *NETWORK.projections[1:])),
+        replace(
+            NETWORK,
+            projections=(replace(PATH, synapses=DenseSynapses(-WEIGHT)), *NETWORK.projections[1:]),
+        ),
     ]
     assert same.digest == NETWORK.digest
     assert len({network.digest for network in (NETWORK, *others)}) == len(others) + 1

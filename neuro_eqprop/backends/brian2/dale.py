@@ -17,18 +17,21 @@ import numpy as np
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Result
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
+from neuro_eqprop.spiking.synapses import DenseSynapses
 
 
 def paired(network: SpikingNetwork) -> SpikingNetwork:
     """The network that obeys Dale's law: twice the neurons, each with weights of one sign."""
     populations = tuple(replace(p, bias=np.tile(p.bias, 2)) for p in network.populations)
     projections = tuple(
-        replace(
-            p, weight=np.tile(np.hstack([np.maximum(p.weight, 0), np.minimum(p.weight, 0)]), (2, 1))
-        )
-        for p in network.projections
+        replace(p, synapses=DenseSynapses(signs_apart(p.weight))) for p in network.projections
     )
     return replace(network, populations=populations, projections=projections)
+
+
+def signs_apart(weight: Array) -> Array:
+    """Weights from pairs to pairs: one neuron of a pair excites, the other inhibits."""
+    return np.tile(np.hstack([np.maximum(weight, 0), np.minimum(weight, 0)]), (2, 1))
 
 
 def pair_stimulus(stimulus: Stimulus) -> Stimulus:

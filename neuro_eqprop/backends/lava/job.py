@@ -12,7 +12,7 @@ import numpy as np
 
 from neuro_eqprop.schedules import Phase, Schedule
 from neuro_eqprop.spiking.ir import Population, SpikingNetwork, Stimulus
-from neuro_eqprop.spiking.serialize import describe, rebuild
+from neuro_eqprop.spiking.serialize import describe, read_synapses, rebuild, synapse_arrays
 from neuro_eqprop.traces import Record
 
 DESCRIPTION, ARRAYS = "job.json", "job.npz"
@@ -83,7 +83,8 @@ def save(job: Job, folder: Path) -> None:
     network, stimulus, record = job.network, job.stimulus, job.record
     names = [population.name for population in network.populations]
     arrays = {f"bias{i}": p.bias for i, p in enumerate(network.populations)}
-    arrays |= {f"weight{i}": p.weight for i, p in enumerate(network.projections)}
+    for i, p in enumerate(network.projections):
+        arrays |= synapse_arrays(p.synapses, f"weight{i}")
     arrays |= {f"current{names.index(name)}": a for name, a in stimulus.current.items()}
     arrays |= {f"pull{names.index(name)}": a for name, a in stimulus.pull.items()}
     description = describe(network) | {
@@ -106,7 +107,7 @@ def load(folder: Path) -> Job:
     network = rebuild(
         described,
         [arrays[f"bias{i}"] for i in range(len(described["populations"]))],
-        [arrays[f"weight{i}"] for i in range(len(described["projections"]))],
+        [read_synapses(p, arrays, f"weight{i}") for i, p in enumerate(described["projections"])],
     )
     numbered = list(enumerate(p.name for p in network.populations))
     stimulus = Stimulus(

@@ -12,6 +12,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.spiking.ir import SpikingNetwork
+from neuro_eqprop.spiking.synapses import Synapses, as_synapses
 
 SEAL = b"neuro_eqprop sha256 "
 
@@ -20,12 +21,21 @@ class NirError(ValueError):
     """A NIR file cannot be written or read; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Feed:
-    """Weights from the input to a population: weight @ x is its current in every step."""
+    """Weights W from the input to a population: W x is its current in every step."""
 
     target: str
-    weight: Array
+    synapses: Synapses
+
+    def __init__(self, target: str, synapses: Synapses | Array) -> None:
+        object.__setattr__(self, "target", target)
+        object.__setattr__(self, "synapses", as_synapses(synapses))
+
+    @property
+    def weight(self) -> Array:
+        """W as a matrix."""
+        return self.synapses.dense()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +52,9 @@ class Document:
             if feed.target not in names:
                 raise NirError(f"the input leads to {feed.target!r}, which is none of {names}")
             shape = (self.network[feed.target].size, self.features)
-            if feed.weight.shape != shape or not shape[1]:
-                raise NirError(f"input weights of {feed.target!r} are {feed.weight.shape}")
-            if not np.isfinite(feed.weight).all():
+            if feed.synapses.shape != shape or not shape[1]:
+                raise NirError(f"input weights of {feed.target!r} are {feed.synapses.shape}")
+            if not np.isfinite(feed.synapses.values).all():
                 raise NirError(f"input weights of {feed.target!r} are not all finite")
 
     @property
@@ -52,8 +62,7 @@ class Document:
         """The size of the input: without feeds, the currents of the first population."""
         if not self.feeds:
             return self.network.populations[0].size
-        weight = self.feeds[0].weight
-        return int(weight.shape[1]) if weight.ndim == 2 else 0
+        return self.feeds[0].synapses.shape[1]
 
 
 def library() -> Any:  # noqa: ANN401

@@ -95,7 +95,7 @@ def job_of(document: Document, inputs: Array, steps: int) -> lava_job.Job:
     network = document.network
     current = {} if document.feeds else {network.populations[0].name: inputs}
     for feed in document.feeds:
-        brought = np.rint(inputs @ feed.weight.T / GRID) * GRID
+        brought = np.rint(feed.synapses.apply(inputs) / GRID) * GRID
         current[feed.target] = current.get(feed.target, 0.0) + brought
     record = Record(frozenset({network.output}))
     stimulus = Stimulus(len(inputs), current, {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,13 @@ from neuro_eqprop.backends.nir.sandbox import probe
 from neuro_eqprop.backends.nir.write import KEY, SEMANTICS, VERSION, graph_of
 from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.serialize import rebuild, text
+from neuro_eqprop.spiking.synapses import (
+    DenseSynapses,
+    DiagonalSynapses,
+    SparseSynapses,
+    Synapses,
+    rebuild_synapses,
+)
 
 LARGEST = 2 * 2**30
 """Files that hold or declare more bytes than this are rejected before they are read."""
@@ -79,7 +87,11 @@ def load(path: Path) -> Any:  # noqa: ANN401
 def look(path: Path) -> Any:  # noqa: ANN401
     """Read a file with the library, after checking the sizes it declares."""
     inspect(path)
-    return library().read(path)
+    graph = library().read(path, type_check=False)
+    if KEY not in graph.metadata:  # those of this package are compared with their metadata
+        graph.infer_types()
+        graph.check_types()
+    return graph
 
 
 def inspect(path: Path) -> None:
@@ -134,9 +146,9 @@ def document_of(graph: Any) -> Document:  # noqa: ANN401
     network = rebuild(
         said,
         [numbers(meta["bias"][p["node"]], "bias") for p in said["populations"]],
-        [weight(graph, p["node"]) for p in said["projections"]],
+        [synapses(graph, p) for p in said["projections"]],
     )
-    feeds = tuple(Feed(text(f["target"]), weight(graph, f["node"])) for f in said["feeds"])
+    feeds = tuple(Feed(text(f["target"]), synapses(graph, f)) for f in said["feeds"])
     document = Document(network, feeds, dict(said["notes"]))
     agree(graph, graph_of(document))
     return document
@@ -155,9 +167,21 @@ def agree(graph: Any, meant: Any) -> None:  # noqa: ANN401
             raise NirError(f"its node {name!r} and its metadata contradict each other")
 
 
-def weight(graph: Any, node: object) -> Array:  # noqa: ANN401
-    """The weights of a node."""
-    return numbers(graph.nodes[text(node)].weight, str(node))
+def synapses(graph: Any, said: Mapping[str, Any]) -> Synapses:  # noqa: ANN401
+    """The synapses of a node, as the metadata describe them."""
+    name, settings = text(said["node"]), said.get("synapses", {"kind": DenseSynapses.kind})
+    node, kind = graph.nodes[name], text(settings["kind"])
+    if kind == DiagonalSynapses.kind:
+        return DiagonalSynapses(numbers(node.scale, name))
+    weight = numbers(node.weight, name)
+    if kind == SparseSynapses.kind:
+        stored = graph.metadata[KEY]["sparse"][name]
+        places = {key: numbers(stored[key], key).astype(np.int64) for key in ("indptr", "indices")}
+        rows = np.repeat(np.arange(len(weight)), np.diff(places["indptr"]))
+        arrays = {**places, "data": weight[rows, places["indices"]]}
+    else:
+        arrays = {"kernel": weight, "weight": weight}
+    return rebuild_synapses(kind, settings, arrays)
 
 
 def numbers(value: Any, name: str) -> Array:  # noqa: ANN401

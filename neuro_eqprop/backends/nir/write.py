@@ -12,6 +12,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -28,11 +29,20 @@ from neuro_eqprop.spiking.ir import (
     Spiking,
     SpikingNetwork,
 )
-from neuro_eqprop.spiking.serialize import describe
+from neuro_eqprop.spiking.serialize import describe, described_synapses
+from neuro_eqprop.spiking.synapses import (
+    ConvolutionSynapses,
+    DenseSynapses,
+    DiagonalSynapses,
+    SparseSynapses,
+    Synapses,
+)
 
 KEY, VERSION = "neuro_eqprop", 1
 SEMANTICS = "every edge between populations takes `delay` steps"
 INPUT, OUTPUT = "input", "output"
+LARGEST_MATRIX = 2**27
+"""Entries of the largest matrix that is written; a file may have 2 GB."""
 LEAST_DECAY = 2.0**-40
 """Written in place of a decay of zero where NIR needs a finite time constant."""
 
@@ -106,20 +116,56 @@ def graph_of(document: Document) -> Any:  # noqa: ANN401
     if not document.feeds:
         edges.append((INPUT, at[network.populations[0].name]))
     waiting = carried(network)
-    for name, source, target, weight in linear_parts(document):
-        bias = waiting.pop(target, None)
-        nodes[name] = nir.Linear(weight) if bias is None else nir.Affine(weight, bias)
-        edges += [(INPUT if source is None else at[source], name), (name, at[target])]
-    return nir.NIRGraph(nodes=nodes, edges=edges, metadata={KEY: metadata(document)})
+    for name, source, target, synapses in linear_parts(document):
+        bias = waiting.pop(target, None) if isinstance(synapses, DenseSynapses) else None
+        made = synapse_nodes(name, synapses, bias)
+        nodes |= made
+        chain = [INPUT if source is None else at[source], *made, at[target]]
+        edges += pairwise(chain)
+    # NIR types a convolution by its image, and a population by its number of neurons.
+    typed = not any(isinstance(each[3], ConvolutionSynapses) for each in linear_parts(document))
+    meta = {KEY: metadata(document)}
+    return nir.NIRGraph(nodes=nodes, edges=edges, metadata=meta, type_check=typed)
 
 
-def linear_parts(document: Document) -> Iterator[tuple[str, str | None, str, Array]]:
-    """Node, source (None is the input), target and weight of every weight matrix."""
+def linear_parts(document: Document) -> Iterator[tuple[str, str | None, str, Synapses]]:
+    """Node, source (None is the input), target and synapses of all connections."""
     for name, feed in zip(feed_nodes(document.feeds), document.feeds, strict=True):
-        yield name, None, feed.target, np.array(feed.weight, dtype=np.float64)
+        yield name, None, feed.target, feed.synapses
     network = document.network
     for name, p in zip(projection_nodes(network), network.projections, strict=True):
-        yield name, p.source, p.target, np.array(p.weight, dtype=np.float64)
+        yield name, p.source, p.target, p.synapses
+
+
+def synapse_nodes(name: str, synapses: Synapses, bias: Array | None) -> dict[str, Any]:
+    """The nodes of synapses, one after the other; `name` holds the weights."""
+    nir = library()
+    if isinstance(synapses, ConvolutionSynapses):
+        pooling = {}
+        if synapses.pool > 1:
+            side = np.array([synapses.pool, synapses.pool])
+            pooling[f"{name}_pool"] = nir.SumPool2d(side, side, np.zeros(2, dtype=np.int64))
+        convolution = nir.Conv2d(
+            input_shape=synapses.pooled[1:],
+            weight=np.array(synapses.kernel),
+            stride=synapses.stride,
+            padding=synapses.padding,
+            dilation=1,
+            groups=1,
+            bias=np.zeros(len(synapses.kernel)),
+        )
+        nodes = {**pooling, name: convolution}
+        return dict(reversed(nodes.items())) if synapses.transposed else nodes
+    if isinstance(synapses, DiagonalSynapses):
+        return {name: nir.Scale(np.array(synapses.diagonal))}
+    if synapses.shape[0] * synapses.shape[1] > LARGEST_MATRIX:
+        raise NirError(
+            f"node {name!r} has {synapses.count} sparse synapses between {synapses.shape[1]} and "
+            f"{synapses.shape[0]} neurons; NIR has no sparse matrix, and a full one would take "
+            f"{8e-9 * synapses.shape[0] * synapses.shape[1]:.1f} GB"
+        )
+    weight = np.array(synapses.dense(), dtype=np.float64)
+    return {name: nir.Linear(weight) if bias is None else nir.Affine(weight, bias)}
 
 
 def carried(network: SpikingNetwork) -> dict[str, Array]:
@@ -138,7 +184,7 @@ def metadata(document: Document) -> dict[str, Any]:
     description = describe(network) | {
         "semantics": SEMANTICS,
         "feeds": [
-            {"node": node, "target": feed.target}
+            {"node": node, "target": feed.target, **described_synapses(feed.synapses)}
             for node, feed in zip(feed_nodes(document.feeds), document.feeds, strict=True)
         ],
         "beyond_nir": beyond(network),
@@ -152,13 +198,26 @@ def metadata(document: Document) -> dict[str, Any]:
         "version": VERSION,
         "description": json.dumps(description, sort_keys=True, allow_nan=False),
         "bias": {at[p.name]: np.array(p.bias, dtype=np.float64) for p in network.populations},
+        **sparse_places(document),
     }
+
+
+def sparse_places(document: Document) -> dict[str, Any]:
+    """Where the weights of sparse synapses are in the matrix of their node."""
+    found = {
+        name: {"indptr": np.array(synapses.indptr), "indices": np.array(synapses.indices)}
+        for name, _, _, synapses in linear_parts(document)
+        if isinstance(synapses, SparseSynapses)
+    }
+    return {"sparse": found} if found else {}
 
 
 def beyond(network: SpikingNetwork) -> list[str]:
     """Properties of the network that no NIR node can express."""
     spiking = [p.neuron for p in network.populations if isinstance(p.neuron, Spiking)]
     graded = len(spiking) < len(network.populations)
+    every = [p.synapses for p in network.projections]
+    kernels = [each for each in every if isinstance(each, ConvolutionSynapses)]
     slow = any(p.delay > 1 for p in network.projections)
     found = {
         "edges take one step" + (" or more" if slow else ""): bool(network.projections),
@@ -170,6 +229,8 @@ def beyond(network: SpikingNetwork) -> list[str]:
         "voltage floor or ceiling": any(
             isfinite(neuron.floor) or isfinite(neuron.ceiling) for neuron in spiking
         ),
+        "convolutions between flat populations": bool(kernels),
+        "transposed convolutions": any(each.transposed for each in kernels),
         "gains of beta": any(p.gain is Gain.BETA for p in network.projections),
         "24-bit fixed point": network.fixed is not None,
     }

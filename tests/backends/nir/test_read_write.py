@@ -258,13 +258,14 @@ def test_a_failed_write_leaves_what_was_there(path: Path, monkeypatch: pytest.Mo
     [
         Feed("nowhere", np.ones((3, 4))),
         Feed("hidden", np.ones((2, 4))),
-        Feed("hidden", np.ones(3)),
         Feed("hidden", np.full((3, 4), np.nan)),
     ],
 )
 def test_input_weights_that_do_not_fit_are_refused(feed: Feed) -> None:
     with pytest.raises(NirError, match=feed.target):
         Document(NETWORK, (feed,))
+    with pytest.raises(ValueError, match="must be a matrix"):
+        Feed("hidden", np.ones(3))
 
 
 # Graphs of other programs.

@@ -1,0 +1,113 @@
+"""The synapses that do what a linear operator of a rate network does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Shape
+from neuro_eqprop.operators import Conv2d, DelayedFeedback, Dense, Identity, Operator, Pooled
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.spiking.synapses import (
+    ConvolutionSynapses,
+    DenseSynapses,
+    DiagonalSynapses,
+    SparseSynapses,
+    Synapses,
+    csr,
+)
+
+DENSE = 0.2
+"""Fraction of nonzero weights from which a matrix takes less memory than a sparse one."""
+
+
+def operator_synapses(operator: Operator, weight: Array, source: Shape) -> Synapses:
+    """The synapses of a linear operator with that weight, from a layer of shape `source`."""
+    if isinstance(operator, Dense):
+        return DenseSynapses(weight)
+    if isinstance(operator, Conv2d):
+        return ConvolutionSynapses(weight, source, stride=operator.stride, padding=operator.padding)
+    if isinstance(operator, Pooled):
+        found = pooled(operator, weight, source)
+        if found is not None:
+            return found
+    if isinstance(operator, Identity):
+        return DiagonalSynapses(np.ones(int(np.prod(source))))
+    if isinstance(operator, DelayedFeedback):
+        return DiagonalSynapses(np.full(int(np.prod(source)), weight[0] * sum(operator.parts)))
+    return by_unit_vectors(operator, weight, source)
+
+
+def pooled(operator: Pooled, weight: Array, source: Shape) -> ConvolutionSynapses | None:
+    """Average pooling before a convolution or a matrix, whose kernel is the entire image."""
+    share, small = 1.0 / operator.size**2, operator.pooled_shape(source)
+    inner = operator_synapses(operator.inner, weight, small)
+    if isinstance(inner, ConvolutionSynapses):
+        pool = inner.pool * operator.size
+        return replace(inner, kernel=inner.kernel * share, image=source, pool=pool)
+    if isinstance(inner, DenseSynapses):
+        return ConvolutionSynapses(weight.reshape(-1, *small) * share, source, pool=operator.size)
+    return None
+
+
+def unit_vectors(source: Shape) -> Iterator[tuple[slice, Array]]:
+    """One-hot states of a layer, up to 512 at a time, each batch with its slice of units."""
+    size = int(np.prod(source))
+    for start in range(0, size, 512):
+        part = slice(start, min(start + 512, size))
+        yield part, np.eye(part.stop - start, size, start).reshape(-1, *source)
+
+
+def by_unit_vectors(operator: Operator, weight: Array, source: Shape) -> Synapses:
+    """Any linear operator, from its output for each one-hot state of its source."""
+    parts = []
+    for _, x in unit_vectors(source):
+        rows = operator.forward(NumpyOps(), weight, x, np.zeros(1))
+        parts.append(csr(rows.reshape(len(rows), -1)))
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(p.indptr) for p in parts]))])
+    targets = parts[0].shape[1]
+    backwards = SparseSynapses(
+        (int(np.prod(source)), targets),
+        indptr,
+        np.concatenate([part.indices for part in parts]),
+        np.concatenate([part.data for part in parts]),
+    )
+    found = backwards.T
+    full = len(found.data) >= DENSE * found.shape[0] * found.shape[1]
+    return DenseSynapses(found.dense()) if full else found
+
+
+def operator_matrix(operator: Operator, weight: Array, source: Shape) -> Array:
+    """A linear operator as a matrix from flat source to flat target."""
+    return operator_synapses(operator, weight, source).dense()
+
+
+def weight_from_synapses(
+    operator: Operator, synapses: Synapses, shapes: tuple[Shape, Shape]
+) -> Array:
+    """The weight of a linear operator between layers of these shapes, from its synapses."""
+    if isinstance(synapses, ConvolutionSynapses):
+        weight = synapses.kernel * float(synapses.pool**2)
+        return weight.reshape(operator.weight_shape(*shapes))
+    return weight_from_matrix(operator, synapses.dense(), shapes)
+
+
+def weight_from_matrix(operator: Operator, spelled: Array, shapes: tuple[Shape, Shape]) -> Array:
+    """The weight of a linear operator between layers of these shapes, from its matrix.
+
+    The entries of different weights do not overlap in the matrix A = sum over k of w_k B_k, so that
+    w_k = <B_k, A> / <B_k, B_k>, where B_k comes from a weight of ones.
+    """
+    if isinstance(operator, Dense):
+        return spelled
+    source, target = shapes
+    ones = np.ones(operator.weight_shape(source, target))
+    found, unit = np.zeros_like(ones), np.zeros_like(ones)
+    for part, x in unit_vectors(source):
+        own = operator.forward(NumpyOps(), ones, x, np.zeros(1))
+        given = spelled[:, part].T.reshape(own.shape)
+        found += operator.weight_gradient(NumpyOps(), ones, given, x)
+        unit += operator.weight_gradient(NumpyOps(), ones, own, x)
+    return np.asarray(found / unit)
