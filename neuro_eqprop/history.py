@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from neuro_eqprop.arrays import Array, UnknownNameError
+from neuro_eqprop.checked_files.read import read_jsonl
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,6 +114,4 @@ def read_history(path: Path) -> History:
 
     A training that is killed while it writes leaves half a line, which is skipped.
     """
-    text = path.read_text() if path.exists() else ""
-    complete = text[: text.rfind("\n") + 1].splitlines()
-    return History(tuple(json.loads(line) for line in complete))
+    return History(tuple(read_jsonl(path)))

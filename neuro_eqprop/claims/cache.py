@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from neuro_eqprop.checked_files.write import write_bytes
 from neuro_eqprop.claims.claim import Cell, CellResult
 from neuro_eqprop.executors.task import canonical
-from neuro_eqprop.io.atomic import write_bytes
 
 CELLS = "cells"
 

@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from neuro_eqprop.checked_files.write import write_bytes, write_text
 from neuro_eqprop.claims.claim import Finding
 from neuro_eqprop.claims.report import FIGURES, figure, number, table
 from neuro_eqprop.claims.run import ClaimResult
-from neuro_eqprop.io.atomic import write_bytes, write_text
 
 SPECIAL = {
     "\\": r"\textbackslash{}",

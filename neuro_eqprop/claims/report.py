@@ -9,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from neuro_eqprop.checked_files.write import write_bytes, write_text
 from neuro_eqprop.claims.charts import draw
 from neuro_eqprop.claims.claim import (
     TIMING,
@@ -21,7 +22,6 @@ from neuro_eqprop.claims.claim import (
 )
 from neuro_eqprop.claims.run import ClaimResult
 from neuro_eqprop.claims.statistics import student
-from neuro_eqprop.io.atomic import write_bytes, write_text
 
 FIGURES = "figures"
 

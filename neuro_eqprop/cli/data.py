@@ -77,11 +77,11 @@ def get(name: str, to: Path | None) -> Json:
 
 
 def check(name: str) -> Json:
-    """Read a data set and compare the checksums of its files."""
+    """Compare the checksums of the files of a data set, then read it."""
     from neuro_eqprop import data
     from neuro_eqprop.io.dataset.verify import SAME, verify
 
-    found, files = data.load(name), verify(name)
+    files, found = verify(name), data.load(name)
     return {
         "name": found.name,
         "train": len(found.train),

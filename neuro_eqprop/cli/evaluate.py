@@ -117,8 +117,9 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Evaluate and append the result to the run's evaluations; a sweep gives several."""
+    from neuro_eqprop.checked_files.write import append_json
     from neuro_eqprop.experiments.evaluate import RATES
-    from neuro_eqprop.experiments.run_folder import EVALUATIONS, append, first_samples
+    from neuro_eqprop.experiments.run_folder import EVALUATIONS, first_samples
 
     if args.on in RATES and args.code is not None and args.run.suffix != ".nir":
         raise UsageError(
@@ -137,7 +138,7 @@ def run(args: Namespace) -> Json:
     ]
     if args.run.is_dir():
         for each in found:
-            append(args.run / EVALUATIONS, each)
+            append_json(args.run / EVALUATIONS, each)
     outcome = found[-1]
     if args.sweep:
         outcome["sweep"] = [{key: each[key] for key in SWEPT} for each in found]

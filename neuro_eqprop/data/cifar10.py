@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from neuro_eqprop.checked_files.read import BoundedReader, read_bytes
 from neuro_eqprop.data.dataset import DataError, Dataset, Split
 from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.paths import find_any, not_here
@@ -22,6 +23,8 @@ SHAPE, CLASSES = (3, 32, 32), 10
 RECORD = 1 + 3 * 32 * 32
 LARGEST = 10000 * RECORD
 """Bytes of one record file."""
+MOST_UNPACKED = 8 * LARGEST
+"""Bytes of the archive without compression, with room for its small files."""
 
 
 def load_cifar10() -> Dataset:
@@ -40,15 +43,17 @@ def from_archive(path: Path) -> dict[str, bytes]:
     """The record files in the archive, which is not unpacked to disk."""
     found: dict[str, bytes] = {}
     try:
-        with gzip.open(path) as packed, tarfile.open(fileobj=packed, mode="r:") as archive:
-            for member in archive:
-                name = Path(member.name).name
-                content = archive.extractfile(member) if member.isfile() else None
-                if name in TRAIN + TEST and content is not None:
-                    found[name] = content.read(LARGEST + 1)
+        with gzip.open(path) as unpacked:
+            packed = BoundedReader(unpacked, MOST_UNPACKED, path, DataError)
+            with tarfile.open(fileobj=packed, mode="r|") as archive:  # type: ignore[call-overload]
+                for member in archive:
+                    name = Path(member.name).name
+                    content = archive.extractfile(member) if member.isfile() else None
+                    if name in TRAIN + TEST and content is not None:
+                        found[name] = content.read(LARGEST + 1)
             while packed.read(1 << 20):  # to the end, where gzip stores its checksum
                 pass
-    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
+    except (OSError, EOFError, tarfile.TarError, zlib.error, OverflowError) as error:
         raise DataError(f"{path} cannot be read ({error}); fetch it again") from error
     missing = [name for name in TRAIN + TEST if name not in found]
     if missing:
@@ -61,8 +66,8 @@ def from_folder(folder: Path) -> dict[str, bytes]:
     inner = folder / "cifar-10-batches-bin"
     place = inner if inner.is_dir() else folder
     try:
-        return {name: (place / name).read_bytes() for name in TRAIN + TEST}
-    except OSError as error:
+        return {name: read_bytes(place / name, LARGEST, DataError) for name in TRAIN + TEST}
+    except DataError as error:
         raise DataError(f"{place} does not hold all of {NAME!r} ({error})") from error
 
 

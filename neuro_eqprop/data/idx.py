@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from neuro_eqprop.checked_files.read import MAX_GZIP_RATIO, file_size
 from neuro_eqprop.data.dataset import DataError, Dataset, Split
 from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.paths import find_any, not_here
@@ -19,20 +20,36 @@ IDX = {"mnist": 10, "fashion-mnist": 10, "kmnist": 10}
 IMAGES = ("train-images*idx3-ubyte*",)
 """Pattern of a file in every folder of such a data set."""
 
+LARGEST = 2**28
+"""Bytes of one file; MNIST has 47 million."""
+MOST_DIMENSIONS = 4
+
 
 def read_idx(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
-    """An IDX file of bytes, gzipped or not."""
+    """An IDX file of bytes, gzipped or not; its header is compared with its size before the rest.
+
+    The header is two zero bytes, the type (8: bytes), the number of dimensions, and each of these
+    as a big-endian integer of 32 bits.
+    """
+    size, packed = file_size(path, DataError), path.suffix == ".gz"
+    most = min(LARGEST, MAX_GZIP_RATIO * size if packed else size)
     try:
-        raw = path.read_bytes()
-        raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
+        with gzip.open(path) if packed else path.open("rb") as file:
+            start = file.read(4)
+            dimensions = file.read(4 * start[3]) if len(start) == 4 else b""
+            if start[:3] != b"\x00\x00\x08" or not 0 < len(dimensions) == 4 * start[3]:
+                raise DataError(f"{path} is not an IDX file of bytes")
+            shape = tuple(int(n) for n in np.frombuffer(dimensions, ">u4"))
+            if len(shape) > MOST_DIMENSIONS or not 0 < prod(shape) <= most:
+                raise DataError(
+                    f"{path} claims {shape} bytes, which it cannot hold; fetch it again"
+                )
+            body = np.frombuffer(file.read(prod(shape) + 1), np.uint8)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} cannot be read ({error}); fetch it again") from error
-    if len(raw) < 8 or raw[:3] != b"\x00\x00\x08" or not 1 <= raw[3] <= (len(raw) - 4) // 4:
-        raise DataError(f"{path} is not an IDX file of bytes")
-    shape = tuple(int(n) for n in np.frombuffer(raw, ">u4", raw[3], 4))
-    body = np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3])
-    if not body.size or body.size != prod(shape):
-        raise DataError(f"{path} claims {shape} bytes but holds {body.size}; fetch it again")
+    if body.size != prod(shape):
+        held = "more" if body.size > prod(shape) else body.size
+        raise DataError(f"{path} claims {shape} bytes but holds {held}; fetch it again")
     return body.reshape(shape)
 
 

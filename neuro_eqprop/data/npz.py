@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from neuro_eqprop.checked_files import arrays as files
+from neuro_eqprop.checked_files.arrays import Arrays
+from neuro_eqprop.checked_files.write import atomic
 from neuro_eqprop.data.dataset import DataError, Dataset
-
-Arrays = dict[str, npt.NDArray[Any]]
 
 
 def is_npz(name: str) -> bool:
@@ -22,20 +19,9 @@ def is_npz(name: str) -> bool:
 
 def read_npz(path: Path) -> Arrays:
     """The arrays x, y, x_test and y_test of a file; pickled objects are refused."""
-    try:
-        with path.open("rb") as file:
-            found = np.load(file, allow_pickle=False)
-            if not isinstance(found, np.lib.npyio.NpzFile):
-                raise DataError(f"{path} is one array, not a .npz file; use np.savez")
-            wanted = [key for key in ("x", "y", "x_test", "y_test") if key in found.files]
-            names = list(found.files)
-            arrays: Arrays = {key: np.asarray(found[key]) for key in wanted}
-    except FileNotFoundError:
-        raise DataError(f"there is no file {path}; write it with np.savez") from None
-    except DataError:
-        raise
-    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path} cannot be read as arrays of numbers: {error}") from error
+    if not path.exists():
+        raise DataError(f"there is no file {path}; write it with np.savez")
+    arrays, names = files.read_npz(path, ("x", "y", "x_test", "y_test"), error=DataError)
     missing = [key for key in ("x", "y") if key not in arrays]
     if missing or ("x_test" in arrays) != ("y_test" in arrays):
         raise DataError(
@@ -55,4 +41,6 @@ def save_npz(data: Dataset, path: Path) -> None:
     """Write a data set as a `.npz` file that `load_npz` reads."""
     train, test = data.train, data.test
     images = [split.x.reshape(len(split), *data.shape) for split in (train, test)]
-    np.savez(path, x=images[0], y=train.y, x_test=images[1], y_test=test.y)
+    size = sum(each.nbytes for each in images)
+    with atomic(path, size=size) as temporary, temporary.open("xb") as file:
+        np.savez(file, x=images[0], y=train.y, x_test=images[1], y_test=test.y)

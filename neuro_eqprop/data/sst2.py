@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.checked_files.read import read_bytes
 from neuro_eqprop.data.dataset import DataError, Dataset, Split
 from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.paths import find_any, not_here
@@ -64,8 +65,12 @@ def raw() -> tuple[bytes, bytes]:
                 first, second = (member(packed, part) for part in PARTS)
             return first, second
         place = inner if inner.is_dir() else folder
-        return (place / PARTS[0]).read_bytes(), (place / PARTS[1]).read_bytes()
-    except (OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        train, test = (read_bytes(place / part, LARGEST, DataError) for part in PARTS)
+        return train, test
+    except (
+        *(OSError, EOFError, KeyError, DataError, NotImplementedError, RuntimeError),
+        *(zipfile.BadZipFile, zlib.error, ValueError),
+    ) as error:
         raise DataError(f"{folder} does not hold all of {NAME!r} ({error})") from error
 
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.energy.dense_reference import Comparison, Outcome, Reference
 from neuro_eqprop.energy.estimate import Estimate
 from neuro_eqprop.energy.monte_carlo import Energy, Interval
@@ -28,7 +29,6 @@ from neuro_eqprop.energy.terms import MissingTerm, Term
 from neuro_eqprop.hardware.limits import Unchecked, Violation
 from neuro_eqprop.hardware.placement import CoreAllocation, Placement, Verdict
 from neuro_eqprop.hardware.profile import Boundary, Evidence
-from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.io.toml import FileFormatError, Table, build, read_json
 
 Json: TypeAlias = dict[str, Any]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuro_eqprop.checked_files.write import append_json, write_text
 from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments import config
@@ -15,7 +15,6 @@ from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.history import History, read_history
 from neuro_eqprop.html import html_table
 from neuro_eqprop.io import checkpoint
-from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.model import Model
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ class Run:
         'emulator'
         """
         found = self.model.evaluate(self.test_samples(samples), on=on, **options)
-        append(self.path / EVALUATIONS, {"run": str(self.path), **found.to_dict()})
+        append_json(self.path / EVALUATIONS, {"run": str(self.path), **found.to_dict()})
         return found
 
     def test_samples(self, count: int | None = None) -> Split:
@@ -246,7 +245,7 @@ def save_run(model: Model, out: str | Path, *, dataset: str | Path, force: bool 
     write_text(out / STUDY, config.write(config.adapt(study, {"dataset": name})))
     checkpoint.save(out / MODEL, model)
     for row in model.history:
-        append(out / METRICS, row)
+        append_json(out / METRICS, row)
 
 
 def head(path: Path | None, study: Study, model: Model) -> dict[str, Any]:
@@ -262,10 +261,3 @@ def head(path: Path | None, study: Study, model: Model) -> dict[str, Any]:
         "epochs": model.epochs,
         "parameters": model.parameters,
     }
-
-
-def append(path: Path, line: Mapping[str, Any]) -> None:
-    """Add a line of JSON to a file, flushed."""
-    with path.open("a") as file:
-        file.write(json.dumps(dict(line), allow_nan=False) + "\n")
-        file.flush()

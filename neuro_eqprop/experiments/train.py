@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.checked_files.read import read_jsonl
+from neuro_eqprop.checked_files.write import append_json, write_text
 from neuro_eqprop.data import DATASETS, Dataset, hold_out, one_hot, save_npz
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments import config, run_folder
@@ -22,7 +26,6 @@ from neuro_eqprop.experiments.training_trace import probing
 from neuro_eqprop.history import History, read_history
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io import checkpoint
-from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.torch import TorchOps
@@ -231,7 +234,7 @@ def save_epoch(out: Path, network: Network, snapshot: Snapshot, row: dict[str, A
 
     In this order, so that after a kill the metrics are never behind the state.
     """
-    run_folder.append(out / run_folder.METRICS, row)
+    append_json(out / run_folder.METRICS, row)
     kept = Model(network, snapshot.params, snapshot.epoch)
     checkpoint.save(out / run_folder.RESUME, kept, snapshot.memory)
 
@@ -324,11 +327,29 @@ def resume_snapshot(study: Study, network: Network, out: Path) -> Snapshot:
         kept, memory = checkpoint.load_training(left)
         if kept.network != network:
             raise run_folder.RunError(f"{left} holds another network than the study describes")
+        check_optimizer_state(study, kept.params, memory, left)
         start = Snapshot(kept.epochs, kept.params, memory)
     elif (out / run_folder.MODEL).exists():
         raise run_folder.RunError(f"{out} has nothing to resume: {ended(study, out)}")
     trim(out / run_folder.METRICS, start.epoch)
     return start
+
+
+def check_optimizer_state(
+    study: Study, params: Mapping[str, Array], memory: Mapping[str, Array], path: Path
+) -> None:
+    """Raise RunError if the state of the optimiser lacks a quantity of a parameter."""
+    dummy = torch.zeros(1)
+    optimizer = make_optimizer(study.training.optimiser, 1.0, {"any": dummy})
+    dummy.grad = torch.ones(1)
+    optimizer.step()
+    quantities = [k for k, v in optimizer.state[dummy].items() if isinstance(v, torch.Tensor)]
+    for entry in (f"{name}/{quantity}" for name in params for quantity in quantities):
+        if entry not in memory:
+            raise run_folder.RunError(
+                f"{path} lacks the optimiser's state {entry!r}; restore the file from a copy, or "
+                f"train anew with another --out"
+            )
 
 
 def ended(study: Study, out: Path) -> str:
@@ -344,8 +365,13 @@ def ended(study: Study, out: Path) -> str:
 
 def trim(path: Path, epochs: int) -> None:
     """Remove the lines of metrics of epochs after `epochs`."""
-    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-    write_text(path, "".join(lines[:epochs]))
+    rows = read_jsonl(path)[:epochs]
+    if epochs and not rows:
+        raise run_folder.RunError(
+            f"{path} holds no metrics, but {epochs} epochs were trained; restore it from a copy, "
+            f"or train anew with another --out"
+        )
+    write_text(path, "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
 
 
 LOOK = Stop(1e-4, 200)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.analysis.compare import Comparison, compare
+from neuro_eqprop.checked_files.read import json_lines
 from neuro_eqprop.energy.file import EnergyFileError
 from neuro_eqprop.energy.file import read_energy as read_energy_file
 from neuro_eqprop.energy.result import EnergyReport
@@ -239,21 +239,17 @@ def read_lines(path: Path, notes: list[str]) -> tuple[Row, ...]:
     if not path.is_file():
         return ()
     rows: list[Row] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines()):
-        row = parse_json(line)
-        if isinstance(row, dict):
-            rows.append(row)
-        elif line.strip():
-            notes.append(f"Line {number + 1} of {path.name} is no JSON object and was left out.")
-    return tuple(rows)
-
-
-def parse_json(text: str) -> Any:  # noqa: ANN401
-    """JSON value of a text, or None."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+        for line in json_lines(path):
+            if line.row is not None:
+                rows.append(line.row)
+            else:
+                notes.append(
+                    f"Line {line.number} of {path.name} is no JSON object and was left out."
+                )
+    except FileFormatError as error:
+        notes.append(f"{path.name} was left out: {error}.")
+    return tuple(rows)
 
 
 def read_energy(path: Path, notes: list[str]) -> EnergyReport:

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.html_report.contents import RunContents, read_contents
 from neuro_eqprop.html_report.page import render
-from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.io.trace.lazy import read
 from neuro_eqprop.io.trace.schema import TraceError
 from neuro_eqprop.io.trace.trace import Trace

@@ -16,7 +16,8 @@ import numpy as np
 
 from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.io.atomic import write_bytes
+from neuro_eqprop.checked_files.read import parse_json
+from neuro_eqprop.checked_files.write import write_bytes
 from neuro_eqprop.io.operator_json import from_json, to_json
 from neuro_eqprop.model import TRAINED, Model
 from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role, check_parameters
@@ -24,6 +25,9 @@ from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role, check_
 SCHEMA = "neuro_eqprop.checkpoint/1"
 LARGEST = 2 * 2**30
 """Bytes; larger files are refused before they are read."""
+
+DAMAGE = (KeyError, TypeError, ValueError, AttributeError, RecursionError, ArithmeticError)
+"""Errors that reading a damaged file raises."""
 
 
 class CheckpointError(ValueError):
@@ -171,7 +175,14 @@ def load_training(path: Path) -> tuple[Model, dict[str, Array]]:
         if not (isinstance(epochs, int) and epochs >= 0):
             raise ValueError(f"{epochs!r} is no number of epochs")
         return Model(network, params, epochs, provenance=provenance), memory
-    except (KeyError, TypeError, ValueError) as error:
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+    ) as error:
         raise CheckpointError(f"{path} does not describe a network: {error}") from error
 
 
@@ -187,16 +198,15 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
+    except (SafetensorError, OSError, *DAMAGE) as error:
         raise CheckpointError(
             f"{path} is cut short or no safetensors file ({error}); train again or restore a copy"
         ) from error
     if "neuro_eqprop" not in metadata:
         raise CheckpointError(f"{path} is a safetensors file of another program")
-    try:
-        header = json.loads(metadata["neuro_eqprop"])
-    except ValueError as error:
-        raise CheckpointError(f"{path} does not describe a network: {error}") from error
+    header = parse_json(
+        metadata["neuro_eqprop"], f"{path} does not describe a network", CheckpointError
+    )
     if not isinstance(header, dict):
         raise CheckpointError(f"{path} does not describe a network: its header is no JSON object")
     return header, tensors

@@ -9,9 +9,7 @@ annotations:
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from math import isfinite
@@ -20,18 +18,13 @@ from types import UnionType
 from typing import Any, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from neuro_eqprop.arrays import UnknownNameError, closest_first
+from neuro_eqprop.checked_files import read
+from neuro_eqprop.checked_files.read import FileFormatError
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+__all__ = ["FileFormatError", "Table", "build", "read_json", "read_toml"]
 
 Choice = TypeVar("Choice", bound=Enum)
 Built = TypeVar("Built")
-
-
-class FileFormatError(ValueError):
-    """A file has invalid content; the message names file, key and reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,25 +143,12 @@ class Table:
 
 def read_toml(path: Path, error: type[ValueError] = FileFormatError) -> Table:
     """The top table of a TOML file."""
-    return read_file(path, "TOML", tomllib.loads, error)
+    return Table(read.read_toml(path, error), str(path), error=error)
 
 
 def read_json(path: Path, error: type[ValueError] = FileFormatError) -> Table:
     """The top object of a JSON file."""
-    return read_file(path, "JSON", json.loads, error)
-
-
-def read_file(path: Path, form: str, parse: Callable[[str], Any], error: type[ValueError]) -> Table:
-    """The top table of a file that `parse` understands."""
-    try:
-        content = parse(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise error(f"{path}: there is no such file") from None
-    except (OSError, ValueError) as reason:
-        raise error(f"{path}: not readable as {form}: {reason}") from reason
-    if not isinstance(content, dict):
-        raise error(f"{path}: the file holds no {form} object")
-    return Table(content, str(path), error=error)
+    return Table(read.read_json(path, error), str(path), error=error)
 
 
 def build(kind: type[Built], table: Table, *, ignore: Collection[str] = (), **given: Any) -> Built:  # noqa: ANN401

@@ -20,8 +20,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.hardware.workload import NetworkShape, PopulationShape, ProjectionShape, Workload
-from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.io.toml import FileFormatError, Table, build, read_json
 from neuro_eqprop.traces import Counts
 

@@ -112,7 +112,7 @@ def torch_schedule(parsed: OptionString, rate: float, length: TrainingLength) ->
             rates.append(float(optimizer.param_groups[0]["lr"]))
             optimizer.step()
             scheduler.step()
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
         why = str(error).splitlines()[0]
         raise ValueError(f"scheduler {parsed.name!r} rejects its options: {why}") from error
     return np.repeat(rates, 1 if parsed.name in EACH_BATCH else length.batches)

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Backend
 from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.io.atomic import write_text
+from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.schedules import free_only, tail
 from neuro_eqprop.spiking.ir import (
     Gain,

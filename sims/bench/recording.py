@@ -21,12 +21,12 @@ import torch
 
 from neuro_eqprop.backends.base import BackendError, tally
 from neuro_eqprop.backends.registry import load_backend
+from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments.config import Study, make_study
 from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.experiments.simulate import TraceOutput, record_spikes
 from neuro_eqprop.experiments.train import run_training
-from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.traces import NOTHING, Recording
 
 TRAINING = "training"

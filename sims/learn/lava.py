@@ -22,9 +22,9 @@ from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, no_progress
 from neuro_eqprop.backends.registry import load_backend, load_learner
+from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.data import Split, load_digits, one_hot
 from neuro_eqprop.initialise import initialise
-from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.networks import Network
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.codes import Code, Coding

@@ -24,6 +24,7 @@ from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.learning import NO_SYNAPSES, no_progress
 from neuro_eqprop.backends.registry import load_learner
+from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.learn import settings
 from neuro_eqprop.data import Split, load, one_hot
@@ -31,7 +32,6 @@ from neuro_eqprop.experiments.learn_on_chip import learn_on_chip, learning_resul
 from neuro_eqprop.experiments.rate_baseline import Direction, directions
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY
 from neuro_eqprop.initialise import initialise
-from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.networks import Network
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.codes import Code, Coding

@@ -25,13 +25,13 @@ from cosines import cosines
 from models_page import page
 from models_rows import ROWS
 
+from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.data import Dataset, Split, load
 from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.experiments.train import initial_snapshot
 from neuro_eqprop.io import checkpoint
-from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.ops.torch import TorchOps

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
 from neuro_eqprop.data import find
 from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.experiments.train import run_training
-from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.spiking.codes import Code, LoweringError
 
 DEEP = "--hidden 96,96 --feedback 0.1 --epochs 40"

@@ -18,7 +18,7 @@ import torch
 
 from neuro_eqprop.backends.base import Feature
 from neuro_eqprop.backends.registry import load_backend
-from neuro_eqprop.io.atomic import write_text
+from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.testing import check_case, draw_case
 from neuro_eqprop.testing.case import Case, run_case
 from neuro_eqprop.testing.random_networks import draw_whole_case, lengthened

@@ -135,7 +135,7 @@ def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
             load(str(path))
     with path.open("wb") as file:
         np.save(file, X)
-    with pytest.raises(DataError, match="one array, not a"):
+    with pytest.raises(DataError, match="one array or no array, not a"):
         load(str(path))
 
 

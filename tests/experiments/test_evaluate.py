@@ -13,10 +13,11 @@ from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.backends.base import Backend, Feature, Result, Support
 from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.backends.registry import BACKENDS
+from neuro_eqprop.checked_files.write import append_json as append
 from neuro_eqprop.experiments import simulate as simulate_module
 from neuro_eqprop.experiments.config import make_study, write
 from neuro_eqprop.experiments.evaluate import Evaluation, agreement, count_events, evaluate
-from neuro_eqprop.experiments.run_folder import Run, RunError, append, open_run
+from neuro_eqprop.experiments.run_folder import Run, RunError, open_run
 from neuro_eqprop.experiments.train import run_training
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.checkpoint import save

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.lava.native.plan import Edge, Layer, Plan, biases, expanded, integers
+from neuro_eqprop.checked_files.write import atomic
 
 WEIGHT_EXP, STATE_EXP, SPIKE_EXP = 6, 6, 6
 """Exponents that netx fixes, or takes by default."""
@@ -77,8 +78,7 @@ def write_netx(plan: Plan, path: str | Path) -> NetxCoding:
     order = [layer.name for layer in plan.layers]
     chain = [plan.input, *order]
     forward = all(chain.index(e.target) == chain.index(e.source) + 1 for e in plan.edges)
-    temporary = Path(path).with_name(f".{Path(path).name}.partial")
-    with h5py.File(temporary, "w") as file:
+    with atomic(Path(path)) as temporary, h5py.File(temporary, "w") as file:
         entry = file.create_group("layer/0")
         entry["type"], entry["shape"] = np.bytes_("input"), np.array([plan.features])
         if forward:
@@ -91,7 +91,6 @@ def write_netx(plan: Plan, path: str | Path) -> NetxCoding:
             weight = block(plan, plan.layers, fed)
             back = block(plan, plan.layers, inner, plan.layers)
             dense(file, 1, "dense_rec", plan.layers, plan, weight=weight, weight_rec=back)
-    temporary.replace(path)
     last = plan.layers[-1:] if forward else plan.layers
     first = sum(units(layer) for layer in last[: [x.name for x in last].index(plan.output)])
     return NetxCoding(plan.features, sum(map(units, last)), plan[plan.output], first)

@@ -8,9 +8,7 @@ other frameworks; the metadata is exact, for `neuro_eqprop.backends.nir.read`.
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterator
 from itertools import pairwise
 from math import isfinite
@@ -21,6 +19,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.nir.document import Document, Feed, NirError, library, seal
+from neuro_eqprop.checked_files.write import atomic
 from neuro_eqprop.spiking.ir import (
     Gain,
     Graded,
@@ -243,17 +242,10 @@ def to_nir(network: SpikingNetwork, path: Path) -> None:
 
 
 def write(document: Document, path: Path) -> None:
-    """Write a file atomically."""
+    """Write a file that appears complete or not at all."""
     nir, graph = library(), graph_of(document)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    try:
+    with atomic(path) as draft:
         nir.write(draft, graph)
-        content = Path(draft).read_bytes()
-        Path(draft).write_bytes(content + seal(content))
-        Path(draft).chmod(0o644)
-        Path(draft).replace(path)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
+        content = draft.read_bytes()
+        with draft.open("ab") as file:
+            file.write(seal(content))

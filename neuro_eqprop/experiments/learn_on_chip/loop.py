@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.backends.registry import load_learner
+from neuro_eqprop.checked_files.write import append_json, write_text
 from neuro_eqprop.experiments import on_chip_config, run_folder
 from neuro_eqprop.experiments.learn_on_chip.direction import direction_warnings, measure_directions
 from neuro_eqprop.experiments.learn_on_chip.epoch import learn_epoch
@@ -26,7 +27,6 @@ from neuro_eqprop.experiments.learn_on_chip.task import Task
 from neuro_eqprop.experiments.learn_on_chip.trace import TraceRequest, open_trace
 from neuro_eqprop.history import History, read_history
 from neuro_eqprop.io import checkpoint
-from neuro_eqprop.io.atomic import write_text
 
 
 class OnChipWarning(UserWarning):
@@ -74,7 +74,7 @@ class Output:
         if self.path is None:
             return
         # In this order, so that after a kill the metrics are never behind the snapshot.
-        run_folder.append(self.path / run_folder.METRICS, metrics)
+        append_json(self.path / run_folder.METRICS, metrics)
         model, memory = rate_model(task, state), to_memory(task, state)
         checkpoint.save(self.path / run_folder.RESUME, model, memory)
 

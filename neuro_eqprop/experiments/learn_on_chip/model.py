@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.experiments import config as study_config
 from neuro_eqprop.experiments.on_chip_config import OnChipConfig, write
 from neuro_eqprop.experiments.rate_baseline import Direction
 from neuro_eqprop.experiments.run_folder import STUDY
-from neuro_eqprop.io.atomic import write_text
 from neuro_eqprop.model import Model
 from neuro_eqprop.schedules import Schedule
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.client import HTTPException
+from http.client import HTTPException, HTTPMessage
 from pathlib import Path
-from urllib.request import Request, urlopen
+from typing import IO
+from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
+from neuro_eqprop.checked_files.write import atomic
 from neuro_eqprop.data import FOLDER, DataError
-from neuro_eqprop.io.dataset.manifest import DatasetFile, Manifest
+from neuro_eqprop.io.dataset.manifest import DatasetFile, Manifest, safe
 from neuro_eqprop.io.dataset.verify import SAME, UNKNOWN, matches
 
 CHUNK = 1 << 16
@@ -68,34 +68,51 @@ def fetch_file(
 
 def download(address: str, file: DatasetFile, path: Path, progress: Progress) -> str:
     """Download to a temporary name, compare the checksum, rename; the result of the checksum."""
-    handle, name = tempfile.mkstemp(
-        dir=path.parent, prefix=f".{file.name}.", suffix=Path(file.name).suffix
-    )
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as out:
-            copy(address, file, out.write, progress)
-            out.flush()
-            os.fsync(out.fileno())
-        same = matches(temporary, file)
+    same: bool | None = None
+
+    def verify(temporary: Path) -> None:
+        nonlocal same
+        same = matches(temporary, file, name=path.name)
         if same is False:
             raise DataError("the download has another SHA-256 than the manifest states")
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+
+    with atomic(path, size=file.bytes, verify=verify) as temporary, temporary.open("xb") as out:
+        copy(address, file, out.write, progress)
     return SAME if same else UNKNOWN
+
+
+class SafeRedirects(HTTPRedirectHandler):
+    """Follows a server that sends a request elsewhere, but not to an address without https."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        """The request to the new address."""
+        if not safe(newurl):
+            raise DataError(f"the server sends the download on to {newurl}, which is not https")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def https_only() -> OpenerDirector:
+    """Opens addresses that `safe` accepts."""
+    return build_opener(SafeRedirects)
 
 
 def copy(
     address: str, file: DatasetFile, write: Callable[[bytes], int], progress: Progress
 ) -> None:
-    """Copy the bytes at an address; a response much larger than the file is an error."""
+    """Copy the bytes at an address; a response much larger than the file is an error.
+
+    Only https is followed, also where a server sends a request elsewhere.
+    """
+    if not safe(address):
+        raise DataError(f"{address} is not an https address")
     received, most = 0, 2 * file.bytes + CHUNK
     request = Request(address, headers={"User-Agent": "neuro-eqprop"})
-    with urlopen(request, timeout=TIMEOUT) as answer:
+    with https_only().open(request, timeout=TIMEOUT) as answer:
         promised = answer.headers.get("Content-Length")
+        if promised is not None and not (promised.isdecimal() and int(promised) <= most):
+            raise DataError(f"the server announces {promised} bytes; the file has {file.bytes}")
         while chunk := answer.read(CHUNK):
             received += len(chunk)
             if received > most:

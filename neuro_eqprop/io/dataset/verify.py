@@ -8,8 +8,9 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from neuro_eqprop.checked_files.read import BoundedReader
 from neuro_eqprop.data import DATASETS, IDX, DataError, find, one_file
-from neuro_eqprop.io.dataset.manifest import DatasetFile, load_manifest
+from neuro_eqprop.io.dataset.manifest import MAX_BYTES, DatasetFile, load_manifest
 
 SAME, UNKNOWN = "as in the manifest", "no checksum known"
 PACKED = (".gz", ".zip")
@@ -27,7 +28,8 @@ def digest(path: Path, *, unpack: bool = False) -> str:
     """The SHA-256 of a file, or with `unpack` of the content of a gzipped one."""
     sha256 = hashlib.sha256()
     try:
-        with gzip.open(path) if unpack else path.open("rb") as file:
+        with gzip.open(path) if unpack else path.open("rb") as opened:
+            file = BoundedReader(opened, MAX_BYTES, path, DataError)
             while chunk := file.read(1 << 20):
                 sha256.update(chunk)
     except (OSError, EOFError, zlib.error) as error:
@@ -35,11 +37,15 @@ def digest(path: Path, *, unpack: bool = False) -> str:
     return sha256.hexdigest()
 
 
-def matches(path: Path, file: DatasetFile) -> bool | None:
-    """Whether a file, packed or not, has the listed checksum; None if none is known."""
+def matches(path: Path, file: DatasetFile, name: str = "") -> bool | None:
+    """Whether a file, packed or not, has the listed checksum; None if none is known.
+
+    `name` is the name that the file will have, if another one than it has now.
+    """
+    suffix = Path(name or path.name).suffix
     content = next(iter(file.unpacked.values())) if len(file.unpacked) == 1 else ""
-    if path.suffix not in PACKED:
-        expected = file.unpacked.get(path.name, content)
+    if suffix not in PACKED:
+        expected = file.unpacked.get(name or path.name, content)
         return digest(path) == expected if expected else None
     if file.sha256 and digest(path) == file.sha256:
         return True

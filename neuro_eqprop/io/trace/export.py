@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from neuro_eqprop.checked_files.write import atomic
 from neuro_eqprop.io.trace.schema import TraceError
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
 from neuro_eqprop.traces import TraceData
@@ -47,30 +46,21 @@ def to_npz(trace: TraceData, path: Path) -> Path:
         arrays |= {f"hebbian/{name}/target": ends[:, 0], f"hebbian/{name}/source": ends[:, 1]}
         arrays |= {f"hebbian/{name}/{column}": getattr(log, column) for column in COLUMNS}
     arrays |= {f"epochs/{name}": values for name, values in trace.epochs.items()}
-    hidden = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with hidden.open("wb") as file:
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-        hidden.replace(path)
-    finally:
-        hidden.unlink(missing_ok=True)
+    with atomic(path) as temporary, temporary.open("xb") as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
     return path
 
 
 def to_csv(trace: TraceData, folder: Path) -> list[Path]:
     """Write a folder of tables: phases, samples, and one per signal, spike train, connection."""
     refuse_existing(folder)
-    hidden = folder.with_name(f".{folder.name}.{os.getpid()}")
-    hidden.mkdir(parents=True)
-    try:
+    with atomic(folder) as temporary:
+        temporary.mkdir()
         for name, (header, rows) in tables(trace).items():
-            with (hidden / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            with (temporary / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
                 writer = csv.writer(file)
                 writer.writerow(header)
                 writer.writerows(rows)
-        hidden.rename(folder)
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)
     return sorted(folder.iterdir())
 
 

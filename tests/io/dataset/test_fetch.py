@@ -49,7 +49,16 @@ class Mirror(BaseHTTPRequestHandler):
         if way == "gone":
             self.send_error(404)
             return
+        if way == "moved":
+            self.send_response(302)
+            self.send_header("Location", "http://nowhere.invalid/a-ubyte.gz")
+            self.end_headers()
+            return
         self.send_response(200)
+        if way == "endless":
+            self.end_headers()
+            self.wfile.write(body * 1000)
+            return
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         body = {"lies": b"x" + body[1:], "cut": body[:-9]}.get(way, body)
@@ -145,15 +154,31 @@ def test_a_file_far_too_large_is_not_swallowed(mirror: str, tmp_path: Path) -> N
     noise = described(small, f"{mirror}/works/")
     body = PICTURES["a-ubyte.gz"] = RNG.bytes(fetch.CHUNK + 100)
     try:
-        with pytest.raises(DataError, match=f"received more than {fetch.CHUNK + 2} bytes"):
+        with pytest.raises(DataError, match=f"announces {fetch.CHUNK + 100} bytes"):
             fetch.fetch(noise, tmp_path, ignore)
     finally:
         del PICTURES["a-ubyte.gz"]
     assert len(body) > fetch.CHUNK + 2
 
 
+def test_a_server_that_announces_no_size_is_cut_off(mirror: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="received more than"):
+        fetch.fetch(described(listed(), f"{mirror}/endless/"), tmp_path / "made", ignore)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_redirect_away_from_https_is_not_followed(mirror: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nowhere\.invalid.*not https"):
+        fetch.fetch(described(listed(), f"{mirror}/moved/"), tmp_path, ignore)
+
+
+def test_a_mirror_without_https_is_refused() -> None:
+    with pytest.raises(ValueError, match="https addresses"):
+        described(listed(), "http://example.org/")
+
+
 def test_without_a_network_one_sentence_says_so(tmp_path: Path) -> None:
-    nobody = described(listed(), "http://127.0.0.1:9/", "http://nowhere.invalid/")
+    nobody = described(listed(), "http://127.0.0.1:9/", "https://nowhere.invalid/")
     with pytest.raises(DataError, match=r"not be downloaded.*refused.*try again with a network"):
         fetch.fetch(nobody, tmp_path / "made", ignore)
     assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,275 @@
+"""Checked writing: a file appears complete and verified under its name, or not at all.
+
+A file is written to a temporary name in the same folder, `.NAME.HOST.PID.RANDOM.tmp`, flushed to
+the disk, checked and renamed. Permissions follow the umask. A process that is killed leaves its
+temporary files; `sweep` removes those of processes that have ended.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shutil
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+RESERVE = 2**20
+"""Bytes of a disk that a write leaves free."""
+TEMPORARY = re.compile(
+    r"\.(?P<name>.+)\.(?P<host>[0-9a-f]{6})\.(?P<pid>\d+)\.[0-9a-f]{8}\.tmp", re.DOTALL
+)
+BLOCK = 2**16
+"""Bytes read at a time to find the start of the last line."""
+LONGEST_NAME = 200
+"""Characters of a file name that its temporary name repeats; file systems allow 255 bytes."""
+
+Verify = Callable[[Path], None]
+"""Raises an exception for a temporary file that must not get its final name."""
+
+
+class WriteError(OSError):
+    """A file cannot be written; the message names it, the reason and the way out."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+def host_mark() -> str:
+    """Six digits that stand for this computer, since folders are shared between computers."""
+    return sha256(socket.gethostname().encode()).hexdigest()[:6]
+
+
+def temporary_name(path: Path) -> Path:
+    """A new temporary name beside a file."""
+    name = path.name.encode()[:LONGEST_NAME].decode(errors="ignore")
+    return path.with_name(f".{name}.{host_mark()}.{os.getpid()}.{uuid4().hex[:8]}.tmp")
+
+
+def process_runs(pid: int) -> bool:
+    """Whether a process of this computer runs."""
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OverflowError:
+        return False
+    except OSError:
+        return True  # another user's
+    return True
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """Temporary files and folders of processes of this computer that have ended."""
+    found = []
+    with suppress(OSError):
+        for path in folder.iterdir():
+            match = TEMPORARY.fullmatch(path.name)
+            if match and match["host"] == host_mark() and not process_runs(int(match["pid"])):
+                found.append(path)
+    return sorted(found)
+
+
+def sweep(folder: Path) -> list[Path]:
+    """Remove leftover temporary files of ended processes; return them."""
+    found = leftovers(folder)
+    for path in found:
+        remove(path)
+    return found
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(FileNotFoundError):
+            path.unlink()
+
+
+def check_space(path: Path, size: int) -> None:
+    """Raise WriteError if the disk of a file has no room for `size` bytes."""
+    folder = next((each for each in (path, *path.absolute().parents) if each.is_dir()), None)
+    if folder is None:
+        return
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError:
+        return  # a file system that does not say
+    if size + RESERVE > free:
+        raise WriteError(
+            errno.ENOSPC,
+            f"{path} needs {readable_bytes(size)} and its disk has {readable_bytes(free)} left; "
+            "free some space or write to another folder",
+        )
+
+
+def readable_bytes(size: float) -> str:
+    """A number of bytes with a unit: 1.5 MB."""
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if size < 1000 or unit == "TB":
+            return f"{size:.0f} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    raise AssertionError
+
+
+def write_failure(path: Path, error: OSError) -> WriteError:
+    """A `WriteError` for a failed call of the system on a file."""
+    if isinstance(error, WriteError):
+        return error
+    reason = error.strerror or str(error)
+    advice = {
+        errno.ENOSPC: "free some space or write to another folder",
+        errno.EDQUOT: "free some space or write to another folder",
+        errno.EFBIG: "raise the limit on file sizes (ulimit -f) or write less",
+        errno.EACCES: "write to a folder that you own",
+        errno.EPERM: "write to a folder that you own",
+        errno.EROFS: "write to another folder",
+        errno.ENAMETOOLONG: "choose a shorter name",
+    }.get(error.errno or 0, "check its folder")
+    return WriteError(error.errno, f"{path} cannot be written ({reason}); {advice}")
+
+
+@contextmanager
+def atomic(path: Path, *, size: int = 0, verify: Verify | None = None) -> Iterator[Path]:
+    """A context with a temporary path that is verified and renamed to `path` at its end.
+
+    The caller writes a file (or makes a folder) at the temporary path. After an error nothing is
+    left of it, and what `path` held before is unchanged. `size` is the number of bytes, if known.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise write_failure(path, error) from error
+    check_space(path, size)
+    temporary = temporary_name(path)
+    try:
+        yield temporary
+        flush_to_disk(temporary)
+        if verify is not None:
+            verify(temporary)
+        temporary.replace(path)
+        flush_folder(path.parent)
+    except OSError as error:
+        remove(temporary)
+        if isinstance(error, WriteError) or error.errno is None:
+            raise
+        raise write_failure(path, error) from error
+    except BaseException:
+        remove(temporary)
+        raise
+
+
+def flush_to_disk(path: Path) -> None:
+    """Wait until the content of a file is on the disk; errors of late writes appear here."""
+    if path.is_dir():
+        for each in path.rglob("*"):
+            if each.is_file():
+                flush_to_disk(each)
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def flush_folder(folder: Path) -> None:
+    """Write a folder's list of names to the disk, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write bytes to a file that appears complete or not at all."""
+
+    def check_size(temporary: Path) -> None:
+        if temporary.stat().st_size != len(content):
+            raise WriteError(errno.EIO, f"{path} cannot be written: its disk lost part of it")
+
+    with (
+        atomic(path, size=len(content), verify=check_size) as temporary,
+        temporary.open("xb") as file,
+    ):
+        file.write(content)
+
+
+def write_text(path: Path, content: str) -> None:
+    """Write text (UTF-8) to a file that appears complete or not at all."""
+    write_bytes(path, content.encode())
+
+
+def append_json(path: Path, row: Mapping[str, Any]) -> None:
+    """Append an object as a line to a JSONL file, in one piece and flushed to the disk.
+
+    Processes append one after the other. If the line cannot be written completely, the file is cut
+    back to what it held before.
+    """
+    line = (json.dumps(dict(row), allow_nan=False) + "\n").encode()
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise write_failure(path, error) from error
+    try:
+        with locked(handle):
+            before, line = os.fstat(handle).st_size, close_last_line(handle) + line
+            try:
+                while line:  # a disk that fills up takes the first part alone
+                    line = line[os.write(handle, line) :]
+                os.fsync(handle)
+            except OSError as error:
+                with suppress(OSError):
+                    os.ftruncate(handle, min(before, os.fstat(handle).st_size))
+                raise write_failure(path, error) from error
+    finally:
+        os.close(handle)
+
+
+def close_last_line(handle: int) -> bytes:
+    """Remove an unfinished last line from a JSONL file; a newline if it lacks nothing but that."""
+    end = start = os.fstat(handle).st_size
+    tail = b""
+    while start and b"\n" not in tail:
+        start = max(0, start - BLOCK)
+        tail = os.pread(handle, end - start, start)
+    rest = tail[tail.rfind(b"\n") + 1 :]
+    if not rest:
+        return b""
+    try:
+        if isinstance(json.loads(rest), dict):
+            return b"\n"
+    except (ValueError, RecursionError):
+        pass
+    os.ftruncate(handle, end - len(rest))
+    return b""
+
+
+@contextmanager
+def locked(handle: int) -> Iterator[None]:
+    """A context in which no other process holds this lock on an open file."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    except OSError:  # a file system without locks
+        yield
+        return
+    try:
+        yield
+    finally:
+        fcntl.flock(handle, fcntl.LOCK_UN)
