@@ -150,8 +150,11 @@ def test_a_folder_appears_complete_or_not_at_all(tmp_path: Path) -> None:
         temporary.mkdir()
         (temporary / "a").write_text("x")
     assert (tmp_path / "folder" / "a").read_text() == "x"
-    with pytest.raises(WriteError), atomic(tmp_path / "other") as temporary:
-        [temporary.mkdir() for _ in range(2)]
+    with (
+        pytest.raises(WriteError, match="other cannot be written"),
+        atomic(tmp_path / "other") as temporary,
+    ):
+        shutil.copytree(tmp_path / "none", temporary)
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
