@@ -30,6 +30,7 @@ HOMES = {
     "SpikingModel": "spiking.model",
     "SpikingNetwork": "spiking.ir",
     "Split": "data",
+    "SweepResult": "sweeps.result",
     "Trace": "io.trace.trace",
     "check_backend": "testing",
     "compare": "analysis.compare",
@@ -44,6 +45,7 @@ HOMES = {
     "open_run": "experiments.run_folder",
     "open_trace": "io.trace.lazy",
     "report": "html_report.write",
+    "sweep": "sweeps.run",
     "train": "experiments.train",
 }
 """The module of each public name below this package; after a colon, the name it has there."""

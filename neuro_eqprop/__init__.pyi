@@ -28,6 +28,8 @@ from neuro_eqprop.rate.from_torch import from_torch as from_torch
 from neuro_eqprop.spiking.ir import SpikingNetwork as SpikingNetwork
 from neuro_eqprop.spiking.model import Simulation as Simulation
 from neuro_eqprop.spiking.model import SpikingModel as SpikingModel
+from neuro_eqprop.sweeps.result import SweepResult as SweepResult
+from neuro_eqprop.sweeps.run import sweep as sweep
 from neuro_eqprop.testing import check_backend as check_backend
 
 __all__ = [
@@ -47,6 +49,7 @@ __all__ = [
     "SpikingModel",
     "SpikingNetwork",
     "Split",
+    "SweepResult",
     "Trace",
     "check_backend",
     "compare",
@@ -61,6 +64,7 @@ __all__ = [
     "open_run",
     "open_trace",
     "report",
+    "sweep",
     "train",
 ]
 __version__: str

@@ -94,6 +94,8 @@ ORDER = (
     "backends",
     "experiments",
     "cli",
+    "executors",
+    "sweeps",
     "agreement",
     "claims",
     "docs",

@@ -25,6 +25,7 @@ COMMANDS = {
     "profiles": "the chips: limits, costs and their sources",
     "traces": "show, follow and export a trace file",
     "report": "one self-contained page from a run",
+    "sweep": "many trainings with different settings, here or on a cluster",
     "claims": "test the claims of the research notes",
     "data": "the data sets: where they are, what is in them",
     "doctor": "what is installed and works here",

@@ -1,0 +1,118 @@
+"""`neuro-eqprop sweep`: many trainings with different settings."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from rich.console import Console
+
+from neuro_eqprop.cli.command import (
+    FAILURE,
+    Command,
+    Json,
+    UsageError,
+    positive_float,
+    positive_int,
+    print_facts,
+)
+from neuro_eqprop.executors import EXECUTORS
+
+TLS = ("tls_ca", "tls_cert", "tls_key")
+
+
+def options(parser: ArgumentParser) -> None:
+    """Add the sweep, the folder and the executor."""
+    add = parser.add_argument
+    add("sweep", type=Path, metavar="SWEEP.toml", help="what varies; see docs/how-to/sweep.md")
+    add("--out", type=Path, required=True, metavar="DIR", help="folder of the results")
+    known = "; ".join(f"{name}: {text}" for name, text in EXECUTORS.items())
+    add("--executor", default="local", metavar="NAME", help=f"{known} (default local)")
+    cores = min(4, os.cpu_count() or 1)
+    add(
+        "--workers",
+        type=positive_int,
+        default=cores,
+        metavar="N",
+        help=f"processes, or Slurm jobs at the same time (default {cores})",
+    )
+    add("--scheduler", metavar="ADDRESS", help="of the Dask cluster, as tcp://127.0.0.1:8786")
+    for name, meaning in zip(TLS, ("authority", "certificate", "key"), strict=True):
+        add(f"--{name.replace('_', '-')}", type=Path, metavar="FILE.pem", help=f"Dask: {meaning}")
+    add(
+        "--slurm",
+        action="append",
+        default=[],
+        metavar="OPTION=VALUE",
+        help="option of sbatch, such as partition=short; may be repeated",
+    )
+    add(
+        "--deadline",
+        type=positive_float,
+        default=3600.0,
+        metavar="S",
+        help="seconds for a training with its evaluations (default 3600)",
+    )
+    add("--force", action="store_true", help="replace the results of another sweep in --out")
+
+
+def run(args: Namespace) -> Json:
+    """Run the sweep."""
+    from neuro_eqprop.cli.progress import bar
+    from neuro_eqprop.executors.dask import Tls
+    from neuro_eqprop.sweeps.run import sweep
+
+    given = [getattr(args, name) for name in TLS]
+    if any(given) and not all(given):
+        raise UsageError("TLS needs --tls-ca, --tls-cert and --tls-key")
+    pairs = [each.partition("=") for each in args.slurm]
+    if not all(equals for _, equals, _ in pairs):
+        raise UsageError("--slurm takes OPTION=VALUE, such as partition=short")
+    with bar(f"sweep {args.sweep}", 1) as advance:
+        shown = [0.0]
+
+        def on_cells(done: int, total: int, error: str) -> None:
+            share = done / max(total, 1)
+            advance(share - shown[0], f"of the sweep, {done} of {total} cells")
+            shown[0] = share
+
+        found = sweep(
+            args.sweep,
+            args.out,
+            executor=args.executor,
+            workers=args.workers,
+            scheduler=args.scheduler,
+            tls=Tls(*given) if all(given) else None,
+            slurm={name: value for name, _, value in pairs},
+            deadline=args.deadline,
+            force=args.force,
+            progress=on_cells,
+        )
+    outcome = found.to_json()
+    if found.failed == found.cells:
+        outcome[FAILURE] = f"all {found.cells} cells failed; the first: {outcome['errors'][0]}"
+    return outcome
+
+
+def show(outcome: Json, console: Console) -> None:
+    """Print the counts, the best cell and the files."""
+    rows: dict[str, object] = {"cells": f"{outcome['done']} done, {outcome['failed']} failed"}
+    if outcome["best"]:
+        hidden = ("error", "model_sha256")
+        rows |= {
+            f"best {key}" if key == outcome["objective"] else key: value
+            for key, value in outcome["best"].items()
+            if key not in hidden and value is not None
+        }
+    for error in outcome["errors"][:3]:
+        rows["failed"] = error
+    rows |= {"table": outcome["table"], "page": outcome["page"]}
+    print_facts(rows, console)
+    if outcome["best"]:
+        console.print(
+            f"next: neuro-eqprop train {outcome['out']}/best.toml --out runs/best", markup=False
+        )
+
+
+COMMAND = Command("sweep", "many trainings with different settings", options, run, show)
