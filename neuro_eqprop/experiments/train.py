@@ -32,10 +32,12 @@ from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.inference import score
 from neuro_eqprop.solve import Stop
 from neuro_eqprop.training.batch import Batch
+from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.diagnostics import Diagnostics, diagnose
 from neuro_eqprop.training.errors import DIVERGENCE_ADVICE, TrainingError
 from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates
 from neuro_eqprop.training.optimizers import make_optimizer
+from neuro_eqprop.training.rules.contrastive import contrastive, path_of
 from neuro_eqprop.training.rules.hybrid import stem_of
 from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.settings import TrainingSettings
@@ -399,8 +401,15 @@ def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -
         "drift": probe.drift,
         "cosine": probe.cosine,
         "warning": norm_warning(progress.spectral) or probe.warning,
+        "path": path_name(ops, network, study.recipe()),
         **row,
     }
+
+
+def path_name(ops: TorchOps, network: Network, config: TrainingConfig) -> str | None:
+    """How the updates of a rule that contrasts phases are computed; None for other rules."""
+    update = RULES[config.rule].update
+    return path_of(ops, network, config).value if update is contrastive else None
 
 
 def progress_row(progress: Progress) -> dict[str, Any]:

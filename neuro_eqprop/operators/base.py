@@ -66,7 +66,8 @@ def power_iteration_norm(
     v = ops.from_numpy(np.random.default_rng(0).standard_normal((1, *source)))
     norm, before = 0.0, -1.0
     for _ in range(2000):
-        norm, v = power_iteration_step(operator, ops, weight, v)
+        size, v = power_iteration_step(operator, ops, weight, v)
+        norm = float(size)
         if abs(norm - before) <= tolerance * norm:
             break
         before = norm
@@ -75,10 +76,10 @@ def power_iteration_norm(
 
 def power_iteration_step(
     operator: Operator, ops: Ops, weight: Values, v: Values
-) -> tuple[float, Values]:
-    """|A v| and A^T A v for the normalised v."""
-    v = v / float((v * v).sum()) ** 0.5
+) -> tuple[Values, Values]:
+    """|A v|, a scalar of the library, and A^T A v for the normalised v."""
+    v = v / (v * v).sum() ** 0.5
     zero = ops.zeros((1,))
     y = operator.forward(ops, weight, v, zero)
     back = operator.backward(ops, weight, y, zero, gain=1.0, shape=tuple(v.shape[1:]))
-    return float((y * y).sum()) ** 0.5, back
+    return (y * y).sum() ** 0.5, back

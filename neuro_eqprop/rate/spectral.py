@@ -31,21 +31,22 @@ def project_exactly(ops: Ops, network: Network, params: Mapping[str, Values]) ->
     """The weights that exceed their bound, scaled back onto it."""
     scaled: dict[str, Values] = {}
     for c in network.connections:
-        if c.bound is not None:
-            scaled |= project_connection(ops, network, c, params[c.name])
+        factor = None if c.bound is None else exact_factor(ops, network, c, params[c.name])
+        if factor is not None:
+            scaled[c.name] = params[c.name] * factor
     return scaled
 
 
-def project_connection(
+def exact_factor(
     ops: Ops, network: Network, connection: Connection, weight: Values
-) -> dict[str, Values]:
-    """The weight of a connection by name, scaled back onto its bound if it exceeds it."""
+) -> Values | None:
+    """The factor that scales a weight back onto its bound; None if it does not exceed it."""
     norms = connection.operator.spectral_norms(ops, weight, network[connection.source].shape)
     bound = connection.bound or np.inf
     factors = [min(1.0, bound * (1 - MARGIN) / norm) for norm in norms if norm > 0.0]
     if not factors or min(factors) == 1.0:
-        return {}
-    return {connection.name: weight * broadcast_factors(ops, factors, weight)}
+        return None
+    return broadcast_factors(ops, factors, weight)
 
 
 def broadcast_factors(ops: Ops, factors: list[float], weight: Values) -> Values:
@@ -55,22 +56,28 @@ def broadcast_factors(ops: Ops, factors: list[float], weight: Values) -> Values:
     return ops.from_numpy(np.array(factors)).reshape(-1, *[1] * (weight.ndim - 1))
 
 
-def project(
+def bound_factors(
     ops: Ops, network: Network, params: Mapping[str, Values], vectors: dict[str, Values]
 ) -> dict[str, Values]:
-    """As `project_exactly`, for linear operators by one power iteration that updates `vectors`."""
-    scaled: dict[str, Values] = {}
+    """Factors that keep weights within their bounds, by name.
+
+    For linear operators by one power iteration, which updates `vectors` and reads nothing back from
+    the device: the factor is 1 for a weight within its bound.
+    """
+    factors: dict[str, Values] = {}
     for c in network.connections:
         if c.bound is None:
             continue
         weight = params[c.name]
         if not c.operator.linear:
-            scaled |= project_connection(ops, network, c, weight)
+            factor = exact_factor(ops, network, c, weight)
+            if factor is not None:
+                factors[c.name] = factor
             continue
         norm, vectors[c.name] = power_iteration_step(c.operator, ops, weight, vectors[c.name])
-        if norm > c.bound:
-            scaled[c.name] = weight * (c.bound * (1 - MARGIN) / norm)
-    return scaled
+        most = c.bound * (1 - MARGIN)
+        factors[c.name] = most / norm.clip(min=most)
+    return factors
 
 
 def initial_vectors(network: Network, ops: Ops) -> dict[str, Values]:

@@ -27,11 +27,14 @@ class BatchUpdate:
 
     gradients: Mapping[str, Values]
     """By parameter, for an optimiser to descend; the rule's estimate of d(mean cost)/dtheta."""
-    correct: int
-    """Samples whose largest output is that of the target, in the free phase."""
-    loss: float
+    correct: Values
+    """Samples whose largest output is that of the target, in the free phase.
+
+    This and the next two are numbers or tensors of no dimension, not yet read from their device.
+    """
+    loss: Values
     """Mean cost of the free phase."""
-    residual: float = 0.0
+    residual: Values = 0.0
     """Largest last change of a rate in the free phase, if measured."""
     steps: Mapping[str, float] | None = None
     """Mean steps of a sample by phase, if they differ from the configuration's."""

@@ -2,7 +2,9 @@
 
 drift    |s' - s| / |s_nudged - s|, where s is the end of the free phase and s' the state after as
          many more free steps as a nudged phase has. Above 0.1 the contrast of the phases contains
-         settling that the free phase did not finish.
+         settling that the free phase did not finish. Displacements (`training.fast.chain`) do not
+         contain it; there the drift is |o' - o| / |y - o|, of the output o with target y: how far
+         the error that the nudge starts from is wrong.
 blocked  outputs that are wrong by more than 1/2 and that the nudge does not move, per sample. Their
          drive is outside the range of the activation, so they contribute nothing to the update.
 cosine   of the update with minus the implicit gradient, for each parameter.
@@ -19,12 +21,14 @@ import torch
 from neuro_eqprop.arrays import Array, cosine
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import State, field
+from neuro_eqprop.rate.field import Field, State, field
 from neuro_eqprop.schedules import contrast
 from neuro_eqprop.solve import SolveStatus, Stop, solve
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.gradients.implicit import AdjointError, implicit_gradient
+from neuro_eqprop.training.gradients.loss import output_values
+from neuro_eqprop.training.rules.contrastive import Path, path_of
 from neuro_eqprop.training.rules.phases import SettledPhases, settle_phases, settling
 from neuro_eqprop.training.rules.registry import RULES
 
@@ -90,7 +94,9 @@ def diagnose(
     drift = blocked = None
     if RULES[config.rule].compares_phases:
         phases = settle_phases(field(ops, network, tensors, batch.x), batch, config)
-        drift, blocked = drift_of(phases, batch, config), blocked_outputs(phases, batch)
+        displaced = path_of(ops, network, config) is Path.DISPLACEMENT
+        measure = output_drift if displaced else drift_of
+        drift, blocked = measure(phases, batch, config), blocked_outputs(phases, batch)
     cosines = update_cosines(ops, network, tensors, batch, config) if truth else None
     stuck = drift == inf
     return Diagnostics(None if stuck else drift, cosines, stuck, blocked)
@@ -105,6 +111,27 @@ def drift_of(phases: SettledPhases, batch: Batch, config: TrainingConfig) -> flo
     solver, stop = settling(config, measured=True).free, Stop(None, config.nudged_steps)
     ratio = distance(solve(phases.free, rest, solver, stop).state, rest) / moved
     return ratio if isfinite(ratio) else None
+
+
+def output_drift(phases: SettledPhases, batch: Batch, config: TrainingConfig) -> float | None:
+    """The drift of the output relative to its error; infinite if the nudge moves nothing."""
+    free, rest = phases.free, phases.rest.state
+    nudged = phases.phases[phases.schedule[-1].name].state
+    solver, stop = settling(config, measured=True).free, Stop(None, config.nudged_steps)
+    later, now = (predictions(free, s) for s in (solve(free, rest, solver, stop).state, rest))
+    error = float((batch.target - now).norm())
+    if error == 0.0:
+        return None
+    if distance(nudged, rest) == 0.0:
+        return inf
+    ratio = float((later - now).norm()) / error
+    return ratio if isfinite(ratio) else None
+
+
+def predictions(free: Field, state: State) -> torch.Tensor:
+    """The output that the target is compared with: rates, or probabilities of a readout."""
+    found: torch.Tensor = output_values(free, state)
+    return found.softmax(dim=-1) if free.network.cost is Cost.CROSS_ENTROPY else found
 
 
 def blocked_outputs(phases: SettledPhases, batch: Batch) -> float | None:

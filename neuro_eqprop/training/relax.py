@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.rate.field import Field, State
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.solve import Equilibrium, GaussSeidel, Solver, Stop, solve
-from neuro_eqprop.training.fast.layered import is_chain, relax_chain
 from neuro_eqprop.training.fast.one_hidden import is_worth_compiling, relax_one_hidden
 
 
@@ -32,11 +30,11 @@ SWEEPS = Settling(GaussSeidel(), GaussSeidel(backwards=True))
 """Sweeps from the input in the free phase, from the output in nudged phases."""
 
 
-def uses_plain_sweeps(network: Network, schedule: Schedule, settling: Settling) -> bool:
-    """Whether a chain of layers settles by `SWEEPS` in a free phase and then nudged ones."""
+def uses_plain_sweeps(schedule: Schedule, settling: Settling) -> bool:
+    """Whether a network settles by `SWEEPS` in a free phase and then nudged ones."""
     plain = settling.free == SWEEPS.free and settling.nudged == SWEEPS.nudged
     free, *nudged = (phase.beta for phase in schedule)
-    return plain and settling.tolerance is None and not free and all(nudged) and is_chain(network)
+    return plain and settling.tolerance is None and not free and all(nudged)
 
 
 NudgedField = Callable[[Field, State], Field]
@@ -55,12 +53,11 @@ def relax(
     The first phase starts at zero rates, the others at the end of the first, so that they differ by
     the nudge alone. `nudged_field` replaces the map of the nudged phases, for the adjoint nudge.
     """
-    if nudged_field is None and uses_plain_sweeps(free.network, schedule, settling):
-        if is_worth_compiling(free):
-            compiled = relax_one_hidden(free, target, schedule, measured=settling.measured)
-            if compiled is not None:
-                return compiled
-        return relax_chain(free, target, schedule, measured=settling.measured)
+    plain = nudged_field is None and uses_plain_sweeps(schedule, settling)
+    if plain and is_worth_compiling(free):
+        compiled = relax_one_hidden(free, target, schedule, measured=settling.measured)
+        if compiled is not None:
+            return compiled
     settled: dict[str, Equilibrium] = {}
     start, base = free.zero_state(), free
     for phase in schedule:

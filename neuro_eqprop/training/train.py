@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -54,11 +54,16 @@ class Progress:
 
 MEASURE_EVERY = 10
 """Settling is measured in one of this many batches."""
+READ_EVERY = 25
+"""Statistics are read from the device, and divergence is noticed, after this many batches."""
 SINGULAR = "singular"
 """Quantity in `Snapshot.memory`: the vector of a power iteration, see `rate.spectral`."""
 
 BatchCallback = Callable[[int, float], None]
-"""Called after each batch with its number of samples and the accuracy of the epoch so far."""
+"""Called after each batch with its number of samples and the accuracy of the epoch so far.
+
+The accuracy is that of the batches read so far, see `READ_EVERY`.
+"""
 
 
 def no_progress(samples: int, accuracy: float) -> None:
@@ -180,11 +185,14 @@ def train(
     x, y, rates = ops.from_numpy(data.x), ops.from_numpy(wanted), plan_rates(data, config)
     for epoch in range(start.epoch, config.epochs):
         began, statistics = time.perf_counter(), EpochStatistics()
-        for plan in plan_epoch(data, config, epoch, rates):
+        for k, plan in enumerate(plan_epoch(data, config, epoch, rates)):
             rows = torch.from_numpy(plan.rows)
             batch = Batch(augment(x[rows], plan.rng), y[rows], plan.measured, plan.beta)
             statistics.add(train_batch(state, batch, config, plan.learning_rate), len(rows))
-            on_batch(len(rows), statistics.correct / statistics.samples)
+            if k % READ_EVERY == 0:
+                statistics.read()
+            on_batch(len(rows), statistics.accuracy)
+        statistics.read()
         check_finite(state)
         for name, projected in spectral.project_exactly(ops, network, state.params).items():
             state.params[name].copy_(projected)
@@ -220,9 +228,9 @@ def train_batch(
     update = rule(state.ops, state.network, state.params, batch, config)
     state.optimizer.step(state.params, update.gradients, learning_rate)
     if state.vectors is not None:
-        projected = spectral.project(state.ops, state.network, state.params, state.vectors)
-        for name, weight in projected.items():
-            state.params[name].copy_(weight)
+        factors = spectral.bound_factors(state.ops, state.network, state.params, state.vectors)
+        for name, factor in factors.items():
+            state.params[name].mul_(factor)
     return update
 
 
@@ -236,29 +244,59 @@ def check_finite(state: TrainState) -> None:
             )
 
 
+def to_host(values: list[Values]) -> Array:
+    """Numbers, then tensors of no dimension, as an array, with one transfer from the device."""
+    tensors = [v for v in values if isinstance(v, torch.Tensor)]
+    read = torch.stack(tensors).cpu().numpy().astype(float) if tensors else np.zeros(0)
+    return np.array([v for v in values if not isinstance(v, torch.Tensor)] + read.tolist())
+
+
 @dataclass(slots=True)
 class EpochStatistics:
-    """Sums over the batches of an epoch."""
+    """Sums over the batches of an epoch.
+
+    Results of batches are kept as the tensors that they are until `read`, so that a device is not
+    waited for after each batch.
+    """
 
     samples: int = 0
-    correct: int = 0
+    correct: float = 0.0
     loss: float = 0.0
     residual: float = 0.0
     """Largest last change in the free phases that were measured."""
+    waiting: list[tuple[int, BatchUpdate]] = field(default_factory=list)
+    """Batches that were not read yet, with their numbers of samples."""
     steps: dict[str, float] = field(default_factory=dict)
     """Settling steps by phase, summed over the samples of batches that report them."""
     counted: int = 0
 
     def add(self, update: BatchUpdate, samples: int) -> None:
         """Add a batch."""
-        self.samples += samples
-        self.correct += update.correct
-        self.loss += samples * update.loss
-        self.residual = max(self.residual, update.residual)
+        self.waiting.append((samples, replace(update, gradients={})))
         if update.steps is not None:
             self.counted += samples
             for phase, mean in update.steps.items():
                 self.steps[phase] = self.steps.get(phase, 0.0) + samples * mean
+
+    @property
+    def accuracy(self) -> float:
+        """Share of correct predictions in the batches that were read."""
+        return self.correct / self.samples if self.samples else 0.0
+
+    def read(self) -> None:
+        """Read the batches that wait; raise TrainingError if their cost is not finite."""
+        samples = [count for count, _ in self.waiting]
+        correct, loss, residual = (
+            to_host([getattr(update, key) for _, update in self.waiting])
+            for key in ("correct", "loss", "residual")
+        )
+        self.waiting.clear()
+        if not np.isfinite(loss).all():
+            raise TrainingError(f"the rates diverged (NaN or inf); {DIVERGENCE_ADVICE}")
+        self.samples += sum(samples)
+        self.correct += float(correct.sum())
+        self.loss += float(np.dot(samples, loss))
+        self.residual = max(self.residual, float(residual.max(initial=0.0)))
 
     def settle_steps(self, config: TrainingConfig) -> dict[str, float]:
         """Mean steps of a sample in each phase."""

@@ -20,7 +20,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Network, Role
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.schedules import Schedule, contrast
-from neuro_eqprop.training.fast.layered import is_chain
+from neuro_eqprop.training.fast.one_hidden import is_chain
 
 Tensors = dict[str, torch.Tensor]
 

@@ -1,1 +1,6 @@
-"""Compiled and fused settling for chains of layers."""
+"""Fast paths of training, each equal to the phases of `training.relax` at equilibrium.
+
+`one_hidden` is compiled for one dense hidden layer. `chain` serves every other network of linear
+couplings (perceptrons, convolutions with pooling, looped layers, pyramids); `displacement` makes
+the update of a batch of it.
+"""

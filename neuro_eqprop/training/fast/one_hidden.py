@@ -1,25 +1,25 @@
 """Chains with one hidden layer, settled and updated by compiled code.
 
 In these networks most of the time goes into the sweeps, not into the input weights. Results equal
-those of `neuro_eqprop.training.fast.layered` and `neuro_eqprop.training.rules.hebbian` up to
+those of `neuro_eqprop.training.relax` by sweeps and of `neuro_eqprop.training.rules.hebbian` up to
 rounding.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from neuro_eqprop.activations import ActivationKind
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.networks import Network
+from neuro_eqprop.networks import DENSE, Cost, Network
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.rate.field import Field, shape_input
 from neuro_eqprop.schedules import Schedule, contrast
 from neuro_eqprop.solve import Equilibrium, Stop, fixed_steps_result
 from neuro_eqprop.training.batch import Batch, BatchUpdate
-from neuro_eqprop.training.fast.layered import is_dense
 
 
 class PackedBatch(NamedTuple):
@@ -57,10 +57,24 @@ class PackedUpdate(NamedTuple):
     """Sum over samples of c (o_high - o_low)."""
 
 
-def has_one_hidden_layer(chain: Network) -> bool:
-    """Whether a chain is dense with one hidden layer of a piecewise linear activation."""
-    clips = len(chain.layers) == 3 and chain.layers[1].activation.curve is ActivationKind.CLIP
-    return clips and is_dense(chain)
+def is_chain(network: Network) -> bool:
+    """Whether linear connections join each layer to the next, symmetric beyond the input."""
+    between = list(pairwise(layer.name for layer in network.layers))
+    return (
+        network.cost is Cost.SQUARED
+        and network.output.activation.curve is ActivationKind.CLIP
+        and network.layers[0] is network.input
+        and network.layers[-1] is network.output
+        and [(c.source, c.target) for c in network.connections] == between
+        and all(c.operator.linear for c in network.connections)
+        and all(c.symmetric for c in network.connections[1:])
+    )
+
+
+def has_one_hidden_layer(network: Network) -> bool:
+    """Whether a network is a dense chain with one hidden layer of a clipped activation."""
+    clips = len(network.layers) == 3 and network.layers[1].activation.curve is ActivationKind.CLIP
+    return clips and is_chain(network) and all(c.operator == DENSE for c in network.connections)
 
 
 def is_worth_compiling(free: Field) -> bool:
@@ -73,7 +87,7 @@ def is_worth_compiling(free: Field) -> bool:
 def relax_one_hidden(
     free: Field, target: Values, schedule: Schedule, *, measured: bool
 ) -> dict[str, Equilibrium] | None:
-    """As `relax_chain`; None where compiled code cannot access the values, as on a GPU."""
+    """As `relax`, by compiled sweeps; None where they cannot access the values, as on a GPU."""
     hidden, output = free.network.moving
     s = free.ops.empty((len(schedule), free.batch, hidden.size))
     o = free.ops.empty((len(schedule), free.batch, output.size))

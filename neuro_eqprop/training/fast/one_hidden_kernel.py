@@ -1,7 +1,7 @@
 """Compiled sweeps of one hidden layer and the output, one sample after the other.
 
 The weights between the two are few, so all arrays of a settling sample stay in the cache. The
-equations are those of `neuro_eqprop.training.fast.layered`, with a the drive from the input, W the
+equations are those of `neuro_eqprop.rate.field`, with a the drive from the input, W the
 weights from hidden to output, g the feedback:
 
     s = clip(a + g W^T o)

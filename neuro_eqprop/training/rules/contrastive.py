@@ -2,18 +2,27 @@
 
 A batch settles in a free phase and in one or two nudged phases; the update is a contrast of these
 states (`rules.hebbian`, `rules.asymmetric`). Nothing is backpropagated and no graph is recorded.
+`path_of` says how the update of a network is computed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.protocol import Ops, Values
-from neuro_eqprop.rate.field import Field, field
+from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.rate.field import field
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
-from neuro_eqprop.training.fast.one_hidden import is_worth_compiling, update_one_hidden
+from neuro_eqprop.training.fast.chain import is_supported
+from neuro_eqprop.training.fast.displacement import update_by_displacement
+from neuro_eqprop.training.fast.one_hidden import (
+    has_one_hidden_layer,
+    is_worth_compiling,
+    update_one_hidden,
+)
 from neuro_eqprop.training.relax import uses_plain_sweeps
 from neuro_eqprop.training.rules.asymmetric import vector_field
 from neuro_eqprop.training.rules.base import EVERY, UpdateRule
@@ -28,6 +37,29 @@ from neuro_eqprop.training.rules.phases import (
 from neuro_eqprop.training.settings import ContrastiveSettings
 
 
+class Path(Enum):
+    """How the update of a batch is computed; all agree at equilibrium."""
+
+    ONE_HIDDEN = "one-hidden"
+    """Compiled sweeps of one dense hidden layer (`training.fast.one_hidden`)."""
+    DISPLACEMENT = "displacement"
+    """Half-sweeps of a network of linear couplings; nudged phases as displacements
+    (`training.fast.chain`)."""
+    PHASES = "phases"
+    """Every phase settled by a solver (`training.relax`), and contrasted."""
+
+
+def path_of(ops: Ops, network: Network, config: TrainingConfig) -> Path:
+    """The path that the update of a network takes."""
+    schedule, solvers = config.schedule(), settling(config, measured=False)
+    plain = config.rule == Rule.HEBBIAN and config.nudging is not Nudging.HOLOMORPHIC
+    if not (plain and uses_plain_sweeps(schedule, solvers) and isinstance(ops, TorchOps)):
+        return Path.PHASES
+    if has_one_hidden_layer(network) and ops.device == "cpu":
+        return Path.ONE_HIDDEN
+    return Path.DISPLACEMENT if is_supported(network) else Path.PHASES
+
+
 def contrastive(
     ops: Ops,
     network: Network,
@@ -38,10 +70,15 @@ def contrastive(
     """The update of a batch from its free and nudged equilibria."""
     if config.nudging is Nudging.HOLOMORPHIC:
         return holomorphic(ops, network, params, batch, config)
+    path = path_of(ops, network, config)
+    if path is Path.DISPLACEMENT and isinstance(ops, TorchOps):
+        schedule = config.schedule(batch.beta)
+        return update_by_displacement(ops, network, params, batch, schedule)
     free = field(ops, network, params, batch.x)
-    compiled = compiled_update(free, batch, config)
-    if compiled is not None:
-        return compiled
+    if path is Path.ONE_HIDDEN and is_worth_compiling(free):
+        compiled = update_one_hidden(free, batch, config.schedule(batch.beta))
+        if compiled is not None:
+            return compiled
     settled = settle_phases(free, batch, config)
     gradients = phase_gradients(settled, batch, config, scale=-1.0 / len(batch.x))
     return settled.update(gradients, batch, config)
@@ -64,16 +101,6 @@ def phase_gradients(
     )
     check_gradients(ops, network, states, gradients)
     return gradients
-
-
-def compiled_update(free: Field, batch: Batch, config: TrainingConfig) -> BatchUpdate | None:
-    """The same by compiled code, for networks that it supports; None for others."""
-    if config.rule != Rule.HEBBIAN or not is_worth_compiling(free):
-        return None
-    schedule, solvers = config.schedule(batch.beta), settling(config, measured=batch.measured)
-    if not uses_plain_sweeps(free.network, schedule, solvers):
-        return None
-    return update_one_hidden(free, batch, schedule)
 
 
 HEBBIAN = UpdateRule(

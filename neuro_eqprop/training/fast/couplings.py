@@ -1,0 +1,268 @@
+"""Linear couplings between two layers of a network: the products of the displacement path.
+
+A coupling multiplies by the weight of a connection in three ways, with s the rates of the source,
+y those of the target, and A the linear map of the connection's operator:
+
+    up      onto + A s               the drive of the target
+    down    onto + gain A^T y        the feedback to the source
+    slope   a factor times the gradient of post . A pre by the weight, in its shape
+
+Images are stored as (samples, height, width, channels): convolutions and pooling are faster so on
+a CPU. The other layers are (samples, *shape) as everywhere else. A layer that only pooled
+connections leave shows them its pooled rates (`source_pool`): the coupling then has to apply the
+rest of its pooling alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Protocol
+
+import torch
+from torch.nn import functional
+from torch.nn.grad import conv2d_weight
+
+from neuro_eqprop.arrays import Shape
+from neuro_eqprop.networks import Connection, Network
+from neuro_eqprop.operators import Conv2d, Dense, Operator, Pooled
+from neuro_eqprop.ops.torch import ROW_MAJOR_COLUMNS, TorchOps
+
+Tensor = torch.Tensor
+
+
+class Coupling(Protocol):
+    """Products with the weight of a connection."""
+
+    def up(self, s: Tensor, onto: Tensor, out: Tensor | None = None) -> Tensor:
+        """onto + A s, written to `out` where the product allows it."""
+        ...
+
+    def down(
+        self, y: Tensor, onto: Tensor | None, gain: float, out: Tensor | None = None
+    ) -> Tensor:
+        """onto + gain A^T y, written to `out` where the product allows it."""
+        ...
+
+    def slope(self, post: Tensor, pre: Tensor, factor: float) -> Tensor:
+        """`factor` times the gradient of post . A pre by the weight, summed over the batch."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DenseCoupling:
+    """A matrix; if its source is an image, its columns are in the order of the stored image."""
+
+    weight: Tensor
+    """(targets, sources)."""
+    image: Shape | None
+    """Shape (channels, height, width) of the source; None for a vector."""
+
+    def up(self, s: Tensor, onto: Tensor, out: Tensor | None = None) -> Tensor:
+        """onto + W s."""
+        s = s.reshape(len(s), -1)
+        if len(self.weight) >= ROW_MAJOR_COLUMNS:
+            return torch.addmm(onto, s, self.weight.T, out=out)
+        # By columns: a product with few columns takes twice the time of one with few rows.
+        columns = onto.T if onto.ndim == 2 else onto[:, None]
+        return torch.addmm(columns, self.weight, s.T).T
+
+    def down(
+        self, y: Tensor, onto: Tensor | None, gain: float, out: Tensor | None = None
+    ) -> Tensor:
+        """onto + gain W^T y."""
+        shape = None
+        if self.image is not None:
+            channels, height, width = self.image
+            shape = (len(y), height, width, channels)
+            onto = None if onto is None else onto.reshape(len(y), -1)
+            out = None
+        if onto is None:
+            first = y.new_empty((1, 1)) if out is None else out
+            found = torch.addmm(first, y, self.weight, beta=0.0, alpha=gain, out=out)
+        else:
+            found = torch.addmm(onto, y, self.weight, alpha=gain, out=out)
+        return found if shape is None else found.view(shape)
+
+    def slope(self, post: Tensor, pre: Tensor, factor: float) -> Tensor:
+        """factor times the sum over the batch of post pre^T."""
+        pre = pre.reshape(len(pre), -1)
+        found = torch.addmm(pre.new_empty((1, 1)), post.T, pre, beta=0.0, alpha=factor)
+        if self.image is None:
+            return found
+        channels, height, width = self.image
+        stored = found.view(len(found), height, width, channels)
+        return stored.permute(0, 3, 1, 2).reshape(len(found), -1)
+
+
+@dataclass(frozen=True, slots=True)
+class ConvCoupling:
+    """A convolution of stored images."""
+
+    weight: Tensor
+    """(target channels, source channels, kernel, kernel), in torch's channels_last format."""
+    stride: int
+    padding: int
+    size: tuple[int, int]
+    """Height and width of the source."""
+
+    def up(self, s: Tensor, onto: Tensor, out: Tensor | None = None) -> Tensor:
+        """onto + W * s; `onto` is a bias of each channel, or an image."""
+        bias = onto if onto.ndim == 1 else None
+        found = functional.conv2d(
+            as_channels_first(s), self.weight, bias, stride=self.stride, padding=self.padding
+        )
+        stored = as_stored(found)
+        return stored if bias is not None else stored.add_(onto)
+
+    def down(
+        self, y: Tensor, onto: Tensor | None, gain: float, out: Tensor | None = None
+    ) -> Tensor:
+        """onto + gain times the transposed convolution of y."""
+        found = functional.conv_transpose2d(
+            as_channels_first(y),
+            self.weight,
+            stride=self.stride,
+            padding=self.padding,
+            output_padding=self.left_over(y),
+        )
+        stored = as_stored(found)
+        return stored.mul_(gain) if onto is None else torch.add(onto, stored, alpha=gain)
+
+    def left_over(self, y: Tensor) -> tuple[int, int]:
+        """Rows and columns at the edge of the source that no window of a stride covers."""
+        covered = [
+            (n - 1) * self.stride + self.weight.shape[-1] - 2 * self.padding for n in y.shape[1:3]
+        ]
+        return self.size[0] - covered[0], self.size[1] - covered[1]
+
+    def slope(self, post: Tensor, pre: Tensor, factor: float) -> Tensor:
+        """factor times the sum over batch and positions of post times the window of pre."""
+        found = conv2d_weight(  # type: ignore[no-untyped-call]
+            as_channels_first(pre),
+            self.weight.shape,
+            as_channels_first(post),
+            stride=self.stride,
+            padding=self.padding,
+        )
+        return found.contiguous().mul_(factor)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class PooledCoupling:
+    """Another coupling, behind an average of the source over squares."""
+
+    size: int
+    inner: Coupling
+
+    def up(self, s: Tensor, onto: Tensor, out: Tensor | None = None) -> Tensor:
+        """As the inner coupling, of the averages."""
+        return self.inner.up(pooled(s, self.size), onto, out)
+
+    def down(
+        self, y: Tensor, onto: Tensor | None, gain: float, out: Tensor | None = None
+    ) -> Tensor:
+        """As the inner coupling, each value divided among its square."""
+        spread = unpooled(self.inner.down(y, None, gain), self.size)
+        return spread if onto is None else spread.add_(onto)
+
+    def slope(self, post: Tensor, pre: Tensor, factor: float) -> Tensor:
+        """As the inner coupling, at the averages."""
+        return self.inner.slope(post, pooled(pre, self.size), factor)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCoupling:
+    """Any other linear operator, on arrays (samples, *shape)."""
+
+    ops: TorchOps
+    operator: Operator
+    weight: Tensor
+    source: Shape
+
+    def up(self, s: Tensor, onto: Tensor, out: Tensor | None = None) -> Tensor:
+        """onto + A s."""
+        found: Tensor = self.operator.forward(self.ops, self.weight, s, onto)
+        return found
+
+    def down(
+        self, y: Tensor, onto: Tensor | None, gain: float, out: Tensor | None = None
+    ) -> Tensor:
+        """onto + gain A^T y."""
+        start = self.ops.zeros((1,)) if onto is None else onto
+        found: Tensor = self.operator.backward(
+            self.ops, self.weight, y, start, gain=gain, shape=self.source
+        )
+        return found
+
+    def slope(self, post: Tensor, pre: Tensor, factor: float) -> Tensor:
+        """By the operator."""
+        found: Tensor = self.operator.weight_gradient(self.ops, self.weight, post, pre)
+        return found * factor
+
+
+def as_channels_first(image: Tensor) -> Tensor:
+    """The view (samples, channels, height, width) of a stored image."""
+    return image.permute(0, 3, 1, 2)
+
+
+def as_stored(image: Tensor) -> Tensor:
+    """The image (samples, channels, height, width) as it is stored, channels last."""
+    return image.permute(0, 2, 3, 1).contiguous()
+
+
+def pooled(image: Tensor, size: int) -> Tensor:
+    """Averages of a stored image over squares of `size` by `size`."""
+    return as_stored(functional.avg_pool2d(as_channels_first(image), size))
+
+
+def unpooled(image: Tensor, size: int) -> Tensor:
+    """The transpose of `pooled`."""
+    spread = image.repeat_interleave(size, dim=1).repeat_interleave(size, dim=2)
+    return spread.mul_(1.0 / size**2)
+
+
+def is_of_images(operator: Operator) -> bool:
+    """Whether a coupling of stored images renders the operator."""
+    if isinstance(operator, Pooled):
+        return not isinstance(operator.inner, Pooled) and is_of_images(operator.inner)
+    return isinstance(operator, Dense | Conv2d)
+
+
+def pool_of(connection: Connection) -> int:
+    """The side of the squares over which a connection pools its source; 1 for none."""
+    return connection.operator.size if isinstance(connection.operator, Pooled) else 1
+
+
+def couple(
+    ops: TorchOps,
+    network: Network,
+    connection: Connection,
+    weight: Tensor,
+    *,
+    stored: bool,
+    source_pool: int = 1,
+) -> Coupling:
+    """The coupling of a connection.
+
+    `stored` says that images are stored channels last; `source_pool` is the side of the squares
+    over which the rates of the source are averaged already.
+    """
+    operator, source = connection.operator, network[connection.source].shape
+    if not stored:
+        return OperatorCoupling(ops, operator, weight, source)
+    left = 1
+    if isinstance(operator, Pooled):
+        source, left = operator.pooled_shape(source), operator.size // source_pool
+        operator = operator.inner
+    made: Coupling
+    if isinstance(operator, Conv2d):
+        last = weight.contiguous(memory_format=torch.channels_last)
+        made = ConvCoupling(last, operator.stride, operator.padding, (source[1], source[2]))
+    elif len(source) == 3:
+        channels, height, width = source
+        split = weight.reshape(len(weight), channels, height, width)
+        made = DenseCoupling(split.permute(0, 2, 3, 1).reshape(len(weight), prod(source)), source)
+    else:
+        made = DenseCoupling(weight, None)
+    return PooledCoupling(left, made) if left > 1 else made

@@ -1,0 +1,52 @@
+"""The Hebbian update of a batch by the displacement path (`training.fast.chain`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from neuro_eqprop.networks import Cost, Network
+from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.training.batch import Batch, BatchUpdate
+from neuro_eqprop.training.fast import chain as chains
+from neuro_eqprop.training.fast.chain import Nudge, Rest
+
+
+def update_by_displacement(
+    ops: TorchOps,
+    network: Network,
+    params: Mapping[str, Values],
+    batch: Batch,
+    schedule: Schedule,
+) -> BatchUpdate:
+    """The contrast of the phases of a schedule: a free one, then one or two nudged ones.
+
+    A free phase of n steps takes n half-sweeps upwards and n - 1 downwards between them; a nudged
+    phase of n steps n half-sweeps downwards and n - 1 upwards between them. Loss, correct
+    predictions and residual are tensors: nothing is read back from the device.
+    """
+    rest_phase, *nudged = schedule
+    chain = chains.build(ops, network, params)
+    rest = chains.free(chain, batch.x, rest_phase.steps - 1, measured=batch.measured)
+    loss, correct = evaluate(network, rest, batch.target)
+    shifts = [
+        chains.displaced(chain, rest, Nudge(batch.target, phase.beta), phase.steps)
+        for phase in nudged
+    ]
+    gradients = chains.slopes(chain, rest, shifts, -1.0 / len(batch.x))
+    residual = 0.0 if rest.residual is None else rest.residual
+    return BatchUpdate(gradients, correct, loss, residual)
+
+
+def evaluate(network: Network, rest: Rest, target: torch.Tensor) -> tuple[Values, Values]:
+    """Mean cost and number of correct predictions of the free phase, as tensors."""
+    output = rest.drive if rest.output is None else rest.output
+    correct = (output.argmax(dim=1) == target.argmax(dim=1)).sum()
+    if network.cost is Cost.CROSS_ENTROPY:
+        cost = -(target * torch.log_softmax(output, dim=-1)).sum()
+    else:
+        cost = 0.5 * (output - target).square().sum()
+    return cost / len(target), correct

@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
+from neuro_eqprop.architectures import convolutional, feed_forward, layered, looped, multiscale
+from neuro_eqprop.arrays import cosine
+from neuro_eqprop.data import load_digits
+from neuro_eqprop.experiments.config import make_study
+from neuro_eqprop.experiments.train import initial_snapshot
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role
+from neuro_eqprop.operators import Conv2d, Dense, LayerNorm, Pooled
+from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.rate.field import field
+from neuro_eqprop.schedules import Schedule, three_phase, two_phase
+from neuro_eqprop.solve import GaussSeidel
+from neuro_eqprop.training.batch import Batch
+from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
+from neuro_eqprop.training.fast import chain as chains
+from neuro_eqprop.training.fast.displacement import update_by_displacement
+from neuro_eqprop.training.fast.layer_state import PooledState, displace
+from neuro_eqprop.training.gradients.exact import implicit
+from neuro_eqprop.training.relax import Settling, relax
+from neuro_eqprop.training.rules.contrastive import Path, contrastive, path_of
+from neuro_eqprop.training.rules.hebbian import hebbian
+from neuro_eqprop.training.train import start_state, train_batch
+
+CLASSES, SAMPLES, STEPS = 6, 11, 60
+SCHEDULES = {
+    "positive": two_phase(beta=0.3, free=STEPS, nudged=STEPS),
+    "negative": two_phase(beta=-0.3, free=STEPS, nudged=STEPS),
+    "centered": three_phase(beta=0.25, free=STEPS, nudged=STEPS),
+}
+RATES = {"relu": (RELU, LINEAR), "box": (box(0.4), HARD_SIGMOID), "tanh": (TANH, LINEAR)}
+
+
+def pyramid(rate: Activation, output: Activation, feedback: float = 0.3) -> Network:
+    """Three scales, each coupled to the next and to the output; two of them and it to the input."""
+    layers = (
+        Layer("input", (2, 8, 8), LINEAR, Role.INPUT),
+        Layer("fine", (3, 8, 8), rate, shared=(3, 1, 1)),
+        Layer("middle", (4, 4, 4), rate, stiffness=feedback, shared=(4, 1, 1)),
+        Layer("coarse", (5, 2, 2), rate, stiffness=feedback**2),
+        Layer("output", (CLASSES,), output, Role.OUTPUT, stiffness=feedback**3),
+    )
+    return Network(
+        layers,
+        (
+            Connection("input", "fine", Conv2d(3, padding=1)),
+            Connection("input", "middle", Pooled(2, Conv2d(3, padding=1))),
+            Connection("input", "output"),
+            Connection("fine", "middle", Pooled(2, Conv2d(3, padding=1))),
+            Connection("middle", "coarse", Conv2d(3, padding=1, stride=2)),
+            Connection("fine", "output", Pooled(4, Dense())),
+            Connection("middle", "output"),
+            Connection("coarse", "output"),
+        ),
+    )
+
+
+def network_of(kind: str, rate: Activation, output: Activation) -> Network:
+    rates: dict[str, Any] = {"hidden_rate": rate, "output_rate": output}
+    made = {
+        "one": lambda: layered(9, (14,), CLASSES, **rates, feedback=0.4),
+        "three": lambda: layered(9, (7, 8, 6), CLASSES, **rates, feedback=0.4),
+        "images": lambda: convolutional(
+            (1, 10, 10), (3, 4), CLASSES, kernel=3, **rates, feedback=0.4
+        ),
+        "looped": lambda: looped(9, 14, CLASSES, **rates, bound=0.9),
+        "multiscale": lambda: multiscale(9, 16, CLASSES, **rates, bound=0.6),
+        "pyramid": lambda: pyramid(rate, output),
+    }
+    return made[kind]()
+
+
+def given(network: Network, ops: TorchOps) -> tuple[dict[str, Any], Batch]:
+    rng = np.random.default_rng(3)
+    params = initialise(network, rng)
+    params |= {layer.name: rng.uniform(0, 0.3, layer.bias) for layer in network.moving}
+    if "hidden->hidden" in params:
+        params["hidden->hidden"] = 0.5 * params["hidden->hidden"]
+    target = ops.from_numpy(np.eye(CLASSES)[rng.integers(0, CLASSES, SAMPLES)])
+    x = ops.from_numpy(rng.random((SAMPLES, network.input.size)))
+    return {n: ops.from_numpy(v) for n, v in params.items()}, Batch(x, target, measured=True)
+
+
+def by_phases(
+    ops: TorchOps, network: Network, params: dict[str, Any], batch: Batch, schedule: Schedule
+) -> dict[str, Any]:
+    """The update of phases that a solver settled, one after the other."""
+    settling = Settling(GaussSeidel(), GaussSeidel(backwards=True), 1e-14)
+    phases = relax(field(ops, network, params, batch.x), batch.target, schedule, settling)
+    assert max(float(settled.residual.max()) for settled in phases.values()) < 1e-12
+    states = {name: settled.state for name, settled in phases.items()}
+    scale = -1.0 / len(batch.x)
+    return hebbian(
+        ops, network, batch.x, states=states, schedule=schedule, params=params, scale=scale
+    )
+
+
+@pytest.fixture(autouse=True)
+def _no_graph() -> Iterator[None]:
+    with torch.no_grad():
+        yield
+
+
+@pytest.mark.parametrize(
+    ("rates", "nudging", "cost"),
+    [
+        *(("relu", nudging, Cost.SQUARED) for nudging in SCHEDULES),
+        ("relu", "positive", Cost.CROSS_ENTROPY),
+        ("box", "centered", Cost.SQUARED),
+        ("box", "positive", Cost.CROSS_ENTROPY),
+        ("tanh", "positive", Cost.SQUARED),
+        ("tanh", "centered", Cost.CROSS_ENTROPY),
+    ],
+)
+@pytest.mark.parametrize("kind", ["one", "three", "images", "looped", "multiscale", "pyramid"])
+def test_displacements_give_the_update_of_settled_phases(
+    kind: str, rates: str, nudging: str, cost: Cost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chains, "SMALL_FEEDBACK", 0.0)
+    network = replace(network_of(kind, *RATES[rates]), cost=cost)
+    assert chains.is_supported(network)
+    ops = TorchOps(torch.float64)
+    params, batch = given(network, ops)
+    wanted = by_phases(ops, network, params, batch, SCHEDULES[nudging])
+    found = update_by_displacement(ops, network, params, batch, SCHEDULES[nudging])
+    assert found.gradients.keys() == wanted.keys()
+    for name, gradient in wanted.items():
+        size = float(gradient.abs().max())
+        assert size > 1e-6
+        assert float((found.gradients[name] - gradient).abs().max()) < 1e-9 * size
+    assert float(found.residual) < 1e-12
+    assert 0 <= int(found.correct) <= SAMPLES
+
+
+@pytest.mark.parametrize("nudged", [1, 3])
+@pytest.mark.parametrize("kind", ["images", "pyramid"])
+def test_compiled_passes_over_images_equal_those_of_torch(
+    kind: str, nudged: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network, ops = network_of(kind, box(0.4), LINEAR), TorchOps(torch.float64)
+    params, batch = given(network, ops)
+    schedule = two_phase(beta=0.3, free=3, nudged=nudged)
+    compiled = update_by_displacement(ops, network, params, batch, schedule)
+    monkeypatch.setattr(PooledState, "compiled", False)
+    plain = update_by_displacement(ops, network, params, batch, schedule)
+    for name, gradient in plain.gradients.items():
+        assert float((compiled.gradients[name] - gradient).abs().max()) < 1e-12
+    assert float(compiled.loss) == pytest.approx(float(plain.loss))
+
+
+@pytest.mark.parametrize("rate", [HARD_SIGMOID, RELU, box(0.4), TANH, LINEAR], ids=lambda r: r.name)
+def test_a_displacement_is_exact_also_where_rates_are_clipped(rate: Activation) -> None:
+    u = torch.linspace(-2, 2, 401, dtype=torch.float64)
+    activate = TorchOps(torch.float64).activate
+    for step in (-1.5, -0.01, 1e-9, 0.3):
+        s = activate(rate, u.clone())
+        moved = displace(rate, torch.full_like(u, step), s, u - s)
+        assert torch.allclose(moved, activate(rate, u + step) - s, rtol=0, atol=1e-15)
+
+
+def test_a_tiny_displacement_keeps_its_digits_in_single_precision() -> None:
+    u = torch.linspace(0.1, 0.9, 9)
+    for rate in (HARD_SIGMOID, TANH):
+        s = TorchOps().activate(rate, u.clone())
+        moved = displace(rate, torch.full_like(u, 1e-7), s, u - s if rate is HARD_SIGMOID else None)
+        slope = 1.0 if rate is HARD_SIGMOID else 1.0 - s.double() ** 2
+        assert torch.allclose(moved.double(), 1e-7 * slope * torch.ones(9).double(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["three", "images", "pyramid"])
+def test_few_half_sweeps_and_one_small_nudge_give_the_gradient_in_single_precision(
+    kind: str,
+) -> None:
+    rates: dict[str, Any] = {"hidden_rate": RELU, "output_rate": LINEAR, "feedback": 0.02}
+    network = {
+        "three": lambda: layered(9, (7, 8, 6), CLASSES, **rates),
+        "images": lambda: convolutional((1, 10, 10), (3, 4), CLASSES, kernel=3, **rates),
+        "pyramid": lambda: pyramid(RELU, LINEAR, 0.02),
+    }[kind]()
+    params, batch = given(network, TorchOps())
+    found = update_by_displacement(
+        TorchOps(), network, params, batch, two_phase(beta=0.02, free=2, nudged=1)
+    )
+    arrays = {name: value.numpy().astype(float) for name, value in params.items()}
+    exact = implicit(network, arrays, batch.x.numpy(), batch.target.numpy())
+    for name, gradient in exact.items():
+        assert (cosine(found.gradients[name].numpy(), gradient) or 0.0) > 0.9995
+
+
+def test_a_batch_overwrites_nothing_that_it_was_given() -> None:
+    ops = TorchOps()
+    for kind in ("three", "images", "looped", "pyramid"):
+        network = network_of(kind, RELU, LINEAR)
+        params, batch = given(network, ops)
+        before = [value.clone() for value in (*params.values(), batch.x, batch.target)]
+        schedule = three_phase(beta=0.1, free=2, nudged=2)
+        first = update_by_displacement(ops, network, params, batch, schedule)
+        again = update_by_displacement(ops, network, params, batch, schedule)
+        after = (*params.values(), batch.x, batch.target)
+        assert all(torch.equal(a, b) for a, b in zip(after, before, strict=True))
+        for name, gradient in first.gradients.items():
+            assert torch.equal(gradient, again.gradients[name])
+
+
+def test_the_path_of_a_network_is_stated() -> None:
+    config = TrainingConfig(1, 11, "adam", 1e-3, Nudging.POSITIVE, 0.05, 2, 1, 0)
+    ops, deep = TorchOps(), network_of("three", RELU, LINEAR)
+    assert path_of(ops, deep, config) is Path.DISPLACEMENT
+    assert path_of(ops, network_of("looped", TANH, LINEAR), config) is Path.DISPLACEMENT
+    assert path_of(ops, network_of("one", TANH, LINEAR), config) is Path.DISPLACEMENT
+    assert path_of(ops, network_of("one", RELU, LINEAR), config) is Path.ONE_HIDDEN
+    assert path_of(NumpyOps(), deep, config) is Path.PHASES
+    for other in (
+        replace(config, tolerance=1e-6),
+        replace(config, anderson=3),
+        replace(config, damping=0.5),
+        replace(config, together=True),
+        replace(config, nudging=Nudging.HOLOMORPHIC),
+        replace(config, rule=Rule.VECTOR_FIELD),
+    ):
+        assert path_of(ops, deep, other) is Path.PHASES
+
+
+def test_other_networks_are_left_to_the_phases() -> None:
+    deep = network_of("three", RELU, LINEAR)
+    normed = replace(
+        deep, connections=(*deep.connections, Connection("hidden1", "hidden1", LayerNorm(), False))
+    )
+    skipped = replace(deep, connections=deep.connections[1:])
+    one_way = looped(9, 14, 4, hidden_rate=RELU, output_rate=LINEAR, bound=0.9, symmetric=False)
+    soft = network_of("three", RELU, TANH)
+    for other in (feed_forward(deep), normed, one_way, skipped, soft):
+        assert not chains.is_supported(other)
+    assert chains.is_supported(replace(soft, cost=Cost.CROSS_ENTROPY))
+
+
+class Reads(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts values that are read back from tensors, for which a device would be waited."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.found: list[str] = []
+
+    def __torch_dispatch__(
+        self,
+        function: torch._ops.OpOverload,
+        types: Sequence[type],
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        if str(function).startswith(("aten._local_scalar_dense", "aten.nonzero")):
+            self.found.append(str(function))
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("measured", [False, True])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"model": "layered", "hidden": (8, 8), "bound": 1.9},
+        {"model": "conv", "hidden": (4,), "kernel": 3, "bound": 2.0},
+        {"model": "looped", "hidden": (8,), "cost": "cross_entropy"},
+    ],
+    ids=lambda s: s["model"],
+)
+def test_a_training_step_reads_nothing_back_from_the_device(
+    settings: dict[str, Any], measured: bool
+) -> None:
+    study = make_study(epochs=1, nudging="positive", beta=0.05, optimiser="sgd", **settings)
+    data = load_digits()
+    network, config = study.network(data), study.recipe()
+    state = start_state(network, config, initial_snapshot(study, network), TorchOps())
+    x, y = torch.rand(16, 64), torch.eye(10)[torch.arange(16) % 10]
+    assert path_of(state.ops, network, config) is Path.DISPLACEMENT
+    with Reads() as reads:
+        update = train_batch(state, Batch(x, y, measured), config, 0.01)
+        assert reads.found == []
+        float(update.loss)
+        assert reads.found
+
+
+def test_training_and_diagnosis_take_the_same_path() -> None:
+    network = network_of("three", RELU, LINEAR)
+    config = TrainingConfig(1, 11, "adam", 1e-3, Nudging.POSITIVE, 0.05, 2, 1, 0)
+    for ops in (TorchOps(), TorchOps(torch.float64)):
+        params, batch = given(network, ops)
+        found = contrastive(ops, network, params, batch, config)
+        wanted = update_by_displacement(ops, network, params, batch, config.schedule())
+        assert all(torch.equal(found.gradients[n], g) for n, g in wanted.gradients.items())
