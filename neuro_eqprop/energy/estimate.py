@@ -8,6 +8,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from neuro_eqprop.energy.event_counts import events_per_sample
+from neuro_eqprop.energy.mapping import (
+    Candidate,
+    MappingCost,
+    MappingGoal,
+    choose,
+    placements,
+    spaced,
+    too_few_cores,
+)
 from neuro_eqprop.energy.monte_carlo import SIZE, Draws, Energy, Interval, energy, interval
 from neuro_eqprop.energy.terms import (
     AllInError,
@@ -58,6 +67,12 @@ class Estimate:
     placement: Placement | None = None
     samples: int | None = None
     """Samples of the whole training, where this is an estimate of learning."""
+    mapping: str = ""
+    """How the populations were mapped to cores."""
+    mappings: tuple[MappingCost, ...] = ()
+    """Cores, nominal joules and seconds of each mapping, where they differ."""
+    seconds_at_least: bool = False
+    """Whether work without a known time is left out, so that the seconds are a lower bound."""
 
     @property
     def at_least(self) -> bool:
@@ -110,6 +125,12 @@ class Options:
     chips: int | None = None
     """Available chips; None for the largest machine of the profile."""
     draws: int = SIZE
+    mapping: MappingGoal = MappingGoal.LEAST_ENERGY
+    """What the number of cores of each population is chosen for."""
+    cores: int | None = None
+    """Number of cores to use; None for as many as the mapping chooses."""
+    allocation: Mapping[str, int] | None = None
+    """The least cores of each population, instead of a mapping."""
 
 
 def estimate_job(
@@ -134,7 +155,7 @@ def total(job: Job, drawn: list[Drawn]) -> Estimate:
     time = job.time
     seconds = None if time.draws is None else interval(time.draws)
     if not drawn:
-        return Estimate(seconds=seconds, time=time.description)
+        return Estimate(seconds=seconds, time=time.description, seconds_at_least=time.at_least)
     terms = tuple(term for term, _ in drawn)
     everything = np.sum([array for _, array in drawn], axis=0)
     nominal = sum(term.joules.nominal for term in terms)
@@ -149,6 +170,7 @@ def total(job: Job, drawn: list[Drawn]) -> Estimate:
         within=subtotals(drawn),
         evidence=max((term.evidence for term in terms), key=order.index),
         time=time.description,
+        seconds_at_least=time.at_least,
     )
 
 
@@ -178,17 +200,66 @@ def estimate_use(
     shape = workload.shape
     if learning and not shape.plastic:
         shape = shape.make_plastic()
-    placement = place(
-        shape,
-        profile,
-        tag_bits=options.tag_bits,
-        soft_reset=options.soft_reset,
-        chips=options.chips,
-    )
+
+    def placed(at_least: Mapping[str, int]) -> Placement:
+        return place(
+            shape,
+            profile,
+            tag_bits=options.tag_bits,
+            soft_reset=options.soft_reset,
+            chips=options.chips,
+            at_least=at_least,
+        )
+
+    def nominal(placement: Placement) -> tuple[float | None, float | None]:
+        mean, one = replace(workload, by_step={}), Draws(options.seed, 1)
+        try:
+            found = estimate_placed(mean, placement, profile, options, one, learning=learning)
+        except AllInError:
+            return None, None
+        joules = None if found.joules is None else found.joules.nominal
+        return joules, None if found.seconds is None else found.seconds.value
+
+    if options.allocation is not None:
+        placement, costs = placed(options.allocation), ()
+    else:
+        found = placements(workload, profile, placed, cores=options.cores, learning=learning)
+        every = list(found)
+        first = every[0] if options.cores is None else too_few_cores(every[0], options.cores)
+        reason = why_not(workload, profile, first, learning=learning)
+        if reason:
+            return Estimate(placement=first, reason=reason)
+        if len(every) == 1:
+            placement, costs = every[0], ()
+        else:
+            priced = [Candidate(each, *nominal(each)) for each in spaced(every)]
+            chosen, costs = choose(priced, options.mapping, cores=options.cores)
+            placement = chosen.placement
     reason = why_not(workload, profile, placement, learning=learning)
     if reason:
         return Estimate(placement=placement, reason=reason)
     draws = Draws(options.seed, options.draws)
+    try:
+        estimate = estimate_placed(workload, placement, profile, options, draws, learning=learning)
+    except AllInError as error:
+        return Estimate(placement=placement, reason=f"{REFUSED}: {error}")
+    reason = "unknown: no cost of this chip is published" if estimate.joules is None else ""
+    goal = options.mapping.value if options.cores is None else f"{options.cores} cores given"
+    return replace(
+        estimate, placement=placement, reason=reason, mapping=goal, mappings=tuple(costs)
+    )
+
+
+def estimate_placed(
+    workload: Workload,
+    placement: Placement,
+    profile: Profile,
+    options: Options,
+    draws: Draws,
+    *,
+    learning: bool,
+) -> Estimate:
+    """Energy and time of one sample of a workload that is placed."""
     job = Job(
         events_per_sample(workload, placement, profile, learning=learning),
         duration(
@@ -199,12 +270,7 @@ def estimate_use(
         ),
         placement.chips or 1,
     )
-    try:
-        found = estimate_job(job, profile, draws, overhead=options.overhead)
-    except AllInError as error:
-        return Estimate(placement=placement, reason=f"{REFUSED}: {error}")
-    reason = "unknown: no cost of this chip is published" if found.joules is None else ""
-    return replace(found, placement=placement, reason=reason)
+    return estimate_job(job, profile, draws, overhead=options.overhead)
 
 
 def why_not(workload: Workload, profile: Profile, placement: Placement, *, learning: bool) -> str:

@@ -37,8 +37,10 @@ def events_per_sample(
     """Events of one inference or one learning sample; None where their number is unknown."""
     counted = workload.phases(learning=learning)
     sums = dict.fromkeys(Event, 0.0)
+    row = profile.limit("row_synapses")
     for name, counts in counted.items():
-        sums[Event.SYNOP] += counts.synops
+        # A crossbar that works through a whole row charges every synapse of it, used or not.
+        sums[Event.SYNOP] += counts.synops if row is None else counts.spikes * row
         if learning:
             # Inputs from outside included: the trace of an axon is kept on the chip.
             sums[Event.TRACE_UPDATE] += counts.trace_updates
@@ -54,6 +56,10 @@ def events_per_sample(
         if learning:
             sums[Event.WEIGHT_UPDATE] += counts.weight_updates
             sums[Event.TAG_UPDATE] += counts.tag_updates
+    per_core, cores = profile.limit("neurons_per_core"), profile.limit("cores_per_chip")
+    if profile.allows("updates_all") and per_core and cores:
+        every = per_core * cores * (placement.chips or 1) * total_steps(counted)
+        sums[Event.NEURON_IDLE] = max(sums[Event.NEURON_IDLE], every - sums[Event.NEURON_ACTIVE])
     sums[Event.OUTPUT] = workload.shape[workload.shape.output].size * workload.samples
     if profile.timing is Timing.BARRIER:
         sums[Event.BARRIER] = total_steps(counted) * (placement.chips or 1)

@@ -43,11 +43,26 @@ class Draws:
     size: int = SIZE
 
     def quantity(self, key: str, quantity: Quantity) -> Array:
-        """Log-uniform draws between low and high; constant where there is no range."""
+        """Draws between low and high with the median at the value; constant without a range.
+
+        Half of them are log-uniform below the value, half above it, so that the nominal sum lies
+        in the middle of the draws even where a range is one-sided.
+        """
         if not quantity.has_range:
             return np.full(self.size, quantity.value)
-        uniform = self.uniform(key)
-        return np.asarray(quantity.low * (quantity.high / quantity.low) ** uniform)
+        below = quantity.low / quantity.value
+        above = quantity.high / quantity.value
+        side = 2.0 * self.uniform(key) - 1.0
+        return np.asarray(
+            quantity.value * np.where(side < 0, below ** np.abs(side), above ** np.abs(side))
+        )
+
+    def factor(self, key: str, sigma: float) -> Array:
+        """Log-normal factors of median one, exp(sigma z); ones where sigma is zero."""
+        if sigma == 0:
+            return np.ones(self.size)
+        generator = np.random.default_rng([self.seed, crc32(key.encode())])
+        return np.exp(sigma * generator.standard_normal(self.size))
 
     def between(self, key: str, low: float, high: float) -> Array:
         """Uniform draws between two counts; the lower one may be zero."""

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from math import log2
 
 import numpy as np
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.energy.event_counts import total_steps
+from neuro_eqprop.energy.core_work import core_work, tiles_used
+from neuro_eqprop.energy.event_counts import Event, events_per_sample, total_steps
 from neuro_eqprop.energy.monte_carlo import Draws
 from neuro_eqprop.hardware.placement import Placement
-from neuro_eqprop.hardware.profile import Profile, Timing
+from neuro_eqprop.hardware.profile import Included, Profile, Quantity, Timing
 from neuro_eqprop.hardware.workload import Workload
-from neuro_eqprop.traces import Counts
+
+REQUIRED_TIMES = (
+    *("time.synop", "time.neuron_update", "time.neuron_spiking"),
+    "time.weight_update",
+)
+OPTIONAL_TIMES = {
+    "time.message_in": "messages received",
+    "time.message_out": "messages sent",
+    "time.hop_ew": "hops",
+    "time.hop_ns": "hops",
+    "time.tag_update": "tag updates",
+}
+"""Work that the time of a step leaves out where its time is unknown, and says so."""
 
 
 class Clock(Enum):
@@ -31,6 +45,8 @@ class Duration:
     nominal: float
     description: str
     """How they were obtained, or why they are unknown."""
+    at_least: bool = False
+    """Whether work without a known time is left out, so that they are a lower bound."""
 
 
 def unknown(reason: str) -> Duration:
@@ -58,8 +74,8 @@ def duration(
     if profile.timing is Timing.BARRIER:
         return barrier_time(workload, placement, profile, draws, learning=learning)
     if profile.timing is Timing.CLOCK:
-        counted = workload.phases(learning=learning).values()
-        return clock_time(sum(c.synops for c in counted) / workload.samples, profile, draws)
+        events = events_per_sample(workload, placement, profile, learning=learning)
+        return clock_time(events[Event.SYNOP] or 0.0, profile, draws)
     return unknown("the time of a step is not published")
 
 
@@ -68,57 +84,57 @@ def barrier_time(
 ) -> Duration:
     """Each step lasts until the slowest core has finished and the barrier has passed.
 
-    step = max over cores of (synops t_synop + updates t_update) + t_barrier
+    step = max over cores and links of their work + route of the last message + barrier
+    barrier = t_barrier + t_tiles log2(tiles) + t_chips log2(chips)
     """
-    barrier = profile.known("time.barrier")
-    if barrier is None:
+    if profile.known("time.barrier") is None:
         return unknown("the profile has no time.barrier")
     if not placement.allocations:
         return unknown("the slowest core needs a placement; give step_seconds")
     steps = total_steps(workload.phases(learning=learning)) / workload.samples
-    worst, nominal = np.zeros(draws.size), 0.0
-    for work in work_per_core(workload, placement, learning=learning).values():
-        drawn, core_nominal = np.zeros(draws.size), 0.0
-        for key, events in work.items():
-            cost = profile.known(key)
-            if events and cost is None:
-                return unknown(f"the profile has no {key}")
-            if cost is not None:
-                drawn = drawn + events * draws.quantity(key, cost)
-                core_nominal += events * cost.value
-        worst, nominal = np.maximum(worst, drawn), max(nominal, core_nominal)
-    per_step = worst + draws.quantity("time.barrier", barrier)
-    description = "model: slowest core and barrier, free running, no waiting for a host"
-    return Duration(steps * per_step, steps * (nominal + barrier.value), description)
+    work = core_work(workload, placement, profile, learning=learning)
+    totals = {
+        key: sum(float(np.sum(part.get(key, 0.0))) for part in work.events.values())
+        for key in (*REQUIRED_TIMES, *OPTIONAL_TIMES)
+    }
+    for key in REQUIRED_TIMES:
+        if totals[key] and profile.known(key) is None:
+            return unknown(f"the profile has no {key}")
+    left_out = [
+        name
+        for key, name in OPTIONAL_TIMES.items()
+        if totals[key] and not isinstance(profile.entry(key), Quantity | Included)
+    ]
+    costs = {key: cost for key in totals if (cost := profile.known(key)) is not None}
+    seconds = {key: costs[key].value if key in costs else 0.0 for key in totals}
+    events = work.slowest(seconds)
+    for key, hops in work.route.items():
+        events[key] = events.get(key, 0.0) + hops
+    tiles, chips = tiles_used(placement.allocations, profile), placement.chips or 1
+    for key, number in barrier_events(tiles, chips).items():
+        cost = profile.known(key)
+        if cost is not None:
+            events[key], costs[key] = number, cost
+    drawn = np.zeros(draws.size)
+    for key, cost in costs.items():
+        drawn = drawn + events.get(key, 0.0) * draws.quantity(key, cost)
+    nominal = sum(events.get(key, 0.0) * cost.value for key, cost in costs.items())
+    recorded = "each recorded step" if workload.by_step and not learning else "the mean step"
+    rest = f"; without {', '.join(left_out)}, whose time is unknown" if left_out else ""
+    description = (
+        f"model: the slowest core of {recorded}, its links and the barrier; free running, no "
+        f"waiting for a host{rest}"
+    )
+    return Duration(steps * drawn, steps * nominal, description, at_least=bool(left_out))
 
 
-def work_per_core(
-    workload: Workload, placement: Placement, *, learning: bool
-) -> dict[str, dict[str, float]]:
-    """Mean events per step on one core of each population, by key of the section `time`."""
-    counted = workload.phases(learning=learning)
-    steps = total_steps(counted)
-    work: dict[str, dict[str, float]] = {}
-    for each in placement.allocations:
-        counts = counted.get(each.name, Counts())
-        extra = each.compartments - 1
-        updates = counts.updates_active + counts.updates_idle
-        share = 1.0 / (each.cores * steps)
-        work[each.name] = {
-            "time.neuron_spiking": counts.updates_active * share,
-            "time.neuron_update": (counts.updates_idle + extra * updates) * share,
-            "time.weight_update": counts.weight_updates * share if learning else 0.0,
-            "time.synop": 0.0,
-        }
-    for name, counts in counted.items():
-        projections = workload.shape.out_of(name)
-        total = sum(each.synapses for each in projections)
-        for projection in projections:
-            if total:
-                arriving = counts.synops * projection.synapses / total
-                cores = placement[projection.target].cores
-                work[projection.target]["time.synop"] += arriving / (cores * steps)
-    return work
+def barrier_events(tiles: int, chips: int) -> dict[str, float]:
+    """How often each part of the barrier counts in a step."""
+    return {
+        "time.barrier": 1.0,
+        "time.barrier_tiles": log2(tiles),
+        "time.barrier_chips": log2(chips),
+    }
 
 
 def clock_time(synops: float, profile: Profile, draws: Draws) -> Duration:

@@ -7,6 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias, overload
 
+import numpy as np
+
+from neuro_eqprop.arrays import Ints
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.energy.estimate import NO_LEARNING, Options, estimate_use
 from neuro_eqprop.energy.file import read_energy
 from neuro_eqprop.energy.pareto import Point
@@ -31,8 +35,9 @@ from neuro_eqprop.io.profile.load import load_profile, profile_names
 from neuro_eqprop.io.workload_file import read_workload
 from neuro_eqprop.spiking.codes import Code, LoweringError, find_code
 from neuro_eqprop.spiking.input_coding import InputCoding, find_input_coding
-from neuro_eqprop.spiking.model import Simulation
+from neuro_eqprop.spiking.model import Simulation, to_spiking
 from neuro_eqprop.spiking.rounding import QuantisationError
+from neuro_eqprop.traces import MemorySink, Record
 
 BITS = 8
 """Bits of a weight on a chip, unless given."""
@@ -44,6 +49,9 @@ LEARNING_EVENTS = (
     *("steps", "spikes", "synops", "trace_updates", "tag_updates"),
     "weight_updates",
 )
+
+RECORDED_SAMPLES, RECORDED_VALUES = 4, 20_000_000
+"""Samples whose spikes are recorded step by step, and the most values that are kept of them."""
 
 StageCallback = Callable[[str, int, int], None]
 """Called with the name of a stage, the steps done in it, and their total."""
@@ -325,7 +333,33 @@ def inference_workload(
         progress("counting events", done, total)
 
     counted = count_inference(run, code, settings.steps, settings, advance)
-    return to_workload(counted, bits=settings.bits)
+    workload = to_workload(counted, bits=settings.bits)
+    return replace(workload, by_step=spikes_by_step(run, code, counted, settings))
+
+
+def spikes_by_step(
+    run: Run, code: str, counted: CountedRun, settings: CountSettings
+) -> dict[str, Ints]:
+    """Spikes of each neuron in each step of a few samples, by population."""
+    spiking = to_spiking(run.model, code=code, bits=settings.bits, input=settings.input)
+    populations = spiking.network.populations
+    neurons = sum(each.size for each in populations)
+    samples = min(RECORDED_SAMPLES, max(1, RECORDED_VALUES // (neurons * counted.steps)))
+    x = run.test_samples(min(samples, counted.samples)).x
+    sink = MemorySink()
+    load_backend("emulator").run(
+        spiking.network,
+        spiking.encode(x),
+        spiking.schedule(counted.steps),
+        record=Record(spikes=frozenset(each.name for each in populations)),
+        sink=sink,
+    )
+    return {
+        each.name: np.concatenate([r.spikes[each.name] != 0 for r in sink.recordings]).astype(
+            np.int64
+        )
+        for each in populations
+    }
 
 
 def count_inference(

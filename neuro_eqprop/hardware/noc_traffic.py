@@ -9,7 +9,8 @@ import numpy as np
 from neuro_eqprop.arrays import Ints
 from neuro_eqprop.hardware.placement import CoreAllocation, Placement
 from neuro_eqprop.hardware.profile import Profile
-from neuro_eqprop.hardware.workload import NetworkShape, ProjectionShape
+from neuro_eqprop.hardware.synapse_memory import synapse_memory
+from neuro_eqprop.hardware.workload import NetworkShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +85,18 @@ def mean_hops(
     return hops[0], hops[1], 1.0 - same
 
 
-def cores_reached(shape: NetworkShape, projection: ProjectionShape, cores: int) -> float:
-    """Target cores of one spike: all of them, or as many as it has synapses."""
-    return min(float(cores), projection.synapses / shape[projection.source].size)
-
-
 def noc_traffic(
     shape: NetworkShape, placement: Placement, profile: Profile
 ) -> dict[str, SpikeTraffic]:
     """Traffic of one spike, by population; input from outside causes messages only."""
     mesh, known = mesh_of(profile)
+    memory = synapse_memory(shape, profile, tag_bits=None)
     found = {}
     for each in shape.populations:
         messages = east_west = north_south = links = 0.0
         for projection in shape.out_of(each.name):
             target = placement[projection.target]
-            count = cores_reached(shape, projection, target.cores)
+            count = memory.reach(projection, target.cores)[0]
             messages += count
             if not each.off_chip:
                 ew, ns, away = mean_hops(mesh, placement[each.name], target)

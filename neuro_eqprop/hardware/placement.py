@@ -10,8 +10,16 @@ from math import ceil, inf
 from neuro_eqprop.hardware.limits import Unchecked, Violation, check_limits
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.synapse_memory import SynapseMemory, synapse_memory
-from neuro_eqprop.hardware.workload import NetworkShape, PopulationShape
+from neuro_eqprop.hardware.workload import NetworkShape, PopulationShape, ProjectionShape
 
+REMEDIES = {
+    "synapse memory": "; use fewer bits, or fewer synapses per neuron",
+    "synapses": "; use fewer synapses per neuron",
+    "in-axons": "; use a smaller fan-in, or split the neuron",
+    "out-axons": "; spread its targets over fewer cores",
+    "neurons": "; use smaller feature maps",
+}
+"""What would have to change where a core lacks a resource."""
 MAX_ROUNDS = 60
 """Core counts and the axons between cores depend on each other; limit of the iterations."""
 
@@ -39,6 +47,8 @@ class CoreAllocation:
     """Not kept in files."""
     used: Mapping[str, float] = field(default_factory=dict)
     """Used fraction of each limited resource on its fullest core; not kept in files."""
+    columns: int = 0
+    """Columns of feature maps on a core, where they are kept together; else 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +85,7 @@ def place(
     tag_bits: int | None = None,
     soft_reset: bool | None = None,
     chips: int | None = None,
+    at_least: Mapping[str, int] | None = None,
 ) -> Placement:
     """Place a network on as few cores as possible.
 
@@ -90,6 +101,8 @@ def place(
         Whether neurons take the compartments of a soft reset; None where their code needs it.
     chips
         Number of available chips; None for the largest machine of the profile.
+    at_least
+        By population, the least number of cores to spread it over; None for as few as possible.
     """
     if soft_reset is not None:
         populations = tuple(replace(each, soft_reset=soft_reset) for each in shape.populations)
@@ -101,10 +114,11 @@ def place(
         *memory.unchecked,
         *(Unchecked("stated by the profile", each, essential=False) for each in profile.unchecked),
     ]
-    allocations, stuck = allocate_cores(shape, profile, memory)
+    allocations, stuck = allocate_cores(shape, profile, memory, at_least or {})
     if profile.allows("shared_cores"):
         allocations = share_cores(allocations)
-    cores = None if stuck or not allocations else cores_used(allocations)
+    stuck = [*stuck, *check_target_cores(shape, profile, memory, allocations)]
+    cores = cores_used(allocations) if allocations else None
     number, short = count_chips(shape, profile, cores=cores, memory=memory, available=chips)
     violations = [*check.violations, *stuck, *short]
     if number is not None and number > 1 and profile.limit("chips_max") is None and chips is None:
@@ -129,6 +143,32 @@ def place(
     )
 
 
+def check_target_cores(
+    shape: NetworkShape,
+    profile: Profile,
+    memory: SynapseMemory,
+    allocations: list[CoreAllocation],
+) -> list[Violation]:
+    """Neurons that send spikes to more cores than the chip allows."""
+    limit = profile.limit("target_cores")
+    if limit is None:
+        return []
+    found, cores = [], {each.name: each for each in allocations}
+    for population in shape.on_chip if allocations else ():
+        reached: set[int] = set()
+        for projection in shape.out_of(population.name):
+            target = cores[projection.target]
+            count = memory.reach(projection, target.cores)[1]
+            reached |= set(range(target.first_core, target.first_core + count))
+        if len(reached) > limit:
+            reason = (
+                f"a neuron of {population.name!r} sends spikes to {len(reached)} cores, the chip "
+                f"allows {limit}; place {len(reached)} copies of it, or fewer neurons after it"
+            )
+            found.append(Violation("target cores", reason, curable=False))
+    return found
+
+
 def compartments(population: PopulationShape, profile: Profile) -> int:
     """Compartments of one neuron."""
     return (profile.limit("soft_reset_compartments") or 1) if population.soft_reset else 1
@@ -140,7 +180,7 @@ def core_usage(
     memory: SynapseMemory,
     *,
     n: int,
-    destinations: int,
+    cores: Mapping[str, int],
 ) -> dict[str, tuple[float, float]]:
     """Use and limit of each resource on a core with `n` neurons of a population."""
     name = population.name
@@ -149,7 +189,7 @@ def core_usage(
         "synapse memory": (memory.bits(name, n), "synapse_bits_per_core"),
         "synapses": (memory.synapses(name, n), "synapses_per_core"),
         "in-axons": (memory.axons(name, n), "in_axons_per_core"),
-        "out-axons": (n * destinations, "out_axons_per_core"),
+        "out-axons": (memory.out_axons(name, n, cores), "out_axons_per_core"),
     }
     limits = {resource: profile.limit(key) for resource, (_, key) in used.items()}
     return {
@@ -164,70 +204,100 @@ def exceeded(usage: Mapping[str, tuple[float, float]]) -> list[str]:
 
 
 def max_neurons(
-    population: PopulationShape, profile: Profile, memory: SynapseMemory, *, destinations: int
+    population: PopulationShape,
+    profile: Profile,
+    memory: SynapseMemory,
+    *,
+    cores: Mapping[str, int],
 ) -> int:
     """The most neurons of a population that one core takes; 0 if none."""
-    low, high = 0, population.size
-    while low < high:
-        middle = (low + high + 1) // 2
-        if exceeded(core_usage(population, profile, memory, n=middle, destinations=destinations)):
-            high = middle - 1
-        else:
-            low = middle
-    return low
+
+    def fits(n: int) -> bool:
+        return not exceeded(core_usage(population, profile, memory, n=n, cores=cores))
+
+    return memory.division(population.name).largest(fits)
 
 
 def allocate_cores(
-    shape: NetworkShape, profile: Profile, memory: SynapseMemory
+    shape: NetworkShape, profile: Profile, memory: SynapseMemory, at_least: Mapping[str, int]
 ) -> tuple[list[CoreAllocation], list[Violation]]:
-    """Cores for each population, or why there are none.
+    """Cores for each population, `at_least` those given, or why there are none.
 
     More cores need more axons, which may need more cores; this is iterated to a fixed point.
     """
     if profile.limit("neurons_per_core") is None:
         return [], []
-    cores = {each.name: 1 for each in shape.on_chip}
+    cores = {
+        each.name: memory.division(each.name).cores(
+            memory.division(each.name).neurons(min(each.size, at_least.get(each.name, 1)))
+        )
+        for each in shape.on_chip
+    }
     for _ in range(MAX_ROUNDS):
         before = dict(cores)
         for each in shape.on_chip:
-            destinations = memory.destinations(each.name, before)
-            n = max_neurons(each, profile, memory, destinations=destinations)
+            now = memory.division(each.name).neurons(before[each.name])
+            if not exceeded(core_usage(each, profile, memory, n=now, cores=before)):
+                continue
+            n = max_neurons(each, profile, memory, cores=before)
             if n == 0:
-                return [], [single_neuron_violation(each, profile, memory, destinations)]
-            cores[each.name] = max(before[each.name], ceil(each.size / n))
+                return [], [single_neuron_violation(each, profile, memory, before)]
+            needed = memory.division(each.name).cores(n)
+            cores[each.name] = max(before[each.name], needed)
         if cores == before:
-            return spread_over_cores(shape, profile, memory, cores=cores), []
+            spread = spread_over_cores(shape, profile, memory, cores=cores, full=not at_least)
+            return spread, []
     name = max(cores, key=lambda each: cores[each])
     reason = f"the more cores {name!r} gets, the more axons each of them needs"
     return [], [Violation("out-axons", reason, curable=False)]
 
 
 def single_neuron_violation(
-    population: PopulationShape, profile: Profile, memory: SynapseMemory, destinations: int
+    population: PopulationShape,
+    profile: Profile,
+    memory: SynapseMemory,
+    cores: Mapping[str, int],
 ) -> Violation:
-    """The limit that even a single neuron of a population exceeds."""
-    usage = core_usage(population, profile, memory, n=1, destinations=destinations)
+    """The limit that even a single neuron, or column of a map, of a population exceeds."""
+    column = memory.division(population.name).column
+    usage = core_usage(population, profile, memory, n=column or 1, cores=cores)
     name = exceeded(usage)[0]
     use, limit = usage[name]
-    reason = f"one neuron of {population.name!r} needs {use:g} {name} of a core's {limit:g}"
+    part = "one column" if column else "one neuron"
+    remedy = REMEDIES.get(name, "")
+    reason = f"{part} of {population.name!r} needs {use:g} {name} of a core's {limit:g}{remedy}"
     return Violation(name, reason, curable=False)
 
 
 def spread_over_cores(
-    shape: NetworkShape, profile: Profile, memory: SynapseMemory, *, cores: Mapping[str, int]
+    shape: NetworkShape,
+    profile: Profile,
+    memory: SynapseMemory,
+    *,
+    cores: Mapping[str, int],
+    full: bool,
 ) -> list[CoreAllocation]:
-    """Allocations one after the other, each population spread evenly over its cores."""
+    """Allocations one after the other, each population spread evenly over its cores.
+
+    The binding resource is the one that more neurons would exceed where cores are `full`, else the
+    one with the largest used fraction.
+    """
     allocations = []
     first = 0
     for each in shape.on_chip:
-        n = ceil(each.size / cores[each.name])
-        destinations = memory.destinations(each.name, cores)
-        usage = core_usage(each, profile, memory, n=n, destinations=destinations)
+        division = memory.division(each.name)
+        n = division.neurons(cores[each.name])
+        usage = core_usage(each, profile, memory, n=n, cores=cores)
         used = {name: use / limit for name, (use, limit) in usage.items() if limit < inf}
-        most = max_neurons(each, profile, memory, destinations=destinations)
-        beyond = core_usage(each, profile, memory, n=most + 1, destinations=destinations)
-        full = exceeded(beyond) if most < each.size else []
-        binding = full[0] if full else max(used, key=lambda name: used[name], default="unknown")
+        most = max_neurons(each, profile, memory, cores=cores) if full else each.size
+        more = most + max(1, division.column)
+        beyond = (
+            []
+            if most >= each.size
+            else exceeded(core_usage(each, profile, memory, n=more, cores=cores))
+        )
+        largest = max(used, key=lambda name: used[name], default="unknown")
+        binding = beyond[0] if beyond else largest
         allocations.append(
             CoreAllocation(
                 each.name,
@@ -237,6 +307,7 @@ def spread_over_cores(
                 binding,
                 first_core=first,
                 used=used,
+                columns=n // division.column if division.column else 0,
             )
         )
         first += cores[each.name]
@@ -301,13 +372,20 @@ def count_chips(
         needed.append(ceil(bits / shared))
     total = profile.limit("synapses_per_chip")
     if total is not None:
-        needed.append(ceil(sum(each.synapses for each in shape.projections) / total))
+        needed.append(
+            ceil(sum(stored_synapses(each, memory) for each in shape.projections) / total)
+        )
     number = max(needed)
     limit = available if available is not None else profile.limit("chips_max")
     if limit is not None and number > limit:
         reason = f"{cores} cores need {number} chips; {limit} are available"
         return number, [Violation("chips", reason, curable=True)]
     return number, []
+
+
+def stored_synapses(projection: ProjectionShape, memory: SynapseMemory) -> int:
+    """Synapses that a chip stores: the weights of a shared kernel once."""
+    return projection.synapses if memory.shares(projection) is None else projection.parameters
 
 
 def utilisation(

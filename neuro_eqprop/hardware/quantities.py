@@ -58,11 +58,18 @@ KEYS: Mapping[str, Key] = {
     "power.active": Key("W", "a running chip, whatever its load", _TOTAL),
     "power.clock": Key("W/Hz", "idle power by clock frequency", _TOTAL),
     "power.board": Key("W", "an idle board with its chips", Boundary.BOARD_TOTAL),
+    "time.message_in": Key("s", "one message accepted by a core"),
+    "time.message_out": Key("s", "one message sent by a core"),
+    "time.hop_ew": Key("s", "one message one tile east or west"),
+    "time.hop_ns": Key("s", "one message one tile north or south"),
     "time.synop": Key("s", "one spike through one synapse, within a core"),
     "time.neuron_update": Key("s", "one step of a neuron that does not fire"),
     "time.neuron_spiking": Key("s", "one step of a neuron that fires"),
     "time.weight_update": Key("s", "one weight changed by learning, within a core"),
-    "time.barrier": Key("s", "the synchronisation that ends a step"),
+    "time.tag_update": Key("s", "one tag changed by learning, within a core"),
+    "time.barrier": Key("s", "the synchronisation that ends a step, on one tile"),
+    "time.barrier_tiles": Key("s", "what the barrier grows by with every doubling of the tiles"),
+    "time.barrier_chips": Key("s", "what the barrier grows by with every doubling of the chips"),
     "time.tick": Key("s", "a step in real time"),
     "time.clock": Key("Hz", "clock frequency of the profile"),
     "capacity.chips_max": Key("count", "chips that work as one machine"),
@@ -82,6 +89,8 @@ KEYS: Mapping[str, Key] = {
     "capacity.synapse_bits": Key("bit", "memory of a synapse besides weight, delay and tag"),
     "capacity.in_axons_per_core": Key("count", "sources that can reach a core"),
     "capacity.out_axons_per_core": Key("count", "(neuron, destination core) pairs"),
+    "capacity.target_cores": Key("count", "cores that one neuron can send spikes to"),
+    "capacity.row_synapses": Key("count", "synapses worked through for a spike, used or not"),
     "capacity.inputs_max": Key("count", "input sources outside the chip"),
     "capacity.max_fan_in": Key("count", "synapses onto one neuron"),
     "capacity.max_fan_out": Key("count", "synapses from one neuron"),
@@ -96,6 +105,14 @@ KEYS: Mapping[str, Key] = {
     "support.graded_spikes": Key("flag", "spikes with a payload"),
     "support.subtractive_reset": Key("flag", "reset by subtraction"),
     "support.learning": Key("flag", "learning on the chip"),
+    "support.input_current": Key("flag", "a current into every neuron, set for each sample"),
+    "support.shared_kernels": Key("flag", "one copy of a kernel per core; false by default"),
+    "support.column_split": Key(
+        "flag", "feature maps split by columns, in powers of two; by channels by default"
+    ),
+    "support.updates_all": Key(
+        "flag", "every neuron of a chip updated in a step, used or not; false by default"
+    ),
     "support.shared_cores": Key("flag", "several populations on one core; false by default"),
 }
 """Quantities by key."""

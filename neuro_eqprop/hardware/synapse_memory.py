@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod
 
+from neuro_eqprop.hardware.convolution import ConvolutionShape, column_blocks
 from neuro_eqprop.hardware.limits import Unchecked
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.workload import NetworkShape, ProjectionShape
@@ -44,17 +45,95 @@ def next_width(bits: int, widths: tuple[int, ...]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class Division:
+    """How the neurons of a population are divided over cores.
+
+    Neurons follow each other in the order of channels, rows and columns, and a core takes any
+    number of them; or a core takes whole columns of all channels, a power of two of them.
+    """
+
+    size: int
+    map_size: int = 0
+    """Neurons of one feature map; 0 where the population has no maps."""
+    column: int = 0
+    """Neurons of one column over all channels; 0 where columns are not kept together."""
+
+    def largest(self, fits: Callable[[int], bool]) -> int:
+        """The most neurons that a core takes; 0 if none. More neurons never fit better."""
+        if self.column:
+            width = 1 << (self.size // self.column - 1).bit_length()
+            while width and not fits(min(self.size, width * self.column)):
+                width //= 2
+            return min(self.size, width * self.column)
+        low, high = 0, self.size
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if fits(middle) else (low, middle - 1)
+        return low
+
+    def neurons(self, cores: int) -> int:
+        """Neurons of the fullest core where a population has at least that many cores."""
+        if not self.column:
+            return ceil(self.size / cores)
+        columns = self.size // self.column
+        width = 1 << (columns - 1).bit_length()
+        while width > 1 and ceil(columns / width) < cores:
+            width //= 2
+        return min(self.size, width * self.column)
+
+    def cores(self, neurons: int) -> int:
+        """Cores where the fullest has that many neurons."""
+        return ceil(self.size / neurons)
+
+    def maps(self, neurons: int) -> int:
+        """Feature maps that a core with that many neurons has a part of."""
+        if not self.map_size:
+            return 0
+        channels = self.size // self.map_size
+        if self.column:
+            return channels
+        part = 1 if neurons % self.map_size else 0
+        return min(channels, neurons // self.map_size + part)
+
+
+@dataclass(frozen=True, slots=True)
 class SynapseMemory:
-    """The synapses of a network as a chip stores them; sparse ones are spread evenly."""
+    """The synapses of a network as a chip stores them.
+
+    Sparse ones are spread evenly. Where the chip shares kernels, a core stores, for each source
+    channel, the kernels of the target channels it holds a part of, and needs one axon for each
+    source channel. Plastic synapses are not shared.
+    """
 
     shape: NetworkShape
     format: MemoryFormat
     tag_bits: int | None
     unchecked: tuple[Unchecked, ...]
+    shared_kernels: bool = False
+    column_split: bool = False
+
+    def shares(self, projection: ProjectionShape) -> ConvolutionShape | None:
+        """The geometry of a projection whose kernel is stored once per core; else None."""
+        shared = self.shared_kernels and not projection.plastic
+        return projection.convolution if shared else None
+
+    def division(self, name: str) -> Division:
+        """How a population is divided over cores."""
+        size, maps = self.shape[name].size, self.shape.maps(name)
+        links = (*self.shape.into(name), *self.shape.out_of(name))
+        if maps is None or not any(self.shares(each) for each in links):
+            return Division(size)
+        channels, height, width = maps
+        column = channels * height if self.column_split else 0
+        return Division(size, height * width, column)
 
     def axons_of(self, projection: ProjectionShape, n: int) -> tuple[int, int]:
         """Axons of a projection onto `n` neurons of its target, and synapses on each."""
         source, target = self.shape[projection.source], self.shape[projection.target]
+        convolution = self.shares(projection)
+        if convolution is not None:
+            maps = self.division(target.name).maps(n)
+            return convolution.source[0], maps * prod(convolution.kernel)
         if self.shape.dense(projection):
             return source.size, n
         synapses = ceil(projection.synapses * n / target.size)
@@ -74,11 +153,13 @@ class SynapseMemory:
         for projection in self.shape.into(name):
             axons, synapses = self.axons_of(projection, n)
             bits = self.synapse_bits(projection)
-            if self.shape.dense(projection):
+            index = next_width(max(1, (n - 1).bit_length()), self.format.index_widths)
+            sparse = axons * self.format.axon_bits(synapses, bits + index)
+            if self.shares(projection) is not None:
+                total += sparse
+            elif self.shape.dense(projection):
                 total += axons * self.format.axon_bits(synapses, bits)
             else:
-                index = next_width(max(1, (n - 1).bit_length()), self.format.index_widths)
-                sparse = axons * self.format.axon_bits(synapses, bits + index)
                 dense = self.shape[projection.source].size * self.format.axon_bits(n, bits)
                 total += min(sparse, dense)
         return total
@@ -92,12 +173,27 @@ class SynapseMemory:
         """Input axons of a core with `n` neurons of a population."""
         return sum(self.axons_of(projection, n)[0] for projection in self.shape.into(name))
 
+    def reach(self, projection: ProjectionShape, cores: int) -> tuple[float, int]:
+        """Mean and largest number of target cores of one spike, of a target on `cores` cores."""
+        convolution, division = self.shares(projection), self.division(projection.target)
+        if convolution is not None and division.column:
+            return column_blocks(convolution, division.neurons(cores) // division.column)
+        mean = projection.synapses / self.shape[projection.source].size
+        return min(float(cores), mean), min(cores, projection.max_fan_out)
+
     def destinations(self, name: str, cores: Mapping[str, int]) -> int:
         """Cores that one neuron of a population sends spikes to."""
-        return sum(
-            min(cores[projection.target], projection.max_fan_out)
-            for projection in self.shape.out_of(name)
-        )
+        links = self.shape.out_of(name)
+        return sum(self.reach(each, cores[each.target])[1] for each in links)
+
+    def out_axons(self, name: str, n: int, cores: Mapping[str, int]) -> int:
+        """Output axons of a core with `n` neurons: for shared kernels those of its maps."""
+        division, total = self.division(name), 0
+        for projection in self.shape.out_of(name):
+            shared = self.shares(projection) is not None
+            senders = (1 if division.column else division.maps(n)) if shared else n
+            total += senders * self.reach(projection, cores[projection.target])[1]
+        return total
 
 
 def synapse_memory(shape: NetworkShape, profile: Profile, *, tag_bits: int | None) -> SynapseMemory:
@@ -121,4 +217,11 @@ def synapse_memory(shape: NetworkShape, profile: Profile, *, tag_bits: int | Non
         widths=widths("weight_bits"),
         index_widths=widths("index_bits"),
     )
-    return SynapseMemory(shape, layout, tag if shape.plastic else 0, tuple(unchecked))
+    return SynapseMemory(
+        shape,
+        layout,
+        tag if shape.plastic else 0,
+        tuple(unchecked),
+        shared_kernels=bool(profile.allows("shared_kernels")),
+        column_split=bool(profile.allows("column_split")),
+    )

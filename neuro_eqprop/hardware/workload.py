@@ -6,12 +6,15 @@ Sizes include no weights, so a network with a billion synapses can be placed and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from neuro_eqprop.arrays import Ints
+from neuro_eqprop.hardware.convolution import ConvolutionShape
 from neuro_eqprop.spiking.fixed_point import state_bits
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, Projection, Reset, SpikingNetwork
 from neuro_eqprop.spiking.make_plastic import ALWAYS
 from neuro_eqprop.spiking.plasticity import PlasticNetwork
+from neuro_eqprop.spiking.synapses import ConvolutionSynapses, Synapses
 from neuro_eqprop.traces import Counts
 
 FREE = "free"
@@ -45,6 +48,8 @@ class ProjectionShape:
     bits: int = 8
     delay: int = 1
     plastic: bool = False
+    convolution: ConvolutionShape | None = None
+    """The geometry of a convolution; None for other projections."""
 
     def __post_init__(self) -> None:
         if self.synapses < 0 or self.bits < 1 or self.delay < 1:
@@ -62,6 +67,11 @@ class ProjectionShape:
     def name(self) -> str:
         """Source and target."""
         return f"{self.source}->{self.target}"
+
+    @property
+    def parameters(self) -> int:
+        """Distinct weights: those of the kernel of a convolution, else one per synapse."""
+        return self.synapses if self.convolution is None else self.convolution.parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +99,8 @@ class NetworkShape:
                 raise ValueError(f"projection {each.name!r} has more synapses than pairs")
             if self[each.target].off_chip:
                 raise ValueError(f"projection {each.name!r} has a target off the chip")
+            if each.convolution is not None:
+                each.convolution.check(self[each.source].size, self[each.target].size, each.name)
 
     def __getitem__(self, name: str) -> PopulationShape:
         for each in self.populations:
@@ -113,6 +125,16 @@ class NetworkShape:
         """Whether a projection has a synapse for every pair."""
         pairs = self[projection.source].size * self[projection.target].size
         return projection.synapses == pairs
+
+    def maps(self, name: str) -> tuple[int, int, int] | None:
+        """Channels, height and width of a population that a convolution meets; else None."""
+        for each in self.into(name):
+            if each.convolution is not None:
+                return each.convolution.target
+        for each in self.out_of(name):
+            if each.convolution is not None:
+                return each.convolution.source
+        return None
 
     @property
     def recurrent(self) -> bool:
@@ -160,6 +182,21 @@ def dense_projection(
     return ProjectionShape(source.name, target.name, synapses, *fans, bits=bits, plastic=plastic)
 
 
+def convolution_projection(
+    source: str, target: str, convolution: ConvolutionShape, *, bits: int = 8
+) -> ProjectionShape:
+    """The projection of a convolution, with the synapses that its geometry gives."""
+    return ProjectionShape(
+        source,
+        target,
+        convolution.synapses,
+        convolution.max_fan_in,
+        convolution.max_fan_out,
+        bits=bits,
+        convolution=convolution,
+    )
+
+
 def projection_shape(projection: Projection, *, bits: int) -> ProjectionShape:
     """The shape of a projection; only weights other than zero are synapses."""
     fan_in, fan_out = projection.synapses.fan_in(), projection.synapses.fan_out()
@@ -171,7 +208,28 @@ def projection_shape(projection: Projection, *, bits: int) -> ProjectionShape:
         int(fan_out.max(initial=0)),
         bits=bits,
         delay=projection.delay,
+        convolution=convolution_shape(projection.synapses),
     )
+
+
+def convolution_shape(synapses: Synapses) -> ConvolutionShape | None:
+    """The geometry of synapses that share a kernel; None for others.
+
+    Average pooling before the kernel makes it larger: each of its weights acts on a whole square.
+    """
+    if not isinstance(synapses, ConvolutionSynapses):
+        return None
+    pool, stride, padding = synapses.pool, synapses.stride, synapses.padding
+    height, width = synapses.kernel.shape[2:]
+    forwards = ConvolutionShape(
+        synapses.image,
+        synapses.output,
+        (pool * height, pool * width),
+        (pool * stride, pool * stride),
+        (pool * padding, pool * padding),
+        distinct=synapses.kernel.size,
+    )
+    return forwards.reverse if synapses.transposed else forwards
 
 
 def network_shape(
@@ -231,6 +289,9 @@ class Workload:
     input_coding: str
     dense_macs: int
     """Multiplications of one feed-forward pass of the same layers, per sample."""
+    by_step: Mapping[str, Ints] = field(default_factory=dict)
+    """By population, the spikes of each neuron in each recorded step of the free phase (steps,
+    neurons); empty where only sums were counted."""
 
     def __post_init__(self) -> None:
         if self.samples < 1 or self.steps < 1:
@@ -242,6 +303,9 @@ class Workload:
         for name, _ in self.counts:
             if name not in names:
                 raise ValueError(f"counts of a population {name!r} that the network does not have")
+        for name, recorded in self.by_step.items():
+            if name not in names or recorded.shape[1:] != (self.shape[name].size,):
+                raise ValueError(f"spikes by step of {name!r} do not have the neurons of a network")
         total = sum(self.counts.values(), Counts())
         if total.updates_active + total.updates_idle + total.spikes == 0:
             raise ValueError("no events were counted: no neuron was updated; run it again")
@@ -285,7 +349,8 @@ class Workload:
                 updates_active=active,
                 updates_idle=updates - active,
             )
-        return replace(self, counts=counts)
+        # Steps keep their order, not their sizes: another activity has only its mean.
+        return replace(self, counts=counts, by_step={})
 
     @property
     def learned(self) -> bool:

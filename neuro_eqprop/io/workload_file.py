@@ -8,7 +8,9 @@
      "counts": [{"population": "hidden", "phase": "free", "steps": 2048, "spikes": ..., ...}]}
 
 A population may also be `graded` or `off_chip` (its spikes arrive from outside). A projection is
-dense unless it has `synapses`, with `max_fan_in` and `max_fan_out`; it may have `bits` (8) and
+dense unless it has `synapses`, with `max_fan_in` and `max_fan_out`, or a `convolution`:
+{"source": [1, 28, 28], "target": [16, 24, 24], "kernel": [5, 5], "stride": [1, 1]} with maps as
+channels, height and width, and `padding`, `transposed` where needed. It may have `bits` (8) and
 `delay` (1). Counts are those of `neuro_eqprop.traces.Counts`, summed over all samples.
 """
 
@@ -16,12 +18,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.checked_files.write import write_text
-from neuro_eqprop.hardware.workload import NetworkShape, PopulationShape, ProjectionShape, Workload
+from neuro_eqprop.hardware.convolution import ConvolutionShape
+from neuro_eqprop.hardware.workload import (
+    NetworkShape,
+    PopulationShape,
+    ProjectionShape,
+    Workload,
+    convolution_projection,
+)
 from neuro_eqprop.io.toml import FileFormatError, Table, build, read_json
 from neuro_eqprop.traces import Counts
 
@@ -42,6 +51,12 @@ def read_projection(table: Table, populations: Mapping[str, PopulationShape]) ->
     """A projection of the file; a dense one unless it states its synapses."""
     if "synapses" in table:
         return build(ProjectionShape, table, plastic=False)
+    if "convolution" in table:
+        table.check_keys((*ENDS, "convolution"))
+        convolution = build(ConvolutionShape, table.table("convolution"))
+        ends, bits = (table.text("source"), table.text("target")), table.integer("bits", 8)
+        found = convolution_projection(*ends, convolution, bits=bits)
+        return replace(found, delay=table.integer("delay", 1))
     table.check_keys((*ENDS, "synapses"))
     ends = [table.text(name) for name in ("source", "target")]
     for end in ends:
@@ -100,6 +115,16 @@ def write_workload(path: Path, workload: Workload) -> None:
     write_text(path, json.dumps(to_json(workload), indent=1, allow_nan=False) + "\n")
 
 
+def projection_json(projection: ProjectionShape) -> dict[str, Any]:
+    """A projection of the file."""
+    left_out = ("plastic", "convolution")
+    names = (f.name for f in fields(ProjectionShape) if f.name not in left_out)
+    content = {name: getattr(projection, name) for name in names}
+    if projection.convolution is not None:
+        content["convolution"] = asdict(projection.convolution)
+    return content
+
+
 def to_json(workload: Workload) -> dict[str, Any]:
     """The content of a file of counts."""
     shape = workload.shape
@@ -109,10 +134,7 @@ def to_json(workload: Workload) -> dict[str, Any]:
             {f.name: getattr(each, f.name) for f in fields(PopulationShape)}
             for each in shape.populations
         ],
-        "projections": [
-            {f.name: getattr(each, f.name) for f in fields(ProjectionShape) if f.name != "plastic"}
-            for each in shape.projections
-        ],
+        "projections": [projection_json(each) for each in shape.projections],
         "output": shape.output,
         "samples": workload.samples,
         "steps": workload.steps,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import log
+from math import log, log2
 
 import numpy as np
 import pytest
@@ -97,7 +97,7 @@ def test_every_term_is_events_times_cost_or_power_times_time(loihi: Profile) -> 
             "neuron update": (138 * STEPS - 120) * 52e-12,
             "neuron spiking": 120 * 81e-12,
             "synop": (100 * 138 + 20 * 128) * 23.6e-12,
-            "message": (100 * 2 + 20) * 1.7e-12,
+            "message": (100 * 2 + 20) * 111e-12,
         }
     )
     assert found.joules.nominal == pytest.approx(sum(nominal.values()))
@@ -152,8 +152,14 @@ def test_the_time_of_a_step_is_that_of_the_slowest_core(loihi: Profile) -> None:
     )
     # The hidden core: its own spikes through the loop, the output's through the feedback.
     synops = (100 * 128 + 20 * 128) / STEPS
-    updates = 10 * 8.4e-9 + 118 * 5.3e-9
-    assert found.nominal == pytest.approx(STEPS * (synops * 3.5e-9 + updates + 465e-9))
+    updates = 10 * 39.7e-9 + 118 * 9.7e-9
+    messages = (100 + 20) / STEPS * 16e-9 + 2 * 100 / STEPS * 5.1e-9
+    step = synops * 3.5e-9 + updates + messages + 600e-9
+    assert found.nominal == pytest.approx(STEPS * step)
+    tiled = place(workload.shape, loihi, at_least={"hidden": 64})
+    spread = duration(workload, tiled, loihi, draws, learning=False, clock=None, step_seconds=None)
+    # On 65 cores of 17 tiles the last core has the output's neurons; the barrier has grown.
+    assert 600e-9 + 250e-9 * log2(17) < spread.nominal / STEPS < step / 2
     ticks = duration(
         workload, placement, loihi, draws, learning=False, clock=Clock.TICK, step_seconds=None
     )
@@ -180,15 +186,17 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_another_draw(loihi: 
     assert one.joules.value == pytest.approx(other.joules.value, rel=0.02)
 
 
-def test_draws_are_log_uniform_between_the_ends(loihi: Profile) -> None:
+def test_half_of_the_draws_lie_below_the_value_and_all_between_the_ends(loihi: Profile) -> None:
     cost = loihi.known("energy.message")
     assert cost is not None
-    found = interval(Draws(3).quantity("energy.message", cost))
-    width = log(cost.high / cost.low)
-    for part, value in ((0.025, found.low), (0.5, found.value), (0.975, found.high)):
-        assert log(value / cost.low) / width == pytest.approx(part, abs=0.01)
-    again = Draws(3).quantity("energy.message", cost)
-    assert np.array_equal(again, Draws(3).quantity("energy.message", cost))
+    drawn = Draws(3).quantity("energy.message", cost)
+    found = interval(drawn)
+    assert found.value == pytest.approx(cost.value, rel=0.02)
+    assert cost.low <= drawn.min() < drawn.max() <= cost.high
+    below, above = log(cost.value / cost.low), log(cost.high / cost.value)
+    assert log(cost.value / found.low) == pytest.approx(0.95 * below, rel=0.02)
+    assert log(found.high / cost.value) == pytest.approx(0.95 * above, rel=0.02)
+    assert np.array_equal(drawn, Draws(3).quantity("energy.message", cost))
 
 
 def test_a_cost_inside_another_is_not_added_again() -> None:
@@ -260,8 +268,11 @@ def test_boards_and_clocks_multiply_power() -> None:
 
 def test_costs_of_another_operating_point_are_marked(loihi: Profile) -> None:
     found = estimate_chip(work(), loihi, Options(seed=0)).inference
+    assert {term.operating_point for term in found.terms} == {""}
+    other = Options(seed=0, overhead=Overhead.STATIC_AND_HOST)
+    found = estimate_chip(work(), loihi, other).inference
     points = {term.name: term.operating_point for term in found.terms}
-    assert points["idle after boot"] == "VDD 0.751 V, VDDM 0.902 V"
+    assert points["static power"] == "supply not stated"
     assert points["synop"] == ""
 
 

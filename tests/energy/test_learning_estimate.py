@@ -117,12 +117,13 @@ def test_unknown_costs_of_learning_stay_unknown_until_they_are_given(lessons: Wo
     found = priced(lessons).learning
     assert found.joules is not None
     missing = {each.name: each.amount for each in found.missing}
-    assert (missing["tag update"] or 0) > 0
     assert (missing["trace update"] or 0) > 0
-    more = priced(lessons, "loihi1.energy.tag_update=1nJ").learning
+    charged = {term.name: term for term in found.terms}
+    assert charged["tag update"].joules.nominal == charged["tag update"].amount * 120e-12
+    more = priced(lessons, "loihi1.energy.trace_update=1nJ").learning
     assert more.joules is not None
-    assert "tag update" not in {each.name for each in more.missing}
-    expected = (missing["tag update"] or 0) * 1e-9
+    assert "trace update" not in {each.name for each in more.missing}
+    expected = (missing["trace update"] or 0) * 1e-9
     assert more.joules.nominal - found.joules.nominal == pytest.approx(expected)
 
 
@@ -183,7 +184,7 @@ def test_the_command_counts_prices_and_shows_learning(
     assert side["low"] <= side["joules"] <= side["high"]
     assert side["training"]["joules"] == 2874 * side["joules"]
     assert side["training"]["seconds"] == 2874 * side["seconds"]
-    assert any(text.startswith("tag update (") for text in side["unknown"])
+    assert any(text.startswith("trace update (") for text in side["unknown"])
     assert north["learning"]["joules"] is None
     assert main(words) == 0
     shown = capsys.readouterr().out
@@ -218,7 +219,8 @@ def test_profiles_name_what_learning_is_charged_for(capsys: pytest.CaptureFixtur
     assert main(["profiles", "explain", "loihi1", "--json"]) == 0
     rows = {row["key"]: row for row in json.loads(capsys.readouterr().out)["learning"]}
     assert rows["energy.weight_update"]["value"] == pytest.approx(120e-12)
-    assert rows["energy.tag_update"]["unknown"]
+    assert "charged as a weight update" in rows["energy.tag_update"]["where"]
+    assert rows["energy.trace_update"]["unknown"]
     assert main(["profiles", "explain", "truenorth"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "quantities of learning" in shown

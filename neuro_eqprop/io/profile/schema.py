@@ -32,8 +32,12 @@ TOP = (
 )
 FIELDS = (
     *("value", "low", "high", "unit", "kind", "basis", "evidence", "src", "where", "boundary"),
-    *("note", "choices", "at", "tolerance", "unknown", "within", "operating_point"),
+    *("note", "choices", "at", "tolerance", "unknown", "within", "operating_point", "workloads"),
 )
+ONE_WORKLOAD = 0.3
+"""Least relative range, to both sides, of a cost that was found with one workload."""
+EXACT = (Basis.ARCHITECTURAL, Basis.GIVEN)
+"""Numbers by design or by the user, whose range is as stated."""
 KINDS = {"energy": Kind.MARGINAL, "power": Kind.POWER, "time": Kind.TIME}
 """The kind of the costs of each section; an all-in cost has a key for itself."""
 ALL_IN = "energy.synop_all_in"
@@ -109,6 +113,8 @@ def quantity(table: Table, key: str, *, sources: Collection[str]) -> Quantity:
     if low <= 0:
         table.fail(f"a cost must be above zero; {UNKNOWN_HINT}")
     origin |= cost_fields(table, section)
+    if table.integer("workloads", 1) < 2 and origin["basis"] not in EXACT:
+        low, high = min(low, (1 - ONE_WORKLOAD) * value), max(high, (1 + ONE_WORKLOAD) * value)
     return Quantity(value * factor, low * factor, high * factor, dimension, **origin)
 
 

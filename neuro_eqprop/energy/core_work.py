@@ -1,0 +1,189 @@
+"""The work of each core in each step: messages, synapses and neurons, from counts and placement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.energy.event_counts import total_steps
+from neuro_eqprop.hardware.noc_traffic import mesh_of, noc_traffic
+from neuro_eqprop.hardware.placement import CoreAllocation, Placement
+from neuro_eqprop.hardware.profile import Profile
+from neuro_eqprop.hardware.synapse_memory import synapse_memory
+from neuro_eqprop.hardware.workload import Workload
+from neuro_eqprop.traces import Counts
+
+PEAK = 2.0
+"""Messages over the busiest link, over those of the mean link, where routes go along one axis and
+then the other."""
+LINKS = "links"
+"""The name of the mesh among the populations, as one more place where a step can wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Events by key of the section `time`: for each population an array (steps, cores)."""
+
+    events: Mapping[str, Mapping[str, Array]]
+    route: Mapping[str, float]
+    """Hops of the last message of a step, by key."""
+
+    def slowest(self, seconds: Mapping[str, float]) -> dict[str, float]:
+        """Events of the slowest core of each step, averaged over steps.
+
+        For each step, the core with the largest sum of events times `seconds` is taken.
+        """
+        worst: Array | None = None
+        chosen: dict[str, Array] = {}
+        for work in self.events.values():
+            cost = np.sum([array * seconds[key] for key, array in work.items()], axis=0)
+            core = np.argmax(cost, axis=1)[:, None]
+            time = np.take_along_axis(cost, core, axis=1)[:, 0]
+            picked = {
+                key: np.take_along_axis(np.broadcast_to(array, cost.shape), core, axis=1)[:, 0]
+                for key, array in work.items()
+            }
+            better = np.ones(len(time), dtype=bool) if worst is None else time > worst
+            worst = time if worst is None else np.maximum(worst, time)
+            for key in {*chosen, *picked}:
+                old = chosen.get(key, np.zeros(len(time)))
+                chosen[key] = np.where(better, picked.get(key, 0.0), old)
+        return {key: float(array.mean()) for key, array in chosen.items()}
+
+
+def core_work(
+    workload: Workload, placement: Placement, profile: Profile, *, learning: bool
+) -> Work:
+    """The work of every core.
+
+    Spikes are those of each recorded step where steps were recorded, else the mean over steps. A
+    core spends, in each step,
+
+        messages_in t_message_in + synops t_synop
+        + idle updates t_neuron_update + firing updates t_neuron_spiking
+        + messages_out t_message_out + learning updates.
+    """
+    counted = workload.phases(learning=learning)
+    steps = total_steps(counted)
+    memory = synapse_memory(workload.shape, profile, tag_bits=None)
+    spikes = {
+        name: spikes_by_core(workload, placement, name, counts, steps, learning=learning)
+        for name, counts in counted.items()
+    }
+    length = max((len(each) for each in spikes.values()), default=1)
+    events: dict[str, dict[str, Array]] = {}
+    for each in placement.allocations:
+        counts = counted.get(each.name, Counts())
+        own = np.broadcast_to(
+            spikes.get(each.name, np.zeros((1, 1))), (length, spikes[each.name].shape[1])
+        )
+        updates = (counts.updates_active + counts.updates_idle) / (each.cores * steps)
+        links = workload.shape.out_of(each.name)
+        reached = sum(memory.reach(link, placement[link.target].cores)[0] for link in links)
+        active = counts.updates_active / counts.spikes if counts.spikes else 0.0
+        learned = 1.0 / (each.cores * steps) if learning else 0.0
+        full = np.ones_like(own)
+        events[each.name] = {
+            "time.neuron_spiking": own * active,
+            "time.neuron_update": np.maximum(0.0, each.compartments * updates - own * active),
+            "time.message_out": own * reached,
+            "time.weight_update": full * counts.weight_updates * learned,
+            "time.tag_update": full * counts.tag_updates * learned,
+            "time.message_in": np.zeros_like(own),
+            "time.synop": np.zeros_like(own),
+        }
+    for name, counts in counted.items():
+        sent = np.broadcast_to(spikes[name].sum(axis=1, keepdims=True), (length, 1))
+        projections = workload.shape.out_of(name)
+        total = sum(each.synapses for each in projections)
+        fan_out = counts.synops / counts.spikes if counts.spikes else 0.0
+        for projection in projections if total else ():
+            target = placement[projection.target]
+            share = projection.synapses / total / target.cores
+            reach = memory.reach(projection, target.cores)[0] / target.cores
+            work = events[projection.target]
+            work["time.synop"] = work["time.synop"] + sent * fan_out * share
+            work["time.message_in"] = work["time.message_in"] + sent * reach
+    route = add_links(workload, placement, profile, spikes, length, events)
+    return Work(events, route)
+
+
+def spikes_by_core(
+    workload: Workload,
+    placement: Placement,
+    name: str,
+    counts: Counts,
+    steps: int,
+    *,
+    learning: bool,
+) -> Array:
+    """Spikes of a population (steps, cores); one row with the mean where no step was recorded.
+
+    Recorded steps are scaled to the mean of all counted samples.
+    """
+    mean = counts.spikes / steps
+    recorded = None if learning else workload.by_step.get(name)
+    allocation = None if workload.shape[name].off_chip else placement[name]
+    if recorded is None or not recorded.sum():
+        cores = 1 if allocation is None else allocation.cores
+        return np.full((1, cores), mean / cores)
+    scale = mean * len(recorded) / recorded.sum()
+    if allocation is None:
+        return np.asarray(recorded.sum(axis=1, keepdims=True) * scale)
+    maps = workload.shape.maps(name)
+    if allocation.columns and maps is not None:
+        columns = recorded.reshape(len(recorded), -1, maps[2]).sum(axis=1)
+        starts = np.arange(0, maps[2], allocation.columns)
+        return np.asarray(np.add.reduceat(columns, starts, axis=1) * scale)
+    starts = np.arange(0, recorded.shape[1], allocation.neurons_per_core)
+    return np.asarray(np.add.reduceat(recorded, starts, axis=1) * scale)
+
+
+def add_links(
+    workload: Workload,
+    placement: Placement,
+    profile: Profile,
+    spikes: Mapping[str, Array],
+    length: int,
+    events: dict[str, dict[str, Array]],
+) -> dict[str, float]:
+    """Add the busiest link as one more place where a step can wait; return the last hops.
+
+    A link passes one message per hop time, so the busiest is occupied for
+
+        PEAK x hops of the step / links x t_hop.
+
+    The last message of a step then travels the mean distance.
+    """
+    mesh, known = mesh_of(profile)
+    if not known:
+        return {}
+    chips = placement.chips or 1
+    links = {
+        "time.hop_ew": 2 * (mesh.width - 1) * mesh.height * chips,
+        "time.hop_ns": 2 * (mesh.height - 1) * mesh.width * chips,
+    }
+    hops = {key: np.zeros((length, 1)) for key in links}
+    messages = 0.0
+    for name, traffic in noc_traffic(workload.shape, placement, profile).items():
+        if workload.shape[name].off_chip or name not in spikes:
+            continue
+        sent = spikes[name].sum(axis=1, keepdims=True)
+        messages += float(sent.mean()) * traffic.messages
+        for key, each in zip(links, (traffic.hops_ew, traffic.hops_ns), strict=True):
+            hops[key] = hops[key] + sent * (each or 0.0)
+    for key, number in links.items():
+        if number:
+            events[f"{LINKS} {key}"] = {key: PEAK * hops[key] / number}
+    return {key: float(hops[key].mean()) / messages for key in links} if messages else {}
+
+
+def tiles_used(allocations: tuple[CoreAllocation, ...], profile: Profile) -> int:
+    """Tiles of one chip that hold a core of the network."""
+    cores = max((each.first_core + each.cores for each in allocations), default=1)
+    per_chip = profile.limit("cores_per_chip")
+    on_chip = cores if per_chip is None else min(cores, per_chip)
+    return -(-on_chip // (profile.limit("cores_per_tile") or 1))

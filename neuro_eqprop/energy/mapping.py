@@ -1,0 +1,145 @@
+"""How many cores each population gets: as few as possible, for least energy, or balanced.
+
+Fewest cores is often the costliest choice: where idle power is per chip, more cores shorten the
+step and so save idle energy. From the fewest cores on, the population with the slowest core gets
+more, until a chip is full; the mapping is chosen among these placements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+
+from neuro_eqprop.energy.core_work import core_work
+from neuro_eqprop.hardware.limits import Violation
+from neuro_eqprop.hardware.placement import Placement, Verdict
+from neuro_eqprop.hardware.profile import Profile, Timing
+from neuro_eqprop.hardware.workload import Workload
+
+BALANCED_SLOWDOWN = 2.0
+"""A balanced mapping takes at most this times the time of the fastest one."""
+GROWTH = 6
+"""A population grows by one core, or by this part of its cores."""
+SPACING = 1.06
+"""Least growth of the cores from one placement to the next that is priced."""
+
+
+class MappingGoal(Enum):
+    """What a mapping of populations to cores is chosen for."""
+
+    FEWEST_CORES = "fewest-cores"
+    LEAST_ENERGY = "least-energy"
+    BALANCED = "balanced"
+
+
+@dataclass(frozen=True, slots=True)
+class MappingCost:
+    """Cores of a mapping, and nominal joules and seconds of a sample on them."""
+
+    mapping: str
+    cores: int
+    chips: int | None
+    joules: float | None
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A placement, and its nominal joules and seconds."""
+
+    placement: Placement
+    joules: float | None
+    seconds: float | None
+
+    def cost(self, mapping: str) -> MappingCost:
+        """Its cost under the name of a mapping."""
+        placement = self.placement
+        return MappingCost(
+            mapping, placement.cores or 0, placement.chips, self.joules, self.seconds
+        )
+
+
+Place = Callable[[Mapping[str, int]], Placement]
+"""Places the network with at least so many cores for each population."""
+Price = Callable[[Placement], tuple[float | None, float | None]]
+"""Nominal joules and seconds of a placement."""
+
+
+def placements(
+    workload: Workload, profile: Profile, place: Place, *, cores: int | None, learning: bool
+) -> Iterator[Placement]:
+    """Placements from the fewest cores on, up to `cores` or to what the chips hold.
+
+    Only a chip whose time depends on its slowest core gains from more cores; any other has the
+    first placement alone, unless `cores` are given.
+    """
+    placement = place({})
+    yield placement
+    per_chip = profile.limit("cores_per_chip")
+    timed = profile.timing is Timing.BARRIER and profile.known("time.barrier") is not None
+    if placement.verdict is Verdict.DOES_NOT_FIT or placement.cores is None or per_chip is None:
+        return
+    limit = cores or per_chip * (placement.chips or 1)
+    mean = replace(workload, by_step={})
+    seconds = {key: q.value for key in profile.entries if (q := profile.known(key)) is not None}
+    while (timed or cores) and placement.cores is not None and placement.cores < limit:
+        work = core_work(mean, placement, profile, learning=learning)
+        slowest = max(
+            placement.allocations,
+            key=lambda each: float(
+                np.max(sum(a * seconds.get(k, 0.0) for k, a in work.events[each.name].items()))
+            ),
+        )
+        more = min(max(1, slowest.cores // GROWTH), limit - placement.cores)
+        wanted = {each.name: each.cores for each in placement.allocations}
+        wanted[slowest.name] += more
+        following = place(wanted)
+        if following.cores is None or not placement.cores < following.cores <= limit:
+            return
+        placement = following
+        yield placement
+
+
+def spaced(found: list[Placement]) -> list[Placement]:
+    """Placements with distinctly more cores each; the first and the last are kept."""
+    kept = found[:1]
+    for each in found[1:]:
+        if (each.cores or 0) >= SPACING * (kept[-1].cores or 1):
+            kept.append(each)
+    return kept if kept[-1] is found[-1] else [*kept, found[-1]]
+
+
+def choose(
+    candidates: list[Candidate], goal: MappingGoal, *, cores: int | None
+) -> tuple[Candidate, tuple[MappingCost, ...]]:
+    """The candidate of a goal, and what each goal costs; with `cores`, the largest candidate."""
+    first = candidates[0]
+    priced = [each for each in candidates if each.joules is not None]
+    timed = [each for each in candidates if each.seconds is not None]
+    chosen = {MappingGoal.FEWEST_CORES: first, MappingGoal.LEAST_ENERGY: first}
+    if priced:
+        chosen[MappingGoal.LEAST_ENERGY] = min(priced, key=lambda each: each.joules or 0.0)
+    chosen[MappingGoal.BALANCED] = first
+    if timed:
+        fastest = min(each.seconds or 0.0 for each in timed)
+        chosen[MappingGoal.BALANCED] = next(
+            each for each in timed if (each.seconds or 0.0) <= BALANCED_SLOWDOWN * fastest
+        )
+    costs = [each.cost(name.value) for name, each in chosen.items()]
+    if cores is not None:
+        last = candidates[-1]
+        return last, (last.cost(f"{cores} cores given"), *costs)
+    return chosen[goal], tuple(costs)
+
+
+def too_few_cores(placement: Placement, cores: int) -> Placement:
+    """The placement marked as not fitting if it needs more than the given cores."""
+    if placement.cores is None or placement.cores <= cores:
+        return placement
+    reason = f"it needs at least {placement.cores} cores; {cores} are given"
+    violation = Violation("cores", reason, curable=False)
+    violations = (*placement.violations, violation)
+    return replace(placement, verdict=Verdict.DOES_NOT_FIT, violations=violations, binding="cores")
