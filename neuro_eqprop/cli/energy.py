@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from neuro_eqprop.energy.result import EnergyReport
 
 SOFT_RESET = {"auto": None, "on": True, "off": False}
+MAPPINGS = ("least-energy", "fewest-cores", "balanced")
 STEPS = "1,2,4,8,16,32,64"
 """Steps of the curve, unless given."""
 
@@ -44,6 +45,9 @@ def options(parser: ArgumentParser) -> None:
     reset = "whether neurons take the compartments of a soft reset (auto)"
     add("--soft-reset", choices=tuple(SOFT_RESET), default="auto", help=reset)
     add("--chips", type=positive_int, help="number of available chips")
+    mapping = "what the cores are chosen for (least-energy: fewest joules a sample)"
+    add("--mapping", choices=MAPPINGS, default=MAPPINGS[0], help=mapping)
+    add("--cores", type=positive_int, help="number of cores to use, spread evenly in time")
     add("--presentations", type=positive_int, help="samples times epochs of the whole training")
     curve = f"accuracy against joules over codes and steps ({STEPS})"
     add("--curve", type=several, nargs="?", const=several(STEPS), metavar="T,T,...", help=curve)
@@ -84,6 +88,8 @@ def run(args: Namespace) -> EnergyReport:
             tag_bits=args.tag_bits,
             soft_reset=SOFT_RESET[args.soft_reset],
             chips=args.chips,
+            mapping=args.mapping,
+            cores=args.cores,
             curve=args.curve,
             curve_samples=args.curve_samples,
             beside=args.beside,

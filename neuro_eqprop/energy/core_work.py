@@ -133,6 +133,8 @@ def spikes_by_core(
     scale = mean * len(recorded) / recorded.sum()
     if allocation is None:
         return np.asarray(recorded.sum(axis=1, keepdims=True) * scale)
+    if recorded.shape[1] == 1:
+        return np.repeat(recorded * scale / allocation.cores, allocation.cores, axis=1)
     maps = workload.shape.maps(name)
     if allocation.columns and maps is not None:
         columns = recorded.reshape(len(recorded), -1, maps[2]).sum(axis=1)

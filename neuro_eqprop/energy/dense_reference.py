@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -119,16 +119,20 @@ def arithmetic_ratio(profile: Profile, workload: Workload) -> float:
 
 
 def activity_curve(
-    workload: Workload, profile: Profile, options: Options, boundary: Boundary
+    workload: Workload,
+    profile: Profile,
+    options: Options,
+    boundary: Boundary,
+    allocation: Mapping[str, int],
 ) -> list[tuple[float, float]]:
-    """Joules inside a boundary over activity, with all spike counts scaled alike."""
+    """Joules inside a boundary over activity on the same cores, with all spikes scaled alike."""
     if workload.activity == 0:
         return []
     points = []
+    options = replace(options, draws=CURVE_DRAWS, allocation=allocation)
     for activity in ACTIVITIES:
         scaled = workload.scaled(activity / workload.activity)
-        few = replace(options, draws=CURVE_DRAWS)
-        found = estimate_use(scaled, profile, few, learning=False)
+        found = estimate_use(scaled, profile, options, learning=False)
         if boundary in found.within:
             points.append((activity, found.within[boundary].value))
     return points
@@ -153,7 +157,9 @@ def compare_with_references(
     """A chip compared with every reference; its activity curve is made once per boundary."""
     references = list(references)
     boundaries = {each.boundary for each in references} & set(found.within)
-    curves = {b: activity_curve(workload, profile, options, b) for b in boundaries}
+    allocations = () if found.placement is None else found.placement.allocations
+    cores = {each.name: each.cores for each in allocations}
+    curves = {b: activity_curve(workload, profile, options, b, cores) for b in boundaries}
     return [
         compare_with_reference(workload, profile, found, each, curves.get(each.boundary))
         for each in references

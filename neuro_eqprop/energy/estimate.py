@@ -220,8 +220,9 @@ def estimate_use(
         joules = None if found.joules is None else found.joules.nominal
         return joules, None if found.seconds is None else found.seconds.value
 
+    costs: tuple[MappingCost, ...] = ()
     if options.allocation is not None:
-        placement, costs = placed(options.allocation), ()
+        placement = placed(options.allocation)
     else:
         found = placements(workload, profile, placed, cores=options.cores, learning=learning)
         every = list(found)
@@ -230,7 +231,7 @@ def estimate_use(
         if reason:
             return Estimate(placement=first, reason=reason)
         if len(every) == 1:
-            placement, costs = every[0], ()
+            placement = every[0]
         else:
             priced = [Candidate(each, *nominal(each)) for each in spaced(every)]
             chosen, costs = choose(priced, options.mapping, cores=options.cores)

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.energy.dense_reference import Comparison, Outcome, Reference
 from neuro_eqprop.energy.estimate import Estimate
+from neuro_eqprop.energy.mapping import MappingCost
 from neuro_eqprop.energy.monte_carlo import Energy, Interval
 from neuro_eqprop.energy.pareto import Point, best, front
 from neuro_eqprop.energy.result import (
@@ -90,6 +91,9 @@ def use_json(found: Estimate) -> Json:
         "unpriced": [{"name": each.name, "amount": each.amount} for each in found.missing],
         "inside": list(found.included),
         "reason": found.reason,
+        "seconds_at_least": found.seconds_at_least,
+        "mapping": found.mapping,
+        "mappings": [asdict(each) for each in found.mappings],
         **({} if found.placement is None else placement_json(found.placement)),
     }
     training = found.training
@@ -134,6 +138,7 @@ def placement_json(placement: Placement) -> Json:
                 "neurons_per_core": each.neurons_per_core,
                 "compartments": each.compartments,
                 "binding": each.binding,
+                "columns": each.columns,
             }
             for each in placement.allocations
         ],
@@ -332,6 +337,17 @@ def read_placement(table: Table) -> Placement:
     )
 
 
+def read_mapping(table: Table) -> MappingCost:
+    """Cores and costs of one mapping."""
+    return MappingCost(
+        table.text("mapping"),
+        table.integer("cores"),
+        optional_int(table, "chips"),
+        optional(table, "joules"),
+        optional(table, "seconds"),
+    )
+
+
 def read_use(table: Table) -> Estimate:
     """Inference or learning on a chip."""
     seconds = None
@@ -358,6 +374,9 @@ def read_use(table: Table) -> Estimate:
         reason=table.text("reason", ""),
         placement=read_placement(table) if "verdict" in table else None,
         samples=optional_int(table.table("training"), "presentations"),
+        mapping=table.text("mapping", ""),
+        mappings=tuple(read_mapping(each) for each in table.tables("mappings")),
+        seconds_at_least=table.flag("seconds_at_least"),
     )
 
 

@@ -62,7 +62,7 @@ class Draws:
         if sigma == 0:
             return np.ones(self.size)
         generator = np.random.default_rng([self.seed, crc32(key.encode())])
-        return np.exp(sigma * generator.standard_normal(self.size))
+        return np.asarray(np.exp(sigma * generator.standard_normal(self.size)))
 
     def between(self, key: str, low: float, high: float) -> Array:
         """Uniform draws between two counts; the lower one may be zero."""

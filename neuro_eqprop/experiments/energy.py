@@ -9,10 +9,11 @@ from typing import TypeAlias, overload
 
 import numpy as np
 
-from neuro_eqprop.arrays import Ints
+from neuro_eqprop.arrays import Ints, UnknownNameError
 from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.energy.estimate import NO_LEARNING, Options, estimate_use
 from neuro_eqprop.energy.file import read_energy
+from neuro_eqprop.energy.mapping import MappingGoal
 from neuro_eqprop.energy.pareto import Point
 from neuro_eqprop.energy.result import (
     CountedEvents,
@@ -111,6 +112,8 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
     tag_bits: int | None = None,
     soft_reset: bool | None = None,
     chips: int | None = None,
+    mapping: str | MappingGoal = "least-energy",
+    cores: int | None = None,
     curve: Sequence[int] | None = None,
     curve_samples: int = 500,
     beside: str | Path | EnergyReport | None = None,
@@ -159,6 +162,11 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
         Whether neurons take the compartments of a soft reset; default: where their code needs it.
     chips : int, optional
         Number of available chips; default: the largest machine of the profile.
+    mapping : {"least-energy", "fewest-cores", "balanced"}
+        What the cores of each layer are chosen for. ``"least-energy"`` minimises the joules of a
+        sample, ``"balanced"`` takes the fewest cores with at most twice the shortest time.
+    cores : int, optional
+        Use this number of cores, spread so that the slowest is as fast as possible.
     curve : sequence of int, optional
         Numbers of steps for which accuracy and joules are estimated, in several codes.
     curve_samples : int
@@ -183,7 +191,7 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
     >>> data = ne.load_data("digits")
     >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
     >>> run = model.to_spiking(code="rate").run(data.test.x[:4], on="emulator", steps=16)
-    >>> estimate = ne.estimate_energy(run, "loihi1")
+    >>> estimate = ne.estimate_energy(run, "loihi1", mapping="fewest-cores")
     >>> estimate.fits, estimate.cores
     (True, 2)
     >>> estimate.low < estimate.joules < estimate.high
@@ -199,6 +207,8 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
         tag_bits=tag_bits,
         soft_reset=soft_reset,
         chips=chips,
+        mapping=find_mapping(mapping),
+        cores=cores,
     )
     counting = CountSettings(
         samples,
@@ -227,6 +237,16 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
         report = replace(report, beside=report.compare_run(open_report(beside)))
     report = replace(report, run=None if found.run is None else str(found.run.path))
     return report.estimates[0] if single else report
+
+
+def find_mapping(mapping: str | MappingGoal) -> MappingGoal:
+    """A mapping by name."""
+    if isinstance(mapping, MappingGoal):
+        return mapping
+    names = [each.value for each in MappingGoal]
+    if mapping not in names:
+        raise UnknownNameError("mapping", mapping, names)
+    return MappingGoal(mapping)
 
 
 def choose_profiles(

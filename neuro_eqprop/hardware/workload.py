@@ -221,9 +221,10 @@ def convolution_shape(synapses: Synapses) -> ConvolutionShape | None:
         return None
     pool, stride, padding = synapses.pool, synapses.stride, synapses.padding
     height, width = synapses.kernel.shape[2:]
+    image, output = synapses.image, synapses.output
     forwards = ConvolutionShape(
-        synapses.image,
-        synapses.output,
+        (image[0], image[1], image[2]),
+        (output[0], output[1], output[2]),
         (pool * height, pool * width),
         (pool * stride, pool * stride),
         (pool * padding, pool * padding),
@@ -291,7 +292,7 @@ class Workload:
     """Multiplications of one feed-forward pass of the same layers, per sample."""
     by_step: Mapping[str, Ints] = field(default_factory=dict)
     """By population, the spikes of each neuron in each recorded step of the free phase (steps,
-    neurons); empty where only sums were counted."""
+    neurons), or of all of them (steps, 1); empty where only sums were counted."""
 
     def __post_init__(self) -> None:
         if self.samples < 1 or self.steps < 1:
@@ -304,8 +305,11 @@ class Workload:
             if name not in names:
                 raise ValueError(f"counts of a population {name!r} that the network does not have")
         for name, recorded in self.by_step.items():
-            if name not in names or recorded.shape[1:] != (self.shape[name].size,):
-                raise ValueError(f"spikes by step of {name!r} do not have the neurons of a network")
+            if name not in names or recorded.shape[1:] not in ((self.shape[name].size,), (1,)):
+                raise ValueError(
+                    f"spikes by step of {name!r} are {recorded.shape}; they need a column for each "
+                    "of its neurons, or one"
+                )
         total = sum(self.counts.values(), Counts())
         if total.updates_active + total.updates_idle + total.spikes == 0:
             raise ValueError("no events were counted: no neuron was updated; run it again")

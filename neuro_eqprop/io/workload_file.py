@@ -11,7 +11,8 @@ A population may also be `graded` or `off_chip` (its spikes arrive from outside)
 dense unless it has `synapses`, with `max_fan_in` and `max_fan_out`, or a `convolution`:
 {"source": [1, 28, 28], "target": [16, 24, 24], "kernel": [5, 5], "stride": [1, 1]} with maps as
 channels, height and width, and `padding`, `transposed` where needed. It may have `bits` (8) and
-`delay` (1). Counts are those of `neuro_eqprop.traces.Counts`, summed over all samples.
+`delay` (1). `spikes_by_step`, if given, has for some samples a list of the spikes of each step by
+population. Counts are those of `neuro_eqprop.traces.Counts`, summed over all samples.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from neuro_eqprop.arrays import Ints
 from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.hardware.convolution import ConvolutionShape
 from neuro_eqprop.hardware.workload import (
@@ -37,7 +41,7 @@ from neuro_eqprop.traces import Counts
 SCHEMA = "neuro_eqprop.counts/1"
 TOP = (
     *("schema", "populations", "projections", "output", "samples", "steps", "input_coding"),
-    *("dense_macs", "counts", "state_bits"),
+    *("dense_macs", "counts", "state_bits", "spikes_by_step"),
 )
 ENDS = ("source", "target", "bits", "delay")
 COUNTS = tuple(each.name for each in fields(Counts))
@@ -54,8 +58,9 @@ def read_projection(table: Table, populations: Mapping[str, PopulationShape]) ->
     if "convolution" in table:
         table.check_keys((*ENDS, "convolution"))
         convolution = build(ConvolutionShape, table.table("convolution"))
-        ends, bits = (table.text("source"), table.text("target")), table.integer("bits", 8)
-        found = convolution_projection(*ends, convolution, bits=bits)
+        found = convolution_projection(
+            table.text("source"), table.text("target"), convolution, bits=table.integer("bits", 8)
+        )
         return replace(found, delay=table.integer("delay", 1))
     table.check_keys((*ENDS, "synapses"))
     ends = [table.text(name) for name in ("source", "target")]
@@ -103,11 +108,24 @@ def read_workload(path: Path) -> Workload:
             steps=top.integer("steps"),
             input_coding=top.text("input_coding"),
             dense_macs=top.integer("dense_macs"),
+            by_step=read_steps(top.table("spikes_by_step")),
         )
     except CountsError:
         raise
     except ValueError as error:
         top.fail(str(error))
+
+
+def read_steps(table: Table) -> dict[str, Ints]:
+    """The spikes of each population in each step of a few samples, summed over its neurons."""
+    found = {}
+    for name, listed in table.content.items():
+        if not isinstance(listed, list) or not all(type(n) is int and n >= 0 for n in listed):
+            table.fail("it must be a list of integers, the spikes of each step", key=name)
+        found[name] = np.asarray(listed, dtype=np.int64)[:, None]
+    if len({len(each) for each in found.values()}) > 1:
+        table.fail("the populations have different numbers of steps")
+    return found
 
 
 def write_workload(path: Path, workload: Workload) -> None:
@@ -147,4 +165,8 @@ def to_json(workload: Workload) -> dict[str, Any]:
     }
     if shape.state_bits is not None:
         content["state_bits"] = shape.state_bits
+    if workload.by_step:
+        content["spikes_by_step"] = {
+            name: each.sum(axis=1).tolist() for name, each in workload.by_step.items()
+        }
     return content

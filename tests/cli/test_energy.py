@@ -315,6 +315,7 @@ def test_input_from_outside_is_counted_as_axons_and_needs_no_host(
     capsys: pytest.CaptureFixture[str], run: Path
 ) -> None:
     words = ("energy", str(run), "--samples", "2", "--steps", "8", "--profile", "loihi1")
+    words = (*words, "--mapping", "fewest-cores")
     fed, sent = call(capsys, *words), call(capsys, *words, "--input", "rate")
     assert (fed["input_coding"], sent["input_coding"]) == ("current", "rate")
     assert fed["counted"]["host_macs_per_sample"] > 0

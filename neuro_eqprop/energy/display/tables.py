@@ -18,6 +18,7 @@ from neuro_eqprop.energy.display.comparisons import (
 from neuro_eqprop.energy.display.console import console_or_default, plain_table, remark_table
 from neuro_eqprop.energy.display.learning import print_learning
 from neuro_eqprop.energy.estimate import REFUSED, Estimate
+from neuro_eqprop.energy.mapping import MappingCost
 from neuro_eqprop.energy.result import CountedEvents, EnergyEstimate, EnergyReport
 from neuro_eqprop.io.profile.describe import describe_row
 from neuro_eqprop.units import si, si_range
@@ -124,6 +125,10 @@ def chip_remarks(each: EnergyEstimate) -> list[str]:
     if found.joules:
         large = [f"{name} {part:.0%}" for name, part in found.shares.items() if part >= MIN_SHARE]
         remarks.append(", ".join(large))
+    others = [each for each in found.mappings if each.mapping != found.mapping]
+    if found.mapping and others:
+        listed = "; ".join(mapping_text(each) for each in others)
+        remarks.append(f"mapped for {found.mapping}; {listed}")
     points = sorted({term.operating_point for term in found.terms if term.operating_point})
     if points:
         remarks.append(f"with costs at other operating points: {'; '.join(points)}")
@@ -135,6 +140,13 @@ def chip_remarks(each: EnergyEstimate) -> list[str]:
     if each.fits is None and essential:
         remarks.append(f"unknown whether it fits: {', '.join(essential)}")
     return remarks
+
+
+def mapping_text(cost: MappingCost) -> str:
+    """Cores, joules and seconds of another mapping."""
+    joules = "" if cost.joules is None else f", {si(cost.joules, 'J')}"
+    seconds = "" if cost.seconds is None else f", {si(cost.seconds, 's')}"
+    return f"{cost.mapping}: {cost.cores} cores{joules}{seconds}"
 
 
 def print_terms(each: EnergyEstimate, console: Console) -> None:

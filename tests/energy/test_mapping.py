@@ -1,0 +1,132 @@
+"""The number of cores of each population, and the time of a step on them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from neuro_eqprop.energy.core_work import core_work
+from neuro_eqprop.energy.estimate import Options, estimate_use
+from neuro_eqprop.energy.mapping import MappingGoal
+from neuro_eqprop.energy.monte_carlo import Draws
+from neuro_eqprop.energy.time import duration
+from neuro_eqprop.hardware.placement import Verdict, place
+from neuro_eqprop.hardware.profile import Profile
+from neuro_eqprop.hardware.workload import NetworkShape, PopulationShape, Workload, dense_projection
+from neuro_eqprop.io.profile.load import load_profile
+from neuro_eqprop.traces import Counts
+
+SAMPLES, STEPS = 2, 8
+
+
+def work(by_step: dict[str, np.ndarray] | None = None) -> Workload:
+    """784 inputs as spikes, 256 hidden units and 10 outputs that feed back."""
+    i, h, o = (
+        PopulationShape("input", 784, off_chip=True),
+        PopulationShape("hidden", 256),
+        PopulationShape("output", 10),
+    )
+    links = (dense_projection(i, h, bits=8), dense_projection(h, o, bits=8))
+    links = (*links, dense_projection(o, h, bits=8))
+    steps = SAMPLES * STEPS
+
+    def counts(size: int, spikes: int, fan_out: int) -> Counts:
+        total = spikes * SAMPLES
+        return Counts(steps, total, total * fan_out, total, size * steps - total)
+
+    counted = {
+        ("input", "free"): counts(784, 800, 256),
+        ("hidden", "free"): counts(256, 160, 10),
+        ("output", "free"): counts(10, 8, 256),
+    }
+    shape = NetworkShape((i, h, o), links, "output")
+    return Workload(shape, counted, SAMPLES, STEPS, "rate", 203_264, by_step or {})
+
+
+@pytest.fixture(scope="module")
+def loihi() -> Profile:
+    return load_profile("loihi1")
+
+
+def test_more_cores_shorten_the_step_and_save_idle_energy(loihi: Profile) -> None:
+    found = {
+        goal: estimate_use(work(), loihi, Options(mapping=goal), learning=False)
+        for goal in MappingGoal
+    }
+    joules = {goal: each.joules.nominal for goal, each in found.items() if each.joules}
+    cores = {goal: each.placement.cores or 0 for goal, each in found.items() if each.placement}
+    assert cores[MappingGoal.FEWEST_CORES] == 3
+    assert cores[MappingGoal.FEWEST_CORES] < cores[MappingGoal.BALANCED]
+    assert cores[MappingGoal.BALANCED] <= cores[MappingGoal.LEAST_ENERGY] <= 128
+    assert joules[MappingGoal.LEAST_ENERGY] == min(joules.values())
+    assert joules[MappingGoal.LEAST_ENERGY] < joules[MappingGoal.FEWEST_CORES] / 3
+    for each in found.values():
+        listed = {cost.mapping: cost.cores for cost in each.mappings}
+        assert listed == {goal.value: number for goal, number in cores.items()}
+        assert each.mapping in listed
+
+
+def test_a_given_number_of_cores_is_used_and_too_few_are_refused(loihi: Profile) -> None:
+    found = estimate_use(work(), loihi, Options(cores=20), learning=False)
+    assert found.placement is not None
+    assert found.placement.cores == 20
+    few = estimate_use(work(), loihi, Options(cores=2), learning=False)
+    assert few.placement is not None
+    assert few.placement.verdict is Verdict.DOES_NOT_FIT
+    assert "at least 3 cores; 2 are given" in few.reason
+
+
+def test_a_chip_with_a_tick_gains_nothing_from_more_cores() -> None:
+    found = estimate_use(work(), load_profile("spinnaker1"), Options(), learning=False)
+    assert found.placement is not None
+    assert found.placement.cores == place(work().shape, load_profile("spinnaker1")).cores
+
+
+def test_the_slowest_core_of_each_step_is_slower_than_that_of_the_mean_step(
+    loihi: Profile,
+) -> None:
+    rng = np.random.default_rng(0)
+    recorded = {
+        "input": (rng.random((STEPS, 784)) < 0.13).astype(np.int64),
+        "hidden": np.zeros((STEPS, 256), dtype=np.int64),
+        "output": np.zeros((STEPS, 10), dtype=np.int64),
+    }
+    # All spikes of the hidden layer in two of eight steps, in its first neurons.
+    recorded["hidden"][::4, :40] = 1
+    recorded["output"][:, 0] = 1
+    placement = place(work().shape, loihi, at_least={"hidden": 8})
+    options = {"learning": False, "clock": None, "step_seconds": None}
+    mean = duration(work(), placement, loihi, Draws(0, 1), **options)
+    steps = duration(work(recorded), placement, loihi, Draws(0, 1), **options)
+    assert steps.nominal > mean.nominal
+    assert "each recorded step" in steps.description
+    # Spread evenly over neurons and steps, recorded steps and the mean agree.
+    even = {name: np.ones((STEPS, each.shape[1]), np.int64) for name, each in recorded.items()}
+    flat = duration(work(even), placement, loihi, Draws(0, 1), **options)
+    assert flat.nominal == pytest.approx(mean.nominal, rel=0.02)
+
+
+def test_the_work_of_all_cores_is_that_of_the_network(loihi: Profile) -> None:
+    workload = work()
+    placement = place(workload.shape, loihi, at_least={"hidden": 8})
+    events = core_work(workload, placement, loihi, learning=False).events
+    total = {
+        key: sum(float(part[key].sum()) for part in events.values() if key in part) * STEPS
+        for key in ("time.synop", "time.message_in", "time.neuron_spiking", "time.message_out")
+    }
+    counted = sum(workload.counts.values(), Counts())
+    assert total["time.synop"] == pytest.approx(counted.synops / SAMPLES)
+    assert total["time.neuron_spiking"] == pytest.approx(160 + 8)
+    assert total["time.message_in"] == pytest.approx(800 * 8 + 160 + 8 * 8)
+    assert total["time.message_out"] == pytest.approx(160 + 8 * 8)
+
+
+def test_the_barrier_grows_with_chips(loihi: Profile) -> None:
+    workload = work()
+    one = place(workload.shape, loihi)
+    many = replace(one, chips=16)
+    options = {"learning": False, "clock": None, "step_seconds": None}
+    short, long = (duration(workload, p, loihi, Draws(0, 1), **options) for p in (one, many))
+    assert long.nominal - short.nominal == pytest.approx(STEPS * 4 * 1.5e-6, rel=1e-3)
