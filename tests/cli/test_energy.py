@@ -314,8 +314,8 @@ def test_a_code_that_does_not_carry_the_network_is_left_out_of_the_curve(
 def test_input_from_outside_is_counted_as_axons_and_needs_no_host(
     capsys: pytest.CaptureFixture[str], run: Path
 ) -> None:
-    words = ("energy", str(run), "--samples", "2", "--steps", "8", "--profile", "loihi1")
-    words = (*words, "--mapping", "fewest-cores")
+    few = ("--samples", "2", "--steps", "8", "--profile", "loihi1")
+    words = ("energy", str(run), *few, "--mapping", "fewest-cores")
     fed, sent = call(capsys, *words), call(capsys, *words, "--input", "rate")
     assert (fed["input_coding"], sent["input_coding"]) == ("current", "rate")
     assert fed["counted"]["host_macs_per_sample"] > 0

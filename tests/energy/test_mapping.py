@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from neuro_eqprop.arrays import Ints
 from neuro_eqprop.energy.core_work import core_work
 from neuro_eqprop.energy.estimate import Options, estimate_use
 from neuro_eqprop.energy.mapping import MappingGoal
 from neuro_eqprop.energy.monte_carlo import Draws
-from neuro_eqprop.energy.time import duration
-from neuro_eqprop.hardware.placement import Verdict, place
+from neuro_eqprop.energy.time import Duration, duration
+from neuro_eqprop.hardware.placement import Placement, Verdict, place
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.workload import NetworkShape, PopulationShape, Workload, dense_projection
 from neuro_eqprop.io.profile.load import load_profile
@@ -21,15 +22,15 @@ from neuro_eqprop.traces import Counts
 SAMPLES, STEPS = 2, 8
 
 
-def work(by_step: dict[str, np.ndarray] | None = None) -> Workload:
+def work(by_step: dict[str, Ints] | None = None) -> Workload:
     """784 inputs as spikes, 256 hidden units and 10 outputs that feed back."""
     i, h, o = (
         PopulationShape("input", 784, off_chip=True),
         PopulationShape("hidden", 256),
         PopulationShape("output", 10),
     )
-    links = (dense_projection(i, h, bits=8), dense_projection(h, o, bits=8))
-    links = (*links, dense_projection(o, h, bits=8))
+    ends = ((i, h), (h, o), (o, h))
+    links = tuple(dense_projection(*pair, bits=8) for pair in ends)
     steps = SAMPLES * STEPS
 
     def counts(size: int, spikes: int, fan_out: int) -> Counts:
@@ -43,6 +44,13 @@ def work(by_step: dict[str, np.ndarray] | None = None) -> Workload:
     }
     shape = NetworkShape((i, h, o), links, "output")
     return Workload(shape, counted, SAMPLES, STEPS, "rate", 203_264, by_step or {})
+
+
+def seconds(workload: Workload, placement: Placement, profile: Profile) -> Duration:
+    """Seconds of one inference by the timing model."""
+    return duration(
+        *(workload, placement, profile, Draws(0, 1)), learning=False, clock=None, step_seconds=None
+    )
 
 
 @pytest.fixture(scope="module")
@@ -97,14 +105,13 @@ def test_the_slowest_core_of_each_step_is_slower_than_that_of_the_mean_step(
     recorded["hidden"][::4, :40] = 1
     recorded["output"][:, 0] = 1
     placement = place(work().shape, loihi, at_least={"hidden": 8})
-    options = {"learning": False, "clock": None, "step_seconds": None}
-    mean = duration(work(), placement, loihi, Draws(0, 1), **options)
-    steps = duration(work(recorded), placement, loihi, Draws(0, 1), **options)
+    mean = seconds(work(), placement, loihi)
+    steps = seconds(work(recorded), placement, loihi)
     assert steps.nominal > mean.nominal
     assert "each recorded step" in steps.description
     # Spread evenly over neurons and steps, recorded steps and the mean agree.
     even = {name: np.ones((STEPS, each.shape[1]), np.int64) for name, each in recorded.items()}
-    flat = duration(work(even), placement, loihi, Draws(0, 1), **options)
+    flat = seconds(work(even), placement, loihi)
     assert flat.nominal == pytest.approx(mean.nominal, rel=0.02)
 
 
@@ -127,6 +134,5 @@ def test_the_barrier_grows_with_chips(loihi: Profile) -> None:
     workload = work()
     one = place(workload.shape, loihi)
     many = replace(one, chips=16)
-    options = {"learning": False, "clock": None, "step_seconds": None}
-    short, long = (duration(workload, p, loihi, Draws(0, 1), **options) for p in (one, many))
+    short, long = (seconds(workload, p, loihi) for p in (one, many))
     assert long.nominal - short.nominal == pytest.approx(STEPS * 4 * 1.5e-6, rel=1e-3)
