@@ -11,7 +11,7 @@ import numpy as np
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.spiking.ir import Gain
 from neuro_eqprop.spiking.plasticity import COMMIT, PlasticNetwork, TrainingSamples
-from neuro_eqprop.traces import Counts
+from neuro_eqprop.traces import NOTHING, Counts, Record, Recording
 
 ProgressCallback = Callable[[int], None]
 """Called with the number of samples done since the last call."""
@@ -26,6 +26,8 @@ class Synapses:
     """Synapses to record: projection names, each with a target and a source unit."""
 
     chosen: tuple[tuple[str, int, int], ...] = ()
+    activity: Record = NOTHING
+    """Spikes and signals of populations to record beside them."""
 
 
 NO_SYNAPSES = Synapses()
@@ -53,11 +55,27 @@ class Learned:
     """In fixed point, how often a current wrapped or a voltage saturated."""
     history: Array = field(default_factory=lambda: np.zeros((0, 0, 0, len(SYNAPSE_VARIABLES))))
     """(samples, steps, synapses, SYNAPSE_VARIABLES) of the recorded synapses."""
+    activity: tuple[Recording, ...] = ()
+    """Of each sample, the recorded spikes and signals in the steps of its phases."""
 
     @property
     def total(self) -> Counts:
         """All events together."""
         return sum(self.counts.values(), Counts())
+
+
+def recordings(
+    record: Record, spikes: Mapping[str, Array], signals: Mapping[tuple[str, str], Array]
+) -> tuple[Recording, ...]:
+    """Recordings of each sample, from arrays (samples, steps, units)."""
+    first = next(iter((*spikes.values(), *signals.values())), np.zeros((0, 0, 0)))
+    return tuple(
+        Recording(
+            {name: np.asarray(spikes[name][k], dtype=np.float64) for name in record.spikes},
+            {key: np.asarray(signals[key][k], dtype=np.float64) for key in record.signals},
+        )
+        for k in range(len(first))
+    )
 
 
 class Learner(Protocol):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from neuro_eqprop.backends.learning import (
     Learned,
     ProgressCallback,
     Synapses,
+    recordings,
     tally_learning,
 )
 from neuro_eqprop.spiking.plasticity import Plastic, PlasticNetwork, TrainingSamples
+from neuro_eqprop.traces import Record, Recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,16 @@ class Brian2Learner:
         with settings(brian2):
             network = LearningNetwork(brian2, plastic, training)
             monitors = [network.monitor_synapse(*chosen) for chosen in synapses.chosen]
+            record = synapses.activity
+            watched = {
+                key: network.monitor_activity(*key)
+                for key in (*((name, "spikes") for name in record.spikes), *record.signals)
+            }
             network.run(progress)
-        return collect_result(network, synapses, monitors)
+        return replace(
+            collect_result(network, synapses, monitors),
+            activity=activity(network, record, watched),
+        )
 
 
 def check(plastic: PlasticNetwork) -> None:
@@ -90,6 +101,20 @@ def collect_result(
         cut,
         history=synapse_histories(run, synapses, monitors),
     )
+
+
+def activity(
+    run: LearningNetwork, record: Record, watched: Mapping[tuple[str, str], Handle]
+) -> tuple[Recording, ...]:
+    """The recorded spikes and signals; the pause before the first sample is dropped."""
+    samples, steps = run.training.stimulus.samples, run.rule.steps
+    courses: dict[tuple[str, str], Array] = {}
+    for key, monitor in watched.items():
+        (variable,) = monitor.record_variables
+        values = np.asarray(getattr(monitor, variable)).T[1:].astype(np.float64)
+        courses[key] = values.reshape(samples, steps, -1)[:, :-1]
+    spikes = {name: courses[name, "spikes"] for name in record.spikes}
+    return recordings(record, spikes, courses)
 
 
 def synapse_matrix(run: LearningNetwork, part: Plastic, variable: str) -> Array:

@@ -192,6 +192,20 @@ class LearningNetwork:
         self.brian2_network.add(*found)
         return found
 
+    def monitor_activity(self, name: str, variable: str) -> Handle:
+        """Monitor of a variable of all units of a population: spikes, drive, voltage or state."""
+        own = {"spikes": message_variable(self.network[name]), "voltage": "v", "state": "x"}
+        monitor = self.brian2.StateMonitor(
+            self.groups[name],
+            own.get(variable, variable),
+            record=True,
+            when="end",
+            order=1,
+            clock=self.clock,
+        )
+        self.brian2_network.add(monitor)
+        return monitor
+
     def run(self, progress: ProgressCallback) -> None:
         """Run all samples; `progress` is called after each."""
 

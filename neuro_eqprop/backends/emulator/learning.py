@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import frexp
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,10 +15,18 @@ from neuro_eqprop.backends.learning import (
     Learned,
     ProgressCallback,
     Synapses,
+    recordings,
     tally_learning,
 )
 from neuro_eqprop.spiking.counter_rng import mix
-from neuro_eqprop.spiking.fixed_point import ONE, integers, nearest, to_12_bits
+from neuro_eqprop.spiking.fixed_point import (
+    ONE,
+    GradedIntegers,
+    SpikingIntegers,
+    integers,
+    nearest,
+    to_12_bits,
+)
 from neuro_eqprop.spiking.fixed_point import weights as integer_weights
 from neuro_eqprop.spiking.ir import Gain, Graded, Population
 from neuro_eqprop.spiking.plasticity import (
@@ -30,9 +37,7 @@ from neuro_eqprop.spiking.plasticity import (
     TrainingSamples,
     third_factors,
 )
-
-if TYPE_CHECKING:
-    from neuro_eqprop.spiking.fixed_point import GradedIntegers, SpikingIntegers
+from neuro_eqprop.traces import NOTHING, Recording
 
 AT_ONCE = 2**25
 """Synapse-steps per call of compiled code: a fraction of a second, so that Ctrl-C works."""
@@ -185,6 +190,8 @@ class LearningRun:
         chosen = len(self.synapses.chosen)
         shape = (samples, self.rule.steps, chosen) if chosen else (0, 0, 0)
         self.history = np.zeros((*shape, len(SYNAPSE_VARIABLES)))
+        recorded = samples if self.synapses.activity != NOTHING else 0
+        self.activity = np.zeros((recorded, self.rule.steps - 1, 3, self.units))
 
     def _pack_synapses(self) -> tuple[Ints, Array]:
         rows, sizes = [], []
@@ -260,6 +267,7 @@ class LearningRun:
             self.chosen,
             self.sizes,
             self.history[start:stop],
+            self.activity[start:stop],
         )
 
     def beta(self, beta: float) -> float:
@@ -345,7 +353,27 @@ class LearningRun:
             int(self.totals[0]),
             int(self.totals[1]),
             self.history,
+            self.recordings(),
         )
+
+    def recordings(self) -> tuple[Recording, ...]:
+        """The recorded activity in floating point."""
+        record = self.synapses.activity
+        spikes = {name: self.course(name, "message") for name in record.spikes}
+        signals = {(name, variable): self.course(name, variable) for name, variable in record.signals}
+        return recordings(record, spikes, signals)
+
+    def course(self, name: str, variable: str) -> Array:
+        """A recorded variable of a population (samples, steps, units)."""
+        row = {"message": 0, "drive": 1}.get(variable, 2)
+        start, size = self.starts[name], self.network[name].size
+        values = self.activity[:, :, row, start : start + size]
+        if name not in self.numbers:
+            return values
+        numbers = self.numbers[name]
+        if variable == "message":
+            return values * (numbers.theta if isinstance(numbers, GradedIntegers) else 1.0)
+        return values * numbers.shown
 
     def final_weights(self) -> tuple[dict[str, Array], dict[str, int]]:
         """The weights in floating point, and the number of weights at a limit."""

@@ -514,6 +514,7 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
     chosen: Ints,
     sizes: Array,
     story: Array,
+    activity: Array,
 ) -> None:
     """Learn from all samples.
 
@@ -521,8 +522,9 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
     `thirds` the engine's y2 (samples); `draws` has the engine's numbers of all steps (3, steps).
     Written are weights, what they pass on, the state of the units, traces, tags, tags as they were
     last committed, sources whose tags grew (parts, units), drives of the output (samples, units),
-    messages (phases, units), counts (3, phases, populations), totals and the history
-    (samples, steps, synapses, 4).
+    messages (phases, units), counts (3, phases, populations), totals, the history
+    (samples, steps, synapses, 4) and, unless it is empty, the activity
+    (samples, steps, message and drive and voltage or state, units).
     """
     units, batch, mode = given.shape[1], settings[BATCH], settings[MODE]
     whole, phases = mode != REAL, betas.size
@@ -702,4 +704,8 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
                             traces[populations[p, START] : populations[p, STOP]] = 0.0
                 if chosen.shape[0]:
                     tell(chosen, sizes, traces, tags, weights, story[lesson, t])
+                if activity.shape[0] and not last:
+                    activity[lesson, t, 0] = message
+                    activity[lesson, t, 1] = drive
+                    activity[lesson, t, 2] = state[3]
                 t += 1

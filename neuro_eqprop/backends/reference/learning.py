@@ -14,6 +14,7 @@ from neuro_eqprop.backends.learning import (
     Learned,
     ProgressCallback,
     Synapses,
+    recordings,
     tally_learning,
 )
 from neuro_eqprop.backends.reference.learning_rules import Tags
@@ -154,6 +155,9 @@ class LearningRun:
             len(SYNAPSE_VARIABLES),
         )
         self.history = np.zeros(places if synapses.chosen else (0, 0, 0, len(SYNAPSE_VARIABLES)))
+        phases, record = (training.stimulus.samples, rule.steps - 1), synapses.activity
+        self.spikes = {name: np.zeros((*phases, network[name].size)) for name in record.spikes}
+        self.signals = {key: np.zeros((*phases, network[key[0]].size)) for key in record.signals}
 
     def present(self, sample: int) -> None:
         """Run all phases of a sample, and the commit."""
@@ -176,6 +180,7 @@ class LearningRun:
                 factor = gate if inside else 0.0
                 self.tags.accumulate(factor, step + t, sample, self.events.tags[row])
                 self.record_synapses(sample, t)
+                self.record_activity(sample, t)
                 t += 1
         self.commit(sample, step + t, silent)
         self.record_synapses(sample, t)
@@ -205,6 +210,14 @@ class LearningRun:
         for k, (name, target, source) in enumerate(self.synapses.chosen):
             self.history[sample, t, k] = self.tags.synapse_values(name, target, source)
 
+    def record_activity(self, sample: int, t: int) -> None:
+        """Record the chosen spikes and signals of populations."""
+        neurons = self.populations.neurons
+        for name, course in self.spikes.items():
+            course[sample, t] = neurons[name].payload(self.in_flight[name])
+        for (name, variable), course in self.signals.items():
+            course[sample, t] = neurons[name].values()[variable]
+
     def result(self) -> Learned:
         """The result of the run."""
         return Learned(
@@ -216,4 +229,5 @@ class LearningRun:
             self.tags.clipped,
             self.populations.overflows,
             self.history,
+            recordings(self.synapses.activity, self.spikes, self.signals),
         )

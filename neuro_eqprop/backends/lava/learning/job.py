@@ -39,24 +39,26 @@ from neuro_eqprop.spiking.plasticity import (
     PlasticNetwork,
     TrainingSamples,
 )
-from neuro_eqprop.traces import NOTHING
+from neuro_eqprop.traces import NOTHING, Record
 
 DESCRIPTION_FILE = "learning.json"
 
 
 @dataclass(frozen=True, slots=True)
 class LearningJob:
-    """A plastic network, its training samples, and the synapses to record."""
+    """A plastic network, its training samples, and what to record."""
 
     plastic: PlasticNetwork
     training: TrainingSamples
     chosen: tuple[tuple[str, int, int], ...] = ()
+    activity: Record = NOTHING
+    """Spikes and signals of populations to record."""
 
     @property
     def job(self) -> Job:
         """The simulation job, in which the commit is a phase of one step."""
         schedule = (*self.plastic.rule.schedule, Phase(COMMIT, 0.0, 1, 1))
-        return Job(self.plastic.network, self.training.stimulus, schedule, NOTHING)
+        return Job(self.plastic.network, self.training.stimulus, schedule, self.activity)
 
     @property
     def engine(self) -> LoihiEngine | None:
@@ -202,4 +204,4 @@ def load(folder: Path) -> LearningJob:
     plastic = PlasticNetwork(job.network, parts, rule)
     training = TrainingSamples(job.stimulus, np.array(described["rates"]), described["first"])
     chosen = tuple((name, target, source) for name, target, source in described["chosen"])
-    return LearningJob(plastic, training, chosen)
+    return LearningJob(plastic, training, chosen, job.record)

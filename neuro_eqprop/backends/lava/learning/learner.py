@@ -17,7 +17,7 @@ from neuro_eqprop.backends import subprocess
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.lava.learning.job import LearningJob, LearningPopulation, formulas, save
 from neuro_eqprop.backends.lava.learning.recording import Left, into, post_history, trace_counts
-from neuro_eqprop.backends.lava.recording import layouts
+from neuro_eqprop.backends.lava.recording import layouts, signal
 from neuro_eqprop.backends.lava.simulator import interpreter, run_child, temporary_root
 from neuro_eqprop.backends.lava.worker import DONE
 from neuro_eqprop.backends.learning import (
@@ -26,6 +26,7 @@ from neuro_eqprop.backends.learning import (
     Learned,
     ProgressCallback,
     Synapses,
+    recordings,
     tally_learning,
 )
 from neuro_eqprop.spiking.ir import Gain, Graded
@@ -35,6 +36,7 @@ from neuro_eqprop.spiking.plasticity import (
     PlasticNetwork,
     TrainingSamples,
 )
+from neuro_eqprop.traces import Recording
 
 ENTRY = "neuro_eqprop.backends.lava.learning.worker"
 
@@ -63,7 +65,7 @@ class LavaLearner:
         progress: ProgressCallback,
     ) -> Learned:
         """Learn from all samples."""
-        learning = LearningJob(plastic, training, synapses.chosen)
+        learning = LearningJob(plastic, training, synapses.chosen, synapses.activity)
         check(learning)
         with TemporaryDirectory(
             prefix="lava-", dir=temporary_root(), ignore_cleanup_errors=True
@@ -170,6 +172,22 @@ def read(learning: LearningJob, folder: Path) -> Learned:
         int(sum(counts[name][2, 0] for name in names)),
         int(np.sum(done["overflows"])),
         synapse_histories(learning, folder, left),
+        activity(learning, folder),
+    )
+
+
+def activity(learning: LearningJob, folder: Path) -> tuple[Recording, ...]:
+    """The recorded spikes and signals, without the step of the commit."""
+    record, job = learning.activity, learning.job
+    names = [population.name for population in learning.plastic.network.populations]
+    tables = {
+        name: layouts(LearningPopulation(job, index, folder, learning))
+        for index, name in enumerate(names)
+    }
+    return recordings(
+        record,
+        {name: tables[name]["spikes"].read()[:, :-1] for name in record.spikes},
+        {key: tables[key[0]][signal(key[1])].read()[:, :-1] for key in record.signals},
     )
 
 
