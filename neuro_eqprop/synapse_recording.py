@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, UnknownNameError
+from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 
 Synapse: TypeAlias = tuple[int, int]
 """Target unit and source unit: row and column of the weight."""
@@ -38,6 +38,22 @@ class Weights:
 
     before: Array
     after: Array | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshots:
+    """Weights of all connections at chosen moments of a run that learns."""
+
+    sample: Ints
+    """Number of samples learned before each of them."""
+    weights: Mapping[str, Array]
+    """By connection, arrays (moments, target units, source units)."""
+
+    def __len__(self) -> int:
+        return len(self.sample)
+
+
+NO_SNAPSHOTS = Snapshots(np.zeros(0, dtype=np.int64), {})
 
 
 @dataclass(frozen=True, slots=True)

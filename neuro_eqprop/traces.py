@@ -7,16 +7,19 @@ step what the run records; `TraceData` holds the result.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.schedules import DT, Schedule
 from neuro_eqprop.synapse_recording import (
+    COLUMNS,
     HEBBIAN,
+    NO_SNAPSHOTS,
+    Snapshots,
     Synapse,
     SynapseLog,
     Weights,
@@ -117,6 +120,8 @@ def parse_record(
             raise UnknownNameError("population to record (population:variable)", request, kinds)
         if (variable, kinds[name]) == ("voltage", ActivityKind.GRADED):
             variable = "state"  # what a graded unit integrates, its counterpart of a voltage
+        if variable == "rate":
+            variable = VARIABLES[kinds[name]][0]  # the rate of spikes is computed from them
         if variable not in VARIABLES[kinds[name]]:
             raise UnknownNameError(f"variable of {name!r}", variable, VARIABLES[kinds[name]])
         chosen.add((name, variable))
@@ -226,6 +231,8 @@ class TraceData:
     """Metrics of a training run, one value per epoch; it records the same samples every epoch."""
     targets: Array | None = None
     """Values (samples, classes) that the nudged phases pull the output to; None if unknown."""
+    snapshots: Snapshots = NO_SNAPSHOTS
+    """Weights at chosen moments of a run that learns."""
 
     @classmethod
     def from_recordings(
@@ -412,6 +419,47 @@ class TraceData:
         return self.origin.steps_per_spike if kind is ActivityKind.SPIKES else 1.0
 
 
+Selected = TypeVar("Selected", bound=TraceData)
+
+
+def select_samples(trace: Selected, rows: Sequence[int]) -> Selected:
+    """A trace in memory restricted to some samples, in the given order."""
+    places = np.asarray(rows, dtype=np.int64)
+    if np.array_equal(places, np.arange(len(trace.index))):
+        return trace
+
+    def kept(values: Array) -> Array:
+        shaped = values.reshape(len(trace.index), trace.steps, -1)[places]
+        return shaped.reshape(len(places) * trace.steps, -1)
+
+    def spikes(train: SpikeTrain) -> SpikeTrain:
+        limits = np.searchsorted(train.step, trace.steps * np.arange(len(trace.index) + 1))
+        parts = [slice(limits[row], limits[row + 1]) for row in places]
+        moved = [
+            train.step[part] + trace.steps * (k - row)
+            for k, (part, row) in enumerate(zip(parts, places, strict=True))
+        ]
+        unit, value = (
+            np.concatenate([getattr(train, name)[part] for part in parts] or [np.zeros(0)])
+            for name in ("unit", "value")
+        )
+        return SpikeTrain(np.concatenate(moved or [np.zeros(0)]), unit, value, train.size)
+
+    return replace(
+        trace,
+        index=trace.index[places],
+        label=trace.label[places],
+        inputs=trace.inputs[places],
+        targets=None if trace.targets is None else trace.targets[places],
+        spikes={name: spikes(train) for name, train in trace.spikes.items()},
+        signals={key: kept(values) for key, values in trace.signals.items()},
+        hebbian={
+            name: SynapseLog(log.synapses, *(kept(getattr(log, c)) for c in COLUMNS))
+            for name, log in trace.hebbian.items()
+        },
+    )
+
+
 def running_rate(course: Array, kind: ActivityKind, window: int) -> Array:
     """Rate as if the phase had ended at each of its steps (samples, steps, units)."""
     if kind is ActivityKind.RATE:
@@ -452,6 +500,8 @@ class Plan:
     """Number of epochs of the training run."""
     targets: Array | None = None
     """Target values (samples, classes) of the nudged phases."""
+    snapshots: tuple[int, ...] = ()
+    """Numbers of learned samples after which all weights are recorded."""
 
     def __post_init__(self) -> None:
         if set(self.kinds) != set(self.sizes):
@@ -494,7 +544,8 @@ class Plan:
             for name in self.record.spikes
         )
         synapses = sum(40 * len(each) for each in self.record.hebbian.values())
-        weights = sum((1 + self.learns) * weight.nbytes for weight in self.weights.values())
+        copies = 1 + self.learns + len(self.snapshots)
+        weights = sum(copies * weight.nbytes for weight in self.weights.values())
         rows = (cells + events + synapses) * self.steps * len(self.index)
         given = self.inputs.nbytes + (0 if self.targets is None else self.targets.nbytes)
         return LAYOUT_BYTES + given + 8 * self.steps + weights + rows

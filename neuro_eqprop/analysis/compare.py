@@ -6,6 +6,9 @@ had ended there - its rate at the end) stays within `SETTLED`. With c the contra
 the Hebbian update of a connection (Scellier & Bengio 2017) is
 
     dW = sum over phases and samples of c s_post s_pre^T
+
+Traces that differ in their samples, phases or layers are compared in those that they share, and a
+note says so: rates and spikes while a network learns, or learning and inference.
 """
 
 from __future__ import annotations
@@ -18,12 +21,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.analysis.metrics import Distance, UpdateAgreement, distance, update_agreement
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.analysis.metrics import (
+    ROUNDING,
+    Distance,
+    UpdateAgreement,
+    distance,
+    update_agreement,
+)
+from neuro_eqprop.arrays import Array, cosine
 from neuro_eqprop.io.trace.lazy import read
 from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.schedules import Schedule, contrast
-from neuro_eqprop.traces import TraceData
+from neuro_eqprop.traces import TraceData, select_samples
 
 SETTLED = 0.02
 """Root mean square distance from its final value within which a rate counts as settled."""
@@ -57,6 +66,37 @@ class LayerAgreement:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class SampleAgreement:
+    """Agreement of the rates of all layers in one phase of one sample."""
+
+    sample: int
+    """Position of the sample in its data set."""
+    phase: str
+    distance: Distance
+
+
+@dataclass(frozen=True, slots=True)
+class SampleUpdate:
+    """Agreement of the Hebbian updates of one sample."""
+
+    sample: int
+    agreement: UpdateAgreement
+
+
+@dataclass(frozen=True, slots=True)
+class SynapseAgreement:
+    """Agreement of the recorded synapses of a connection while both runs learn."""
+
+    connection: str
+    synapses: int
+    """Synapses recorded in both traces."""
+    tag_cosine: float | None
+    """Cosine of the tags at the end of each sample."""
+    weight_rmse: float
+    """Root mean square difference of the weights over all steps' ends of samples."""
+
+
 @dataclass(frozen=True, repr=False)
 class Comparison:
     """Agreement of trace b with trace a.
@@ -73,6 +113,12 @@ class Comparison:
         phases.
     learned : tuple of UpdateAgreement
         Per connection whose weights both runs changed, the agreement of the changes.
+    by_sample : tuple of SampleAgreement
+        Per sample and phase, the agreement of the rates of all layers.
+    sample_updates : tuple of SampleUpdate
+        Per sample and connection, the agreement of the Hebbian updates.
+    synapses : tuple of SynapseAgreement
+        Per connection with synapses recorded in both traces: their tags and weights.
     notes : tuple of str
         What could not be compared, and why.
 
@@ -88,6 +134,9 @@ class Comparison:
     connections: tuple[UpdateAgreement, ...]
     learned: tuple[UpdateAgreement, ...] = ()
     notes: tuple[str, ...] = ()
+    by_sample: tuple[SampleAgreement, ...] = ()
+    sample_updates: tuple[SampleUpdate, ...] = ()
+    synapses: tuple[SynapseAgreement, ...] = ()
 
     def __repr__(self) -> str:
         best = "; ".join(f"{phase}: rmse {each.rmse:.4f}" for phase, each in self.pooled)
@@ -105,6 +154,15 @@ class Comparison:
             "pooled": [{"phase": p, **without_none_reason(each)} for p, each in self.pooled],
             "connections": [without_none_reason(each) for each in self.connections],
             "learned": [without_none_reason(each) for each in self.learned],
+            "by_sample": [
+                {"sample": s.sample, "phase": s.phase, **without_none_reason(s.distance)}
+                for s in self.by_sample
+            ],
+            "sample_updates": [
+                {"sample": s.sample, **without_none_reason(s.agreement)}
+                for s in self.sample_updates
+            ],
+            "synapses": [asdict(each) for each in self.synapses],
         } | ({"notes": list(self.notes)} if self.notes else {})
 
     def table(self) -> str:
@@ -149,7 +207,12 @@ class Comparison:
                 for c in found
             ]
             made += [[["connection", title, "same sign"], *rows]] if rows else []
-        return made
+        rows = [
+            [s.connection, str(s.synapses), shown(s.tag_cosine, ""), f"{s.weight_rmse:.5f}"]
+            for s in self.synapses
+        ]
+        head = ["connection", "synapses", "cosine of tags", "rmse of weights"]
+        return [*made, [head, *rows]] if rows else made
 
 
 def without_none_reason(found: Distance | UpdateAgreement) -> dict[str, Any]:
@@ -186,8 +249,8 @@ def compare(a: str | Path | TraceData, b: str | Path | TraceData) -> Comparison:
     ----------
     a, b : str, Path or Trace
         The reference and the trace to compare with it: files or recorded traces, usually of rates
-        and of spikes. Their samples, layers and phases must be the same; the number of steps may
-        differ.
+        and of spikes, of inference or of learning. They are compared in the samples, layers and
+        phases that they share; the number of steps may differ.
 
     Returns
     -------
@@ -198,7 +261,7 @@ def compare(a: str | Path | TraceData, b: str | Path | TraceData) -> Comparison:
     Raises
     ------
     MismatchError
-        If the traces differ in samples, labels, inputs, layers or phases.
+        If the traces share no samples with equal inputs, no layers or no phases.
 
     Examples
     --------
@@ -229,15 +292,20 @@ def name_of(source: str | Path | TraceData, side: str) -> str:
 
 def compare_traces(a: TraceData, b: TraceData, names: tuple[str, str]) -> Comparison:
     """Compare two traces in memory."""
-    check_comparable(a, b)
+    learned, differing = compare_learned(a, b), list[str]()
+    a, b = common_samples(a, b, differing)
+    phases = common_phases(a, b, differing)
     layers: list[LayerAgreement] = []
     rates: dict[tuple[str, str], tuple[Array, Array]] = {}
     shared = [layer for layer in a.layers_with_rates if layer in b.layers_with_rates]
-    learned = compare_learned(a, b)
     if not shared and not learned:
-        raise MismatchError("no layer has rates, or weights that changed, in both traces")
+        layers_of = f"{shorten(a.layers_with_rates)} and {shorten(b.layers_with_rates)}"
+        raise MismatchError(
+            "no layer has rates, or weights that changed, in both traces; "
+            f"layers with rates: {layers_of}"
+        )
     for layer in shared:
-        for phase in a.phases:
+        for phase in phases:
             both = a.rate(layer, phase), b.rate(layer, phase)
             if both[0].shape != both[1].shape:
                 sizes = f"{both[0].shape[1]} and {both[1].shape[1]} units"
@@ -245,8 +313,8 @@ def compare_traces(a: TraceData, b: TraceData, names: tuple[str, str]) -> Compar
             rates[layer, phase] = both
             settled = settled_at(b, layer, phase), settled_at(a, layer, phase)
             layers.append(LayerAgreement(layer, phase, distance(*both), *settled))
-    pooled = [(p, pooled_distance([rates[n, p] for n in shared])) for p in a.phases if shared]
-    nudged = has_nudged_phases(a.schedule)
+    pooled = [(p, pooled_distance([rates[n, p] for n in shared])) for p in phases if shared]
+    nudged = has_nudged_phases(a.schedule) and len(phases) == len(a.schedule) == len(b.schedule)
     return Comparison(
         *names,
         (a.origin.backend, b.origin.backend),
@@ -255,7 +323,24 @@ def compare_traces(a: TraceData, b: TraceData, names: tuple[str, str]) -> Compar
         tuple(pooled),
         compare_updates(a, b) if nudged else (),
         learned,
-        tuple(notes_on(a, b, shared, nudged=nudged, learned=bool(learned))),
+        (*differing, *notes_on(a, b, shared, nudged=nudged, learned=bool(learned))),
+        tuple(
+            SampleAgreement(
+                int(index),
+                phase,
+                pooled_distance([(x[k : k + 1], y[k : k + 1]) for x, y in parts]),
+            )
+            for k, index in enumerate(a.index)
+            for phase in phases
+            for parts in ([rates[layer, phase] for layer in shared],)
+            if parts
+        ),
+        tuple(
+            SampleUpdate(int(index), each)
+            for k, index in enumerate(a.index)
+            for each in (compare_updates(a, b, k) if nudged else ())
+        ),
+        compare_synapses(a, b) if nudged else (),
     )
 
 
@@ -263,7 +348,9 @@ def notes_on(
     a: TraceData, b: TraceData, shared: Sequence[str], *, nudged: bool, learned: bool
 ) -> list[str]:
     """Why layers or updates are missing from a comparison."""
-    missing = [layer for layer in a.layers if layer not in shared]
+    either = {*a.layers_with_rates, *b.layers_with_rates}
+    missing = [layer for layer in dict.fromkeys((*a.layers, *b.layers)) if layer in either]
+    missing = [layer for layer in missing if layer not in shared]
     notes = [f"not recorded in both traces: {', '.join(missing)}"] if missing else []
     if not nudged and not learned:
         notes.append("no Hebbian updates: the traces have no nudged phases (record with phases)")
@@ -273,29 +360,51 @@ def notes_on(
     return notes
 
 
-def check_comparable(a: TraceData, b: TraceData) -> None:
-    """Raise `MismatchError` unless samples, layers and phases are the same."""
-    pairs = {
-        "layers": (sorted(a.kinds), sorted(b.kinds)),
-        "phases": (
-            [(phase.name, phase.beta) for phase in a.schedule],
-            [(phase.name, phase.beta) for phase in b.schedule],
-        ),
-        "samples": (a.index.tolist(), b.index.tolist()),
-        "labels": (a.label.tolist(), b.label.tolist()),
-    }
-    for what, (one, other) in pairs.items():
-        if one != other:
-            raise MismatchError(
-                f"the traces have different {what}: {shorten(one)} and {shorten(other)}"
-            )
+def common_samples(a: TraceData, b: TraceData, notes: list[str]) -> tuple[TraceData, TraceData]:
+    """Both traces in the samples that they share; a sample has the same number and input."""
+    if not len(a.index) or not len(b.index):
+        raise MismatchError("the traces hold no samples")
+    same = np.array_equal(a.index, b.index)
+    places = [(k, k) for k in range(len(a.index))] if same else shared_places(a, b)
+    if not places:
+        numbers = f"{shorten(a.index.tolist())} and {shorten(b.index.tolist())}"
+        raise MismatchError(f"the traces have different samples: {numbers}")
+    if not same:
+        notes.append(f"{len(places)} samples are in both traces, and compared")
+    a, b = (select_samples(trace, [p[k] for p in places]) for k, trace in enumerate((a, b)))
+    if not np.array_equal(a.label, b.label):
+        labels = f"{shorten(a.label.tolist())} and {shorten(b.label.tolist())}"
+        raise MismatchError(f"the traces have different labels: {labels}")
     if a.inputs.shape != b.inputs.shape or not np.array_equal(a.inputs, b.inputs):
         raise MismatchError("the traces have the same samples by number, but not the same inputs")
-    if not len(a.index):
-        raise MismatchError("the traces hold no samples")
+    return a, b
 
 
-def shorten(things: list[object] | list[str] | list[int]) -> str:
+def shared_places(a: TraceData, b: TraceData) -> list[tuple[int, int]]:
+    """Positions in both traces of the samples with the same number and the same input."""
+    if a.inputs.shape[1] != b.inputs.shape[1]:
+        return []
+    there = {int(number): k for k, number in reversed(list(enumerate(b.index)))}
+    return [
+        (k, there[int(number)])
+        for k, number in enumerate(a.index)
+        if int(number) in there and np.array_equal(a.inputs[k], b.inputs[there[int(number)]])
+    ]
+
+
+def common_phases(a: TraceData, b: TraceData, notes: list[str]) -> list[str]:
+    """Names of the phases that both traces have with the same beta."""
+    one, other = ([(phase.name, phase.beta) for phase in t.schedule] for t in (a, b))
+    found = [name for name, beta in one if (name, beta) in other]
+    if not found:
+        phases = f"{shorten(one)} and {shorten(other)}"
+        raise MismatchError(f"the traces have different phases: {phases}")
+    if one != other:
+        notes.append(f"phases in both traces, and compared: {', '.join(found)}")
+    return found
+
+
+def shorten(things: Sequence[object]) -> str:
     """The first items of a list as text, and how many there are."""
     text = ", ".join(str(thing) for thing in things[:8])
     return text + (f" ... ({len(things)} in all)" if len(things) > 8 else "") or "none"
@@ -319,21 +428,39 @@ def has_nudged_phases(schedule: Schedule) -> bool:
     return len({phase.beta for phase in schedule}) > 1
 
 
-def hebbian_update(trace: TraceData, connection: str) -> Array:
-    """dW = sum over phases and samples of contrast s_post s_pre^T (target units, source units)."""
+def hebbian_update(trace: TraceData, connection: str, sample: int | None = None) -> Array:
+    """dW = sum over phases and samples of contrast s_post s_pre^T (target units, source units).
+
+    `sample` restricts it to one sample, by its position.
+    """
     source, target = connection.split("->")
     total = np.zeros(())
+    rows = slice(None) if sample is None else slice(sample, sample + 1)
     for phase, part in contrast(trace.schedule).items():
         if part:
-            pre = trace.rate(source, phase) if source in trace.kinds else trace.inputs
-            total = total + part * (trace.rate(target, phase).T @ pre)
+            pre = trace.inputs if is_input(trace, connection) else trace.rate(source, phase)
+            total = total + part * (trace.rate(target, phase)[rows].T @ pre[rows])
     return total
 
 
-def compare_updates(a: TraceData, b: TraceData) -> tuple[UpdateAgreement, ...]:
+def is_input(trace: TraceData, connection: str) -> bool:
+    """Whether a connection comes from the input, whose values are known without a recording."""
+    source = connection.split("->", maxsplit=1)[0]
+    if source in trace.layers_with_rates:
+        return False
+    if source not in trace.kinds:
+        return True
+    fed = any(name.endswith(f"->{source}") for name in trace.connections)
+    held = trace.weights.get(connection)
+    return not fed and held is not None and held.before.shape[1:] == trace.inputs.shape[1:]
+
+
+def compare_updates(
+    a: TraceData, b: TraceData, sample: int | None = None
+) -> tuple[UpdateAgreement, ...]:
     """Agreement of the Hebbian updates of every connection with recorded ends in both traces."""
     return tuple(
-        update_agreement(name, hebbian_update(a, name), hebbian_update(b, name))
+        update_agreement(name, hebbian_update(a, name, sample), hebbian_update(b, name, sample))
         for name in a.connections
         if name in b.connections and both_ends(a, b, name)
     )
@@ -348,7 +475,26 @@ def has_both_rates(trace: TraceData, connection: str) -> bool:
     """Whether the rates of both ends of a connection are known; the input always is."""
     source, target = connection.split("->")
     known = trace.layers_with_rates
-    return target in known and (source in known or source not in trace.kinds)
+    return target in known and (source in known or is_input(trace, connection))
+
+
+def compare_synapses(a: TraceData, b: TraceData) -> tuple[SynapseAgreement, ...]:
+    """Agreement of tags and weights at the end of each sample, of synapses in both traces."""
+    found = []
+    for name, mine in a.hebbian.items():
+        other = b.hebbian.get(name)
+        pairs = [pair for pair in mine.synapses if other is not None and pair in other.synapses]
+        if other is None or not pairs:
+            continue
+        ends = [
+            (log, [log.synapses.index(pair) for pair in pairs], slice(t.steps - 1, None, t.steps))
+            for log, t in ((mine, a), (other, b))
+        ]
+        tags = [np.asarray(log.tag)[rows][:, columns] for log, columns, rows in ends]
+        weights = [np.asarray(log.weight)[rows][:, columns] for log, columns, rows in ends]
+        error = float(np.sqrt(np.mean((weights[1] - weights[0]) ** 2)))
+        found.append(SynapseAgreement(name, len(pairs), cosine(*tags, floor=ROUNDING), error))
+    return tuple(found)
 
 
 def compare_learned(a: TraceData, b: TraceData) -> tuple[UpdateAgreement, ...]:

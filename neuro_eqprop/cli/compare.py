@@ -15,13 +15,15 @@ def options(parser: ArgumentParser) -> None:
     """Add the two traces."""
     parser.add_argument("a", type=Path, metavar="A.h5", help="the reference trace, usually rates")
     parser.add_argument("b", type=Path, metavar="B.h5", help="the trace to compare with it")
+    meaning = "also print the agreement of each sample and phase"
+    parser.add_argument("--by-sample", action="store_true", help=meaning)
 
 
 def run(args: Namespace) -> Json:
     """Compare the traces."""
     from neuro_eqprop.analysis.compare import compare
 
-    return compare(args.a, args.b).to_json()
+    return compare(args.a, args.b).to_json() | {"print_samples": args.by_sample}
 
 
 def show(outcome: Json, console: Console) -> None:
@@ -42,6 +44,9 @@ def show(outcome: Json, console: Console) -> None:
         console.print(f"settled at: the step from which on a rate stays within {within} of its end")
     show_updates("cosine of updates", outcome["connections"], console)
     show_updates("cosine of learned changes", outcome["learned"], console)
+    show_synapses(outcome["synapses"], console)
+    if outcome["print_samples"]:
+        show_samples(outcome, console)
     for note in outcome.get("notes", []):
         console.print(escape(note.replace("record with phases", "`simulate --phases` runs them")))
 
@@ -57,6 +62,35 @@ def show_updates(title: str, found: list[Json], console: Console) -> None:
         updates.add_row(escape(each["connection"]), value(each, "cosine"), same)
     if found:
         console.print(updates)
+
+
+def show_synapses(found: list[Json], console: Console) -> None:
+    """Print the agreement of synapses that both traces recorded."""
+    from rich.table import Table
+
+    table = Table("connection", "synapses", "cosine of tags", "rmse of weights")
+    for each in found:
+        numbers = value(each, "tag_cosine"), value(each, "weight_rmse")
+        table.add_row(escape(each["connection"]), str(each["synapses"]), *numbers)
+    if found:
+        console.print(table)
+
+
+def show_samples(outcome: Json, console: Console) -> None:
+    """Print the agreement of each sample: of its rates in each phase, and of its updates."""
+    from rich.table import Table
+
+    names = [each["connection"] for each in outcome["connections"]]
+    updates: dict[int, dict[str, Json]] = {}
+    for each in outcome["sample_updates"]:
+        updates.setdefault(each["sample"], {})[each["connection"]] = each
+    table = Table("sample", "phase", "pearson", "rmse", *(f"cosine {name}" for name in names))
+    for each in outcome["by_sample"]:
+        here = updates.get(each["sample"], {})
+        cosines = [value(here[name], "cosine") if name in here else "" for name in names]
+        numbers = value(each, "pearson"), value(each, "rmse")
+        table.add_row(str(each["sample"]), escape(each["phase"]), *numbers, *cosines)
+    console.print(table)
 
 
 def value(row: Json, name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -76,14 +76,27 @@ def options(parser: ArgumentParser) -> None:
         else:
             add(flag(key), metavar="VALUE", help=f"{text} (default {shown(field.default)})")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="any setting of a study")
-    traced = "record synapses in the first samples, then the epochs (default RUN/traces.h5)"
+    traced = "record the first samples step by step, then the epochs (default RUN/traces.h5)"
     add("--traces", type=Path, nargs="?", const=BESIDE, metavar="FILE.h5", help=traced)
-    synapses = "synapses to record, as source->target:hebbian or source->target[row,column]:hebbian"
-    add("--record", action="append", default=[], metavar="NAME", help=synapses)
+    also = (
+        "with --traces, also: hidden:voltage, hidden:current, source->target:hebbian, "
+        "source->target[row,column]:hebbian"
+    )
+    add("--record", action="append", default=[], metavar="WHAT:VARIABLE", help=also)
+    whole = "with --traces: record all weights after so many samples, for example 0,100,1000"
+    add("--snapshots", type=sample_numbers, default=(), metavar="N,...", help=whole)
     recorded = "samples recorded step by step (default 50)"
     add("--watched", type=positive_int, default=50, metavar="N", help=recorded)
     add("--resume", action="store_true", help="continue the run in --out after its last epoch")
     add("--force", action="store_true", help="replace a run that --out already holds")
+
+
+def sample_numbers(text: str) -> tuple[int, ...]:
+    """Numbers of samples, separated by commas."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise ArgumentTypeError(f"{text!r} is no list of sample numbers, such as 0,100,1000")
+    return tuple(int(part) for part in parts)
 
 
 def flag(key: str) -> str:
@@ -135,9 +148,11 @@ def run(args: Namespace) -> Json:
     given = settings(args)
     model, data = given.pop("model", "layered"), given.pop("dataset", "digits")
     trace = None
+    if (args.record or args.snapshots) and args.traces is None:
+        raise UsageError("--record and --snapshots are for a trace: add --traces")
     if args.traces:
         path = args.out / TRACES if args.traces == BESIDE else args.traces
-        trace = TraceRequest(path, args.record, args.watched, announce)
+        trace = TraceRequest(path, args.record, args.watched, announce, args.snapshots)
     try:
         with ProgressBar(f"learning {data}") as bar, printed_warnings():
             learned = learn_on_chip(

@@ -1,19 +1,20 @@
-"""A trace file of chosen synapses while they learn on a chip.
+"""A trace file of chosen synapses and populations while they learn on a chip.
 
 A simulator returns both activity traces, tag and weight of a synapse at the end of every step, in
 its own units. A trace file has the units of `neuro_eqprop.synapse_recording`: with Q the trace of a
 unit that fires in every step (one in floating point), pre and post are divided by Q, and a tag by
 gap M Q^2; in Lava's engine by the tag that M steps with such traces accumulate. The simulator
-counts the commit as a step; the file assigns it to the last step of the sample.
+counts the commit as a step; the file assigns it to the last step of the sample. Spikes and signals
+of populations are those of the same run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +26,9 @@ from neuro_eqprop.experiments.simulate import origin_of
 from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.networks import Network
 from neuro_eqprop.spiking.plasticity import COMMIT, LoihiEngine, PlasticNetwork, TrainingSamples
-from neuro_eqprop.synapse_recording import HEBBIAN, Synapse, SynapseLog
-from neuro_eqprop.traces import Counts, Plan, Record, Recording, parse_record
+from neuro_eqprop.synapse_recording import Synapse, SynapseLog
+from neuro_eqprop.traces import ActivityKind, Counts, Plan, Record, parse_record
 
-EpochRecorder: TypeAlias = Callable[[Mapping[str, Array], Mapping[str, Any]], None]
-"""Gets the weights by projection and the metrics after each epoch."""
 EPOCH = {"epoch": "epoch", "train_accuracy": "1", "test_accuracy": "1", "seconds": "s"}
 """Metrics of an epoch in the trace, with their units."""
 
@@ -42,10 +41,37 @@ class RecordedSamples:
     """Rows in the training set."""
     label: Ints
     record: Sequence[str]
-    """Synapses, as `source->target:hebbian` or `source->target[row,column]:hebbian`."""
+    """`population:variable`, `source->target:hebbian` or `source->target[row,column]:hebbian`."""
     seed: int
     epochs: int
     """Epochs of the whole run."""
+    snapshots: tuple[int, ...] = ()
+    """Numbers of learned samples after which all weights are recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearningRecorder:
+    """Adds epochs and snapshots of the weights to the trace of a run that learns."""
+
+    writer: Writer | None = None
+    """None records nothing."""
+
+    @property
+    def snapshots(self) -> tuple[int, ...]:
+        """Numbers of learned samples after which all weights are recorded."""
+        return () if self.writer is None else self.writer.plan.snapshots
+
+    def epoch(self, weights: Mapping[str, Array], metrics: Mapping[str, Any]) -> None:
+        """Record the metrics of an epoch and the weights after it."""
+        if self.writer is not None:
+            self.writer.epoch({name: float(metrics[name]) for name in EPOCH})
+            self.writer.weights({name: weights[name] for name in self.writer.plan.weights})
+
+    def snapshot(self, sample: int, weights: Mapping[str, Array]) -> None:
+        """Record all weights after `sample` learned samples."""
+        if self.writer is not None:
+            held = {name: weights[name] for name in self.writer.plan.weights}
+            self.writer.snapshot(sample, held)
 
 
 def plan_synapse_trace(
@@ -58,8 +84,8 @@ def plan_synapse_trace(
     """The contents of the trace, known before the first step."""
     inputs = samples.stimulus.current[network.input.name]
     weights = {name: plastic.projection(name).weight for name in sorted(plastic.learns)}
-    refuse_population_signals(recorded.record, weights)
     how = kinds(plastic.network)
+    layers = {layer.name for layer in network.moving}
     strengths = varying_strengths(weights, network.input.name, inputs)
     return Plan(
         origin_of(
@@ -72,24 +98,34 @@ def plan_synapse_trace(
         recorded.index,
         recorded.label,
         inputs,
-        Record(hebbian=parse_record(recorded.record, how, strengths).hebbian),
+        record_of(recorded.record, how, strengths, always=layers),
         weights,
         learns=True,
         epochs=EPOCH,
         n_epochs=recorded.epochs,
         targets=one_hot(recorded.label, network.output.size),
+        snapshots=recorded.snapshots,
     )
 
 
-def refuse_population_signals(record: Sequence[str], weights: Mapping[str, Array]) -> None:
-    """Refuse `population:variable`: only synapses are recorded while a network learns."""
-    for item in record:
-        if "->" not in item:
-            raise ValueError(
-                f"{item!r} cannot be recorded while the network learns, only synapses: "
-                f"{', '.join(f'{name}:{HEBBIAN}' for name in weights)}; simulate the finished run "
-                "to record spikes and signals of populations"
-            )
+def record_of(
+    requests: Sequence[str],
+    how: Mapping[str, ActivityKind],
+    weights: Mapping[str, Array],
+    *,
+    always: Collection[str],
+) -> Record:
+    """The requested variables and synapses, and what the rates of the layers `always` need.
+
+    Populations that carry the input or the bias are recorded only where they are requested.
+    """
+    asked = {request.rpartition(":")[0] for request in requests}
+    found = parse_record(requests, how, weights)
+    return Record(
+        frozenset(name for name in found.spikes if name in always or name in asked),
+        frozenset(key for key in found.signals if key[0] in always or key[0] in asked),
+        found.hebbian,
+    )
 
 
 @contextmanager
@@ -101,25 +137,24 @@ def record_synapses(
     learner: Learner,
     *,
     overwrite: bool,
-) -> Iterator[EpochRecorder]:
-    """Write the synapses of the first samples, which the run then repeats; then each epoch.
+) -> Iterator[LearningRecorder]:
+    """Write the first samples, which the run then repeats; then each epoch.
 
     The file is readable while the run continues, and holds the weights of the latest epoch.
     """
     chosen = plan.record.hebbian
-    synapses = Synapses(tuple((name, *pair) for name, pairs in chosen.items() for pair in pairs))
+    synapses = Synapses(
+        tuple((name, *pair) for name, pairs in chosen.items() for pair in pairs),
+        replace(plan.record, hebbian={}),
+    )
     with Writer(path, plan, overwrite=overwrite) as writer:
         learned = learner.learn(plastic, samples, synapses=synapses, progress=no_progress)
-        for k, (values, rate) in enumerate(zip(learned.history, samples.rates, strict=True)):
-            writer.sample(k, Recording({}, {}, synapse_logs(plastic, values, chosen, float(rate))))
+        for k, (seen, rate) in enumerate(zip(learned.activity, samples.rates, strict=True)):
+            logs = synapse_logs(plastic, learned.history[k], chosen, float(rate)) if chosen else {}
+            writer.sample(k, replace(seen, hebbian=logs))
         writer.weights(learned.weights)
         writer.counts(merge_commit(plastic, learned.counts))
-
-        def record_epoch(weights: Mapping[str, Array], metrics: Mapping[str, Any]) -> None:
-            writer.epoch({name: float(metrics[name]) for name in EPOCH})
-            writer.weights({name: weights[name] for name in plan.weights})
-
-        yield record_epoch
+        yield LearningRecorder(writer)
 
 
 def varying_strengths(

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 import numpy as np
 
-from neuro_eqprop.arrays import Array
 from neuro_eqprop.io.trace.trace import Trace
-from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog
-from neuro_eqprop.traces import ActivityKind
+from neuro_eqprop.traces import select_samples
 
 MAX_SNAPSHOTS = 12
 
@@ -21,11 +16,12 @@ def snapshots(trace: Trace) -> tuple[Trace, tuple[str, ...]]:
     Training of rates records the same samples after every epoch: the first of them is followed.
     Learning on a chip records its first presentations.
     """
-    if any(kind is not ActivityKind.RATE for kind in trace.kinds.values()):
-        rows = evenly_spaced(len(trace.index))
-        return select_samples(trace, rows), tuple(f"presentation {row + 1}" for row in rows)
     epochs = trace.epochs["epoch"] if "epoch" in trace.epochs else np.arange(1.0)
     each = max(1, len(trace.index) // max(1, len(epochs)))
+    repeated = np.resize(trace.index[:each], len(trace.index))
+    if len(epochs) == 1 < each or not np.array_equal(trace.index, repeated):
+        rows = evenly_spaced(len(trace.index))
+        return select_samples(trace, rows), tuple(f"presentation {row + 1}" for row in rows)
     chosen = evenly_spaced(min(len(epochs), len(trace.index) // each))
     return (
         select_samples(trace, [each * k for k in chosen]),
@@ -39,23 +35,3 @@ def evenly_spaced(count: int) -> list[int]:
         np.linspace(0, count - 1, min(MAX_SNAPSHOTS, count)).astype(int)
     ).tolist()
     return indices
-
-
-def select_samples(trace: Trace, rows: Sequence[int]) -> Trace:
-    """A trace without spikes, restricted to some samples."""
-
-    def kept(values: Array) -> Array:
-        shaped = values.reshape(len(trace.index), trace.steps, -1)[list(rows)]
-        return shaped.reshape(len(rows) * trace.steps, -1)
-
-    return replace(
-        trace,
-        index=trace.index[list(rows)],
-        label=trace.label[list(rows)],
-        inputs=trace.inputs[list(rows)],
-        signals={key: kept(values) for key, values in trace.signals.items()},
-        hebbian={
-            name: SynapseLog(log.synapses, *(kept(getattr(log, c)) for c in COLUMNS))
-            for name, log in trace.hebbian.items()
-        },
-    )

@@ -25,9 +25,9 @@ from neuro_eqprop.io.trace.file import write
 from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.networks import Connection, Layer, Network, Role
 from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.schedules import free_only
+from neuro_eqprop.schedules import Phase, free_only
 from neuro_eqprop.synapse_recording import Weights
-from neuro_eqprop.traces import ActivityKind, Origin
+from neuro_eqprop.traces import ActivityKind, Origin, select_samples
 from neuro_eqprop.training.rules.hebbian import hebbian
 
 
@@ -129,10 +129,10 @@ def test_traces_of_different_lengths_of_phase_compare(episode: dict[str, Trace])
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"index": np.array([0, 2])}, "different samples: 0, 1 and 0, 2"),
+        ({"index": np.array([2, 3])}, "different samples: 0, 1 and 2, 3"),
         ({"label": np.array([0, 2])}, "different labels"),
-        ({"kinds": {"other": ActivityKind.RATE}}, "different layers: hidden and other"),
-        ({"schedule": free_only(steps=3, window=1) * 2}, "different phases"),
+        ({"kinds": {"other": ActivityKind.RATE}}, "layers with rates: hidden and none"),
+        ({"schedule": (Phase("nudged", 0.5, 3, 1),)}, "different phases"),
         ({"inputs": np.ones((2, 1))}, "not the same inputs"),
         ({"signals": {("hidden", "rate"): np.ones((6, 5))}}, "4 and 5 units"),
     ],
@@ -141,6 +141,45 @@ def test_what_differs_is_named(changed: dict[str, object], told: str) -> None:
     a = rates(np.ones((2, 3, 4)))
     with pytest.raises(MismatchError, match=told):
         compare(a, replace(a, **changed))  # type: ignore[arg-type]
+
+
+def test_shared_samples_and_phases_are_compared_and_noted(episode: dict[str, Trace]) -> None:
+    whole = episode["rate"]
+    part = select_samples(episode["spikes"], [4, 1])
+    found = compare(whole, part)
+    assert found.samples == 2
+    assert [each.sample for each in found.by_sample] == [101] * 3 + [104] * 3
+    assert "2 samples are in both traces, and compared" in found.notes
+    expected = compare(select_samples(whole, [1, 4]), select_samples(episode["spikes"], [1, 4]))
+    assert found.layers == expected.layers
+    assert found.connections == expected.connections
+    free = replace(
+        whole,
+        schedule=whole.schedule[:1],
+        signals={
+            k: v.reshape(6, 192, -1)[:, :64].reshape(384, -1) for k, v in whole.signals.items()
+        },
+    )
+    found = compare(free, episode["spikes"])
+    assert {each.phase for each in found.layers} == {"free"}
+    assert found.connections == ()
+    assert "phases in both traces, and compared: free" in found.notes
+
+
+def test_each_sample_has_its_own_agreement_and_update(episode: dict[str, Trace]) -> None:
+    found = compare(episode["rate"], episode["spikes"])
+    assert len(found.by_sample) == 6 * 3
+    squares = [each.distance.rmse**2 for each in found.by_sample if each.phase == "positive"]
+    pooled = dict(found.pooled)["positive"]
+    assert np.sqrt(np.mean(squares)) == pytest.approx(pooled.rmse)
+    total = sum(hebbian_update(episode["rate"], "hidden->output", k) for k in range(6))
+    np.testing.assert_allclose(total, hebbian_update(episode["rate"], "hidden->output"))
+    last = select_samples(episode["rate"], [5]), select_samples(episode["spikes"], [5])
+    expected = {each.connection: each for each in compare(*last).connections}
+    for each in found.sample_updates[-2:]:
+        assert each.sample == 105
+        cosine = expected[each.agreement.connection].cosine
+        assert each.agreement.cosine == pytest.approx(cosine)
 
 
 def test_command_prints_the_fields_of_the_contract(

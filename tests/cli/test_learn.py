@@ -286,7 +286,7 @@ def test_warnings_come_before_the_first_epoch(
         (("--on", "lava", "--code", "rate", "--bits", "8"), "lava rounds integer weights"),
         (("--on", "lava", "--bits", "8"), "takes payloads for bytes without a sign"),
         (("--on", "lava", "--weight-noise", "0.1"), "pass on other weights than they have"),
-        (("--on", "rate", "--traces", "a.h5"), "rates have no synapses to record"),
+        (("--traces", "a.h5", "--snapshots", "0,900"), "a snapshot after 900 samples lies outside"),
         (("--traces", "model.safetensors"), "exists already"),
     ],
 )

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from neuro_eqprop.analysis.compare import compare
 from neuro_eqprop.cli import main
 from neuro_eqprop.cli.traces import picture
+from neuro_eqprop.experiments.learn_on_chip import learn_on_chip
 from neuro_eqprop.io.trace.lazy import read, read_progress
 
 SMALL = ("learn", "--hidden", "8", "--epochs", "1", "--samples", "20", "--learning-rate", "0.1")
@@ -58,22 +62,87 @@ def test_a_connection_that_does_not_exist_is_refused(
     assert list(tmp_path.iterdir()) == [], "refused before anything was learned"
 
 
-@pytest.mark.parametrize("record", ["hidden:spikes", "hidden:voltage", "output:state"])
-def test_spikes_and_voltages_cannot_be_recorded_while_learning(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], record: str
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--record", "hidden:voltages"), "unknown variable of 'hidden' 'voltages'"),
+        (("--record", "hiden:spikes"), "population to record (population:variable) 'hiden:spikes'"),
+        (("--on", "rate", "--record", "hidden:spikes"), "variable of 'hidden' 'spikes'"),
+        (("--on", "rate", "--record", "hidden:voltage"), "variable of 'hidden' 'voltage'"),
+        (("--snapshots", "1,x"), "'1,x' is no list of sample numbers"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], words: str
 ) -> None:
     out = ("--out", str(tmp_path / "run"), "--traces", str(tmp_path / "a.h5"))
-    assert main([*SMALL, "--record", record, *out]) == 1
-    message = capsys.readouterr().err
-    assert f"{record!r} cannot be recorded while the network learns" in message
-    assert "hidden->output:hebbian" in message
+    with contextlib.suppress(SystemExit):
+        assert main([*SMALL, *options, *out]) == 2
+    assert words in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [], "refused before anything was learned"
+
+
+def test_what_to_record_needs_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = ("--out", str(tmp_path / "run"))
+    assert main([*SMALL, "--record", "hidden:voltage", *out]) == 2
+    assert "add --traces" in capsys.readouterr().err
+
+
+LEARNING: dict[str, Any] = {"hidden": (12,), "epochs": 2, "samples": 20, "beta": 0.1, "seed": 1}
+
+
+@pytest.mark.filterwarnings("ignore:beta")  # of the small network, for both
+def test_rates_and_spikes_are_compared_while_they_learn() -> None:
+    made = {
+        on: learn_on_chip("layered", "digits", on=on, record=["hidden:current"], **LEARNING)
+        for on in ("rate", "emulator")
+    }
+    rates, spikes = (made[on].trace for on in ("rate", "emulator"))
+    assert rates is not None
+    assert spikes is not None
+    assert ("hidden", "drive") in rates.signals
+    assert ("hidden", "drive") in spikes.signals
+    assert set(spikes.spikes) == {"hidden", "output"}
+    found = compare(rates, spikes)
+    assert min(each.distance.pearson or 0.0 for each in found.layers) > 0.99
+    assert min(each.cosine or 0.0 for each in found.connections) > 0.95
+    assert {each.connection for each in found.connections} == {"input->hidden", "hidden->output"}
+    assert min(each.cosine or 0.0 for each in found.learned) > 0.95
+    (synapses,) = found.synapses
+    assert synapses.synapses == 8
+    assert (synapses.tag_cosine or 0.0) > 0.99
+    assert len(found.by_sample) == 20 * 3
+    # The weights change at the commit that ends each sample, in both.
+    for trace in (rates, spikes):
+        weight = trace.hebbian["hidden->output"].weight.reshape(20, trace.steps, 8)
+        assert (weight[:, :-1] == weight[:, :1]).all()
+        assert (weight[:, -1] != weight[:, 0]).any()
+        np.testing.assert_array_equal(weight[1:, 0], weight[:-1, -1])
+
+
+@pytest.mark.filterwarnings("ignore:beta")  # of the small network, for both
+@pytest.mark.parametrize("on", ["rate", "emulator"])
+def test_snapshots_are_the_weights_of_the_run(on: str) -> None:
+    model = learn_on_chip("layered", "digits", on=on, snapshots=[40, 0, 7, 20], **LEARNING)
+    assert model.trace is not None
+    found = model.trace.snapshots
+    assert found.sample.tolist() == [0, 7, 20, 40]
+    held, weights = found.weights["hidden->output"], model.trace.weights["hidden->output"]
+    np.testing.assert_array_equal(held[0], weights.before)
+    np.testing.assert_array_equal(held[-1], np.asarray(weights.after))
+    np.testing.assert_array_equal(held[-1], model.params["hidden->output"])
+    # After seven samples, a weight is that of the history of its synapse.
+    log = model.trace.hebbian["hidden->output"]
+    target, source = np.array(log.synapses).T
+    np.testing.assert_allclose(held[1][target, source], log.weight[7 * model.trace.steps - 1])
 
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
+from typing import Any
 from neuro_eqprop.experiments.learn_on_chip import loop
+from neuro_eqprop.analysis.compare import compare
 from neuro_eqprop.cli import main
 
 def learn_epoch(*given):

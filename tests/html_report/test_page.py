@@ -39,10 +39,10 @@ from neuro_eqprop.html_report.section import Limits
 from neuro_eqprop.html_report.sections import SECTIONS
 from neuro_eqprop.html_report.sections.settling import smooth
 from neuro_eqprop.html_report.sections.synapses import data as synapse_data
-from neuro_eqprop.html_report.training_snapshots import select_samples
 from neuro_eqprop.io.trace.lazy import read
 from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
+from neuro_eqprop.traces import select_samples
 
 Fill = Callable[[Path], Path]
 ChipEstimate = Callable[..., EnergyEstimate]

@@ -360,7 +360,9 @@ class LearningRun:
         """The recorded activity in floating point."""
         record = self.synapses.activity
         spikes = {name: self.course(name, "message") for name in record.spikes}
-        signals = {(name, variable): self.course(name, variable) for name, variable in record.signals}
+        signals = {
+            (name, variable): self.course(name, variable) for name, variable in record.signals
+        }
         return recordings(record, spikes, signals)
 
     def course(self, name: str, variable: str) -> Array:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.data import Dataset, save_npz
@@ -20,7 +23,9 @@ from neuro_eqprop.experiments.learn_on_chip.model import OnChipModel
 from neuro_eqprop.experiments.learn_on_chip.task import prepare
 from neuro_eqprop.experiments.learn_on_chip.trace import TraceRequest
 from neuro_eqprop.experiments.on_chip_config import EPOCHS, RATES, learning_settings
+from neuro_eqprop.experiments.run_folder import TRACES
 from neuro_eqprop.experiments.train import ARRAYS, data_name
+from neuro_eqprop.io.trace.lazy import open_trace, read
 from neuro_eqprop.networks import Network
 
 
@@ -36,6 +41,8 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     force: bool = False,
     resume: bool = False,
     traces: str | Path | TraceRequest | None = None,
+    record: Sequence[str] = (),
+    snapshots: Sequence[int] = (),
     progress: EpochCallback | None = None,
     on_samples: SampleCallback = no_samples,
     **settings: object,
@@ -74,7 +81,14 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     resume : bool
         Continue the run that `out` holds; all settings must be the same.
     traces : str, Path or TraceRequest, optional
-        The trace file to write: synapses in the first samples, step by step, then the epochs.
+        The trace file to write: the first samples step by step, then the epochs.
+    record : sequence of str
+        What to record in the first samples beside the spikes or rates of every layer, such as
+        "hidden:voltage", "hidden:current", "hidden->output:hebbian" or
+        "hidden->output[3,17]:hebbian". The recording is `trace` of the result; without `traces` it
+        is kept in memory.
+    snapshots : sequence of int
+        Record all weights after so many learned samples; 0 is before the first.
     progress : callable, optional
         Called with the metrics of each epoch, a dict; `print` will do.
     on_samples : callable
@@ -115,9 +129,29 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
         load_learner(config.on)
     made = study.network(loaded) if isinstance(network, str) else network
     task = prepare(study, config, loaded, made)
-    trace = traces if isinstance(traces, TraceRequest) or traces is None else TraceRequest(traces)
     output, on_epoch = Output(path, force, resume), progress or no_metrics
-    model = learn(task, output, trace=trace, on_epoch=on_epoch, on_samples=on_samples)
+    with TemporaryDirectory() as folder:
+        request = trace_request(traces, record, snapshots, Path(folder) / TRACES)
+        model = learn(task, output, trace=request, on_epoch=on_epoch, on_samples=on_samples)
+        if request is not None:
+            # A file that stays is opened; one in the temporary folder is read into memory.
+            opened = read(request.path) if traces is None else open_trace(request.path)
+            model = replace(model, trace=opened)
     if path is not None and study.dataset == str((path / ARRAYS).resolve()):
         save_npz(loaded, path / ARRAYS)
     return model
+
+
+def trace_request(
+    traces: str | Path | TraceRequest | None,
+    record: Sequence[str],
+    snapshots: Sequence[int],
+    otherwise: Path,
+) -> TraceRequest | None:
+    """What to record, to the file `otherwise` if none is named; None if nothing is requested."""
+    if traces is None and not (record or snapshots):
+        return None
+    request = traces if isinstance(traces, TraceRequest) else TraceRequest(traces or otherwise)
+    return replace(
+        request, record=record or request.record, snapshots=snapshots or request.snapshots
+    )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, ProgressCallback
+from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, ProgressCallback, no_progress
 from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.experiments.learn_on_chip.evaluation import evaluate_epoch, spectral_norms
 from neuro_eqprop.experiments.learn_on_chip.state import (
@@ -16,7 +16,7 @@ from neuro_eqprop.experiments.learn_on_chip.state import (
     rate_parameters,
 )
 from neuro_eqprop.experiments.learn_on_chip.task import Task
-from neuro_eqprop.experiments.rate_baseline import learn_rates, rate_config
+from neuro_eqprop.experiments.rate_baseline import RateLearned, learn_rates, rate_config
 from neuro_eqprop.spiking.make_plastic import with_weights
 from neuro_eqprop.spiking.plasticity import TrainingSamples
 from neuro_eqprop.traces import Counts
@@ -31,11 +31,10 @@ def learn_epoch(
     metrics: dict[str, Any] = {"epoch": state.epoch + 1}
     weights: Mapping[str, Array]
     if task.on_rates:
-        weights, drive = learn_rate_epoch(task, state, samples, progress)
+        rates = learn_rate_samples(task, rate_parameters(task, state), samples, progress)
+        weights, drive = projection_weights(task, rates.params), rates.drive
     else:
-        plastic = with_weights(task.plastic, state.weights)
-        learner = load_learner(task.config.on)
-        learned = learner.learn(plastic, samples, synapses=NO_SYNAPSES, progress=progress)
+        learned = learn_samples(task, state, samples, progress)
         weights, drive = learned.weights, learned.drive
         metrics |= event_counts(learned)
     seconds = time.perf_counter() - began
@@ -46,25 +45,53 @@ def learn_epoch(
     return after, metrics | {"images_per_second": len(rows) / seconds, "seconds": seconds}
 
 
-def learn_rate_epoch(
-    task: Task, state: LearningState, samples: TrainingSamples, progress: ProgressCallback
-) -> tuple[dict[str, Array], Array]:
-    """The same samples learned by the rate network: weights by projection, and output drive."""
+def learn_samples(
+    task: Task,
+    state: LearningState,
+    samples: TrainingSamples,
+    progress: ProgressCallback = no_progress,
+) -> Learned:
+    """The samples learned by the simulator of the task."""
+    plastic, learner = with_weights(task.plastic, state.weights), load_learner(task.config.on)
+    return learner.learn(plastic, samples, synapses=NO_SYNAPSES, progress=progress)
+
+
+def weights_within_epoch(task: Task, state: LearningState, done: int) -> Mapping[str, Array]:
+    """The weights after the first `done` samples of an epoch that starts in `state`.
+
+    The samples up to the last commit are learned once more, which gives the same weights.
+    """
+    done -= done % task.study.training.batch
+    if not done:
+        return state.weights
+    _, samples = task.training_samples(state.epoch, most=done, first=state.samples)
+    if task.on_rates:
+        rates = learn_rate_samples(task, rate_parameters(task, state), samples)
+        return projection_weights(task, rates.params)
+    return learn_samples(task, state, samples).weights
+
+
+def learn_rate_samples(
+    task: Task,
+    params: Mapping[str, Array],
+    samples: TrainingSamples,
+    progress: ProgressCallback = no_progress,
+) -> RateLearned:
+    """The same samples learned by the rate network."""
     config = rate_config(
         task.plastic.rule.schedule,
         free=task.study.rule.free_steps,
         nudged=task.study.rule.nudged_steps,
     )
-    learned = learn_rates(
+    return learn_rates(
         task.network,
-        rate_parameters(task, state),
+        params,
         samples,
         config=config,
         batch=task.study.training.batch,
         limit=task.config.bound,
         watch=progress,
     )
-    return projection_weights(task, learned.params), learned.drive
 
 
 def event_counts(learned: Learned) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.checked_files.write import append_json, write_text
 from neuro_eqprop.experiments import on_chip_config, run_folder
 from neuro_eqprop.experiments.learn_on_chip.direction import direction_warnings, measure_directions
-from neuro_eqprop.experiments.learn_on_chip.epoch import learn_epoch
+from neuro_eqprop.experiments.learn_on_chip.epoch import learn_epoch, weights_within_epoch
 from neuro_eqprop.experiments.learn_on_chip.model import OnChipModel
 from neuro_eqprop.experiments.learn_on_chip.state import (
     LearningState,
@@ -25,6 +25,7 @@ from neuro_eqprop.experiments.learn_on_chip.state import (
 )
 from neuro_eqprop.experiments.learn_on_chip.task import Task
 from neuro_eqprop.experiments.learn_on_chip.trace import TraceRequest, open_trace
+from neuro_eqprop.experiments.synapse_trace import LearningRecorder
 from neuro_eqprop.history import History, read_history
 from neuro_eqprop.io import checkpoint
 
@@ -86,6 +87,15 @@ class Output:
         (self.path / run_folder.RESUME).unlink(missing_ok=True)
 
 
+def record_snapshots(task: Task, state: LearningState, recording: LearningRecorder) -> None:
+    """Record the weights at the chosen samples of the epoch that starts in `state`."""
+    ends = state.samples + len(task.sample_order(state.epoch))
+    for sample in recording.snapshots:
+        if state.samples <= sample < ends:
+            weights = weights_within_epoch(task, state, sample - state.samples)
+            recording.snapshot(sample, weights)
+
+
 def learn(
     task: Task,
     output: Output,
@@ -113,13 +123,16 @@ def learn(
     found = direction_warnings(task, directions)
     for warning in found:
         warnings.warn(warning, OnChipWarning, stacklevel=3)
-    with recorder as record_epoch:
+    with recorder as recording:
         while state.epoch < task.epochs:
+            record_snapshots(task, state, recording)
             state, metrics = learn_epoch(task, state, count)
             history.append(metrics)
             output.write_epoch(task, state, metrics)
-            record_epoch(state.weights, metrics)
+            recording.epoch(state.weights, metrics)
             on_epoch(metrics)
+        if total in recording.snapshots:
+            recording.snapshot(total, state.weights)
     model = OnChipModel(
         task.network,
         rate_parameters(task, state),

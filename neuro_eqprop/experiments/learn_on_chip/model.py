@@ -11,6 +11,7 @@ from neuro_eqprop.experiments import config as study_config
 from neuro_eqprop.experiments.on_chip_config import OnChipConfig, write
 from neuro_eqprop.experiments.rate_baseline import Direction
 from neuro_eqprop.experiments.run_folder import STUDY
+from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.model import Model
 from neuro_eqprop.schedules import Schedule
 
@@ -36,6 +37,8 @@ class OnChipModel(Model):
         Duration of the whole call.
     path : Path, optional
         The run folder, if one was written.
+    trace : Trace, optional
+        What was recorded while it learned.
 
     """
 
@@ -46,6 +49,7 @@ class OnChipModel(Model):
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
     path: Path | None = None
+    trace: Trace | None = None
 
     def save(
         self, path: str | Path, *, dataset: str | Path | None = None, force: bool = False

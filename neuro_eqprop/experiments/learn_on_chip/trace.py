@@ -1,20 +1,19 @@
-"""The trace of a run that learns: chosen synapses in its first samples, then its epochs."""
+"""The trace of a run that learns: its first samples step by step, then its epochs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.registry import load_learner
+from neuro_eqprop.experiments.learn_on_chip.rate_trace import plan_rate_trace, record_rate_learning
 from neuro_eqprop.experiments.learn_on_chip.task import Task
 from neuro_eqprop.experiments.run_folder import RunError
 from neuro_eqprop.experiments.simulate import AnnounceCallback, no_announcement
 from neuro_eqprop.experiments.synapse_trace import (
-    EpochRecorder,
+    LearningRecorder,
     RecordedSamples,
     plan_synapse_trace,
     record_synapses,
@@ -28,34 +27,52 @@ class TraceRequest:
 
     path: str | Path
     record: Sequence[str] = ()
-    """Synapses, as `source->target:hebbian` or `source->target[row,column]:hebbian`; some of the
-    last connection if empty."""
+    """`population:variable` and synapses, as `source->target:hebbian` or
+    `source->target[row,column]:hebbian`; some of the last connection if no synapses are named."""
     samples: int = 50
     """Training samples recorded step by step, from the first."""
     announce: AnnounceCallback = no_announcement
-
-
-def record_nothing(_: Mapping[str, Array], __: Mapping[str, Any]) -> None:
-    """No-op epoch recorder."""
+    snapshots: Sequence[int] = ()
+    """Numbers of learned samples after which all weights are recorded; 0 is before the first."""
 
 
 def open_trace(
     task: Task, request: TraceRequest | None, *, overwrite: bool
-) -> AbstractContextManager[EpochRecorder]:
-    """The recorder of a run's epochs; entering it writes the synapses of the first samples."""
+) -> AbstractContextManager[LearningRecorder]:
+    """The recorder of a run's epochs; entering it writes the first samples."""
     if request is None:
-        return nullcontext(record_nothing)
-    if task.on_rates:
-        raise ValueError(
-            "rates have no synapses to record; learn on a simulator, such as the emulator"
-        )
+        return nullcontext(LearningRecorder())
     path = Path(request.path)
     if path.exists() and not overwrite:
         raise RunError(f"{path} exists already; name another file, or replace it with `force`")
     rows, samples = task.training_samples(0, most=request.samples)
+    record = [request.record] if isinstance(request.record, str) else [*request.record]
+    if not any("->" in item for item in record):
+        record.append(f"{task.network.connections[-1].name}:{HEBBIAN}")
+    recorded = RecordedSamples(
+        rows,
+        task.train.y[rows],
+        record,
+        task.study.seed,
+        task.epochs,
+        checked_snapshots(task, request.snapshots),
+    )
+    if task.on_rates:
+        plan = plan_rate_trace(recorded, task, samples)
+        request.announce(plan)
+        return record_rate_learning(path, plan, task, samples, overwrite=overwrite)
     learner = load_learner(task.config.on)
-    record = request.record or [f"{task.network.connections[-1].name}:{HEBBIAN}"]
-    recorded = RecordedSamples(rows, task.train.y[rows], record, task.study.seed, task.epochs)
     plan = plan_synapse_trace(recorded, task.network, task.plastic, samples, learner.name)
     request.announce(plan)
     return record_synapses(path, plan, task.plastic, samples, learner, overwrite=overwrite)
+
+
+def checked_snapshots(task: Task, wanted: Sequence[int]) -> tuple[int, ...]:
+    """The sample numbers in ascending order; refuse those beyond the run."""
+    found, total = sorted({int(number) for number in wanted}), task.total_samples
+    for number in found:
+        if not 0 <= number <= total:
+            raise ValueError(
+                f"a snapshot after {number} samples lies outside the run, which shows {total}"
+            )
+    return tuple(found)

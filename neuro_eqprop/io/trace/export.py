@@ -46,6 +46,9 @@ def to_npz(trace: TraceData, path: Path) -> Path:
         arrays |= {f"hebbian/{name}/target": ends[:, 0], f"hebbian/{name}/source": ends[:, 1]}
         arrays |= {f"hebbian/{name}/{column}": getattr(log, column) for column in COLUMNS}
     arrays |= {f"epochs/{name}": values for name, values in trace.epochs.items()}
+    if len(trace.snapshots):
+        arrays["snapshots/sample"] = trace.snapshots.sample
+        arrays |= {f"snapshots/{name}": w for name, w in trace.snapshots.weights.items()}
     with atomic(path) as temporary, temporary.open("xb") as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
     return path

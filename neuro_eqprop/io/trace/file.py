@@ -50,12 +50,15 @@ def write(path: Path, trace: TraceData, *, overwrite: bool) -> None:
         dict.fromkeys(trace.epochs, "1"),
         len(next(iter(trace.epochs.values()), ())),
         trace.targets,
+        tuple(trace.snapshots.sample.tolist()),
     )
     with Writer(path, plan, overwrite=overwrite) as writer:
         for k in range(len(trace.index)):
             writer.sample(k, trace.recording(k))
         writer.counts({key: counts for key, counts in trace.counts.items() if key[0] in sizes})
         writer.weights(after)
+        for k, sample in enumerate(trace.snapshots.sample.tolist()):
+            writer.snapshot(sample, {n: w[k] for n, w in trace.snapshots.weights.items()})
         for row in zip(*trace.epochs.values(), strict=True):
             writer.epoch(dict(zip(trace.epochs, map(float, row), strict=True)))
 
@@ -147,6 +150,15 @@ class Writer:
                     f"{self.path}: the weights {name!r} have another shape or are not finite"
                 )
         self._buffer.put({f"weights/{name}/after": weight for name, weight in after.items()})
+
+    def snapshot(self, sample: int, weights: Mapping[str, Array]) -> None:
+        """Append the weights of all connections after `sample` learned samples."""
+        if set(weights) != set(self.plan.weights) or sample not in self.plan.snapshots:
+            raise TraceError(f"{self.path}: the plan declares no snapshot at sample {sample}")
+        rows: dict[str, Array | Ints] = {
+            f"snapshots/{name}": weight[None] for name, weight in weights.items()
+        }
+        self._buffer.add(rows | {"snapshots/sample": np.array([sample])})
 
     def epoch(self, numbers: Mapping[str, float]) -> None:
         """Append the metrics of a training epoch."""

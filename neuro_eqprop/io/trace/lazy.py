@@ -12,7 +12,7 @@ from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.io.trace.dataframe import Frame, Labelled
 from neuro_eqprop.io.trace.lazy_arrays import LazyArray, LazyMapping
 from neuro_eqprop.io.trace.read import ALL, EVENT, MAX_SIZE, TraceReader
-from neuro_eqprop.io.trace.synapses import read_synapses, read_weights
+from neuro_eqprop.io.trace.synapses import read_snapshots, read_synapses, read_weights
 from neuro_eqprop.io.trace.trace import Trace, only
 from neuro_eqprop.synapse_recording import COLUMNS, HEBBIAN, SynapseLog, Weights
 from neuro_eqprop.traces import ActivityKind, Recording, SpikeTrain
@@ -101,6 +101,7 @@ def file_trace(reader: TraceReader) -> FileTrace:
         hebbian={name: log(name) for name in reader.names(HEBBIAN)},
         epochs=reader.epochs(),
         targets=rows("samples/target", samples) if "target" in reader.file["samples"] else None,
+        snapshots=read_snapshots(reader),
         announced=reader.announced,
         unit_counts=sizes,
         reader=reader,

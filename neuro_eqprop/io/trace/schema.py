@@ -11,6 +11,7 @@
     /weights/C        before, after                            of connection C; after if it learns
     /hebbian/C        target, source                           of every recorded synapse
                       pre, post, product, tag, weight          (steps over all samples, synapses)
+    /snapshots        sample; by connection, the weights after so many samples
     /epochs           metrics of a training run, by name; attribute: announced
     /counts/PHASE     a row per population, a column per field of `Counts`
 
@@ -109,6 +110,11 @@ def create_synapses(file: Node, plan: Plan) -> None:
         create_fixed(group, "before", weight, "1")
         if plan.learns:
             create_fixed(group, "after", np.full_like(weight, np.nan), "1")
+    if plan.snapshots:
+        group = file.create_group("snapshots")
+        create_growing(group, "sample", dtype="i8", unit="sample", chunk=(64,))
+        for name, weight in sorted(plan.weights.items()):
+            create_growing(group, name, dtype="f8", unit="1", chunk=(1, *weight.shape))
     for name, synapses in sorted(plan.record.hebbian.items()):
         group = file.create_group(f"hebbian/{name}")
         ends = np.array(synapses, dtype=np.int64).reshape(-1, 2)

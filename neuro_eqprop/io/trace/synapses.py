@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuro_eqprop.synapse_recording import COLUMNS, Synapse, Weights
+from neuro_eqprop.synapse_recording import (
+    COLUMNS,
+    NO_SNAPSHOTS,
+    Snapshots,
+    Synapse,
+    Weights,
+)
 
 if TYPE_CHECKING:
     from neuro_eqprop.io.trace.read import TraceReader
@@ -24,6 +30,17 @@ def read_weights(reader: TraceReader, name: str) -> Weights:
         raise reader.refuse(f"the weights of {name!r} change their shape during the run")
     # A run that has not ended leaves the array at its initial NaN.
     return Weights(before, after if np.isfinite(after).all() else None)
+
+
+def read_snapshots(reader: TraceReader) -> Snapshots:
+    """Weights of all connections at the moments that are written."""
+    names = [name for name in reader.names("snapshots") if name != "sample"]
+    if not names:
+        return NO_SNAPSHOTS
+    sample = reader.ints("snapshots/sample")
+    weights = {name: reader.floats(f"snapshots/{name}", ndim=None) for name in names}
+    done = min([len(sample), *(len(each) for each in weights.values())])
+    return Snapshots(sample[:done], {name: each[:done] for name, each in weights.items()})
 
 
 def read_synapses(reader: TraceReader, name: str) -> tuple[Synapse, ...]:

@@ -47,6 +47,8 @@ class Trace(TraceData):
         `before` the run and, if it learned, `after`; shape (target units, source units).
     counts : mapping of (layer, phase) to Counts
         Spikes, synaptic operations and neuron updates.
+    snapshots : Snapshots
+        Whole weight matrices at chosen moments of a run that learns: `sample` and `weights`.
     targets : array of shape (samples, classes) or None
         Values that the nudged phases pull the output to.
     step_seconds : float
@@ -151,6 +153,7 @@ class Trace(TraceData):
             targets=None
             if self.targets is None
             else np.asarray(self.targets[part.start : part.stop], dtype=np.float64),
+            snapshots=self.snapshots,
         )
 
     def _load_spikes(self, layer: str, part: range) -> SpikeTrain:
