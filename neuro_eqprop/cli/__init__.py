@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
+from collections.abc import Collection
 from importlib import import_module
 
 from neuro_eqprop import __version__
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.cli.command import FAILURE, Command, UsageError, common, to_json
+from neuro_eqprop.cli.parsers import Parser, suggestion
 
 COMMANDS = {
     "demo": "the whole chain on the embedded digits, from training to the report",
@@ -28,9 +30,20 @@ COMMANDS = {
     "sweep": "many trainings with different settings, here or on a cluster",
     "claims": "test the claims of the research notes",
     "data": "the data sets: where they are, what is in them",
-    "doctor": "what is installed and works here",
+    "doctor": "what is installed and works here, and how to get what is missing",
+    "completion": "a script that completes commands, options and names in your shell",
 }
 """Commands and their summaries; the module of the same name defines `COMMAND`, imported on use."""
+
+DESCRIPTION = """\
+Train networks by Equilibrium Propagation, run them as spikes, estimate their energy on chips.
+Every command prints one JSON object with --json, and its options and examples with --help."""
+EPILOG = """\
+examples:
+  neuro-eqprop train --dataset digits --epochs 5 --out runs/digits
+  neuro-eqprop evaluate runs/digits --on emulator --code graded
+  neuro-eqprop energy runs/digits --profile loihi1
+  neuro-eqprop report runs/digits"""
 
 
 def command(name: str) -> Command:
@@ -41,20 +54,31 @@ def command(name: str) -> Command:
     return found
 
 
-def parser(argv: list[str]) -> ArgumentParser:
+def parser(argv: list[str]) -> Parser:
     """The parser; only the command that `argv` names gets its options."""
-    top = ArgumentParser(prog="neuro-eqprop", description=__doc__)
+    chosen = next((argument for argument in argv if not argument.startswith("-")), None)
+    top = build_parser(() if chosen is None else (chosen,))
+    if chosen is not None and chosen not in COMMANDS:
+        meant = suggestion(chosen, COMMANDS) or ";"
+        top.exit(
+            2,
+            f"neuro-eqprop: unknown command {chosen!r}{meant} `neuro-eqprop --help` lists them\n",
+        )
+    return top
+
+
+def build_parser(names: Collection[str]) -> Parser:
+    """The parser of all commands, with the options and examples of those in `names`."""
+    top = Parser(prog="neuro-eqprop", description=DESCRIPTION, epilog=EPILOG)
     top.add_argument("--version", action="version", version=f"neuro-eqprop {__version__}")
     places = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    chosen = next((argument for argument in argv if not argument.startswith("-")), None)
-    if chosen is not None and chosen not in COMMANDS:
-        known = UnknownNameError("command", chosen, COMMANDS)
-        top.exit(2, f"neuro-eqprop: {known}; `neuro-eqprop --help` explains them\n")
     for name, summary in COMMANDS.items():
-        place = places.add_parser(name, help=summary, description=summary)
+        place = places.add_parser(name, help=summary, description=f"{name}: {summary}")
         common(place, False)
-        if name == chosen:
-            command(name).options(place)
+        if name in names:
+            chosen = command(name)
+            chosen.options(place)
+            place.epilog = "\n  ".join(("examples:", *chosen.examples))
     return top
 
 
@@ -72,6 +96,9 @@ def perform(args: Namespace) -> None:
     sys.stdout.flush()
     if isinstance(outcome, dict) and FAILURE in outcome:
         raise RuntimeError(outcome[FAILURE])
+    step = None if args.json else chosen.next_step(outcome)
+    if step is not None:
+        sys.stderr.write(f"next: neuro-eqprop {step}\n")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -12,7 +12,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from neuro_eqprop.cli.command import Command, Json, UsageError, positive_float, positive_int
+from neuro_eqprop.cli.command import (
+    Command,
+    Json,
+    UsageError,
+    offer,
+    positive_float,
+    positive_int,
+)
 
 if TYPE_CHECKING:
     from neuro_eqprop.claims.claim import CellResult, Claim
@@ -26,21 +33,27 @@ COLOURS = {"confirmed": "green", "refuted": "red", "undecided": "yellow", None: 
 
 def options(parser: ArgumentParser) -> None:
     """Add the claims, the budget, the folders and the workers."""
+    from neuro_eqprop.claims.definitions import IDS
+
     add = parser.add_argument
-    add("ids", nargs="*", metavar="ID", help="claims to test (all if none), or `list`, or `paper`")
+    meaning = "claims to test (all if none), or `list`, or `paper`"
+    offer(add("ids", nargs="*", metavar="ID", help=meaning), ("list", "paper", *IDS))
     add("--budget", choices=("small", "full"), default="small", help="minutes, or up to two hours")
-    add("--out", type=Path, metavar="DIR", help=f"results ({RESULTS}), or the files of `paper`")
-    add("--results", type=Path, metavar="DIR", help="for `list` and `paper`: results to read")
-    add("--page", type=Path, metavar="FILE.md", help="the page of the verdicts (OUT/claims.md)")
+    out = f"folder of the results, or of the files of `paper` (default {RESULTS})"
+    add("--out", type=Path, metavar="DIR", help=out)
+    results = f"for `list` and `paper`: results to read (default {RESULTS}, then {SHIPPED})"
+    add("--results", type=Path, metavar="DIR", help=results)
+    page = "the page of the verdicts (default OUT/claims.md)"
+    add("--page", type=Path, metavar="FILE.md", help=page)
     cores = min(4, os.cpu_count() or 1)
     add(
         "--workers",
         type=positive_int,
         default=cores,
-        help=f"number of parallel processes ({cores})",
+        help="number of parallel processes",
     )
-    add("--scheduler", metavar="ADDRESS", help="Dask cluster to use instead of local workers")
-    add("--deadline", type=positive_float, default=DEADLINE, help="seconds for each cell (1800)")
+    add("--scheduler", metavar="ADDRESS", help="Dask cluster (default: local workers)")
+    add("--deadline", type=positive_float, default=DEADLINE, help="seconds for each cell")
 
 
 def run(args: Namespace) -> Json:
@@ -150,4 +163,11 @@ def show(outcome: Json, console: Console) -> None:
         console.print(f"page: {escape(outcome['page'])}")
 
 
-COMMAND = Command("claims", "test the claims of the research notes", options, run, show)
+COMMAND = Command(
+    "claims",
+    "test the claims of the research notes",
+    options,
+    run,
+    show,
+    ("neuro-eqprop claims list", "neuro-eqprop claims first-transformer --budget small"),
+)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Mapping
+import shlex
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -32,13 +33,19 @@ def to_json(outcome: Outcome) -> Json:
     return outcome if isinstance(outcome, dict) else outcome.to_json()
 
 
+def no_next_step(_: object) -> None:
+    """No suggestion."""
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """A command: its options, its work, and how its result is printed.
 
     `run` prints nothing on standard output and returns a JSON object, or a result with `to_json`,
     for `--json`; `show` prints the same object for people. An outcome with a sentence under
-    `FAILURE` is shown, and then ends with that sentence and exit code 1.
+    `FAILURE` is shown, and then ends with that sentence and exit code 1. `examples` are complete
+    calls for the help, which the tests run in the order of the commands. `next_step` returns the
+    arguments of a call that continues from the outcome, printed on standard error.
     """
 
     name: str
@@ -46,6 +53,8 @@ class Command:
     options: Callable[[ArgumentParser], None]
     run: Callable[[Namespace], Outcome]
     show: Callable[[Any, Console], None]
+    examples: tuple[str, ...]
+    next_step: Callable[[Any], str | None] = no_next_step
 
     def run_json(self, args: Namespace) -> Json:
         """Run the command; the outcome as a JSON object."""
@@ -66,6 +75,16 @@ def common(parser: ArgumentParser, default: bool | str) -> None:
         ("--debug", "show the traceback of an error"),
     ):
         parser.add_argument(flag, action="store_true", default=default, help=meaning)
+
+
+def offer(action: Action, names: Iterable[str]) -> None:
+    """State the names that an option or argument takes, for completion in the shell."""
+    vars(action)["names"] = tuple(names)
+
+
+def run_argument(run: str) -> str:
+    """A path as it is typed in a shell."""
+    return shlex.quote(run)
 
 
 def check_overwrite(path: Path, force: bool) -> None:

@@ -98,4 +98,11 @@ def value(row: Json, name: str) -> str:
     return row.get("reason", "unknown") if row[name] is None else f"{row[name]:.5f}"
 
 
-COMMAND = Command("compare", "agreement of rates and spikes in two traces", options, run, show)
+COMMAND = Command(
+    "compare",
+    "agreement of rates and spikes in two traces",
+    options,
+    run,
+    show,
+    ("neuro-eqprop compare rates.h5 spikes.h5",),
+)

@@ -8,23 +8,28 @@ from pathlib import Path
 
 from rich.console import Console
 
-from neuro_eqprop.cli.command import Command, Json, common, print_facts
+from neuro_eqprop.cli.command import Command, Json, common, offer, print_facts
 
 
 def options(parser: ArgumentParser) -> None:
     """Add the verbs `list`, `get` and `check`."""
+    from neuro_eqprop.data.registry import DATASETS
+
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     every = verbs.add_parser("list", help="every data set, its content and its folder")
     get = verbs.add_parser("get", help="download the files of a data set")
-    get.add_argument("name")
+    offer(get.add_argument("name", metavar="NAME", help="a data set"), DATASETS)
     get.add_argument(
         "--to",
         type=Path,
         metavar="FOLDER",
-        help="the parent folder",
+        help="the parent folder (default: NEURO_EQPROP_DATA, or your cache)",
     )
     check = verbs.add_parser("check", help="read a data set and verify its files")
-    check.add_argument("name", metavar="NAME or FILE.npz")
+    action = check.add_argument(
+        "name", metavar="NAME|FILE.npz", help="a data set, or your own file"
+    )
+    offer(action, DATASETS)
     for verb in (every, get, check):
         common(verb, SUPPRESS)
 
@@ -141,4 +146,11 @@ def show_check(outcome: Json, console: Console) -> None:
     print_facts({key: value for key, value in rows.items() if value != ""}, console)
 
 
-COMMAND = Command("data", "the data sets", options, run, show)
+COMMAND = Command(
+    "data",
+    "the data sets",
+    options,
+    run,
+    show,
+    ("neuro-eqprop data list", "neuro-eqprop data check digits", "neuro-eqprop data get mnist"),
+)

@@ -96,4 +96,11 @@ def show(outcome: Json, console: Console) -> None:
     console.print(f"report: {outcome['report']}", markup=False)
 
 
-COMMAND = Command("demo", "the whole chain on the embedded digits", options, run, show)
+COMMAND = Command(
+    "demo",
+    "the whole chain on the embedded digits",
+    options,
+    run,
+    show,
+    ("neuro-eqprop demo --out runs/demo",),
+)

@@ -35,6 +35,16 @@ def show(outcome: Json, console: Console) -> None:
         table.add_row(mark, each["thing"], escape(each["note"]))
     console.print(f"neuro-eqprop {outcome['version']}")
     console.print(table)
+    lacking = sum(not each["here"] for each in outcome["findings"])
+    if lacking:
+        console.print(f"{lacking} not here; each line says how to get it")
 
 
-COMMAND = Command("doctor", "what is installed and works here", options, run, show)
+COMMAND = Command(
+    "doctor",
+    "what is installed and works here",
+    options,
+    run,
+    show,
+    ("neuro-eqprop doctor", "neuro-eqprop doctor --json"),
+)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from neuro_eqprop.cli.command import Command, UsageError, positive_float, positive_int
+from neuro_eqprop.cli.command import (
+    Command,
+    UsageError,
+    offer,
+    positive_float,
+    positive_int,
+    run_argument,
+)
 from neuro_eqprop.cli.evaluate import code_options, input_option, several
 
 if TYPE_CHECKING:
@@ -23,38 +30,78 @@ STEPS = "1,2,4,8,16,32,64"
 
 def options(parser: ArgumentParser) -> None:
     """Add the options of `energy`."""
+    from neuro_eqprop.io.profile.load import profile_names
+
     add = parser.add_argument
     add("run", type=Path, nargs="?", metavar="RUN", help="a run folder")
-    add("--counts", type=Path, metavar="FILE", help="use the counted events of this JSON file")
-    name = "a chip (see `profiles list`) or a TOML file; repeatable; default: all chips"
-    add("--profile", action="append", metavar="NAME", help=name)
+    add(
+        "--counts",
+        type=Path,
+        metavar="FILE",
+        help="use the counted events of this JSON file (default: count them)",
+    )
+    chips = profile_names()
+    name = f"a chip or a TOML file; repeatable (default: all chips): {', '.join(chips)}"
+    offer(add("--profile", action="append", metavar="NAME", help=name), chips)
     value = "replace a value, as in loihi1.energy.synop=30pJ; repeatable"
     add("--override", action="append", default=[], metavar="CHIP.SECTION.KEY=VALUE", help=value)
-    add("--samples", type=positive_int, default=32, help="samples to count events on (32)")
+    add("--samples", type=positive_int, default=32, help="samples to count events on")
     code_options(parser)
-    parser.set_defaults(code=None)
     input_option(parser)
     bits = "bits of a weight, counted in fixed point (default: 8 on the chip, counted exactly)"
     add("--bits", type=positive_int, help=bits)
-    add("--batch", type=positive_int, help="batch size of the dense devices (default: all)")
-    add("--time", choices=("model", "tick"), help="time of a step: timing model or real-time tick")
-    add("--step-seconds", type=positive_float, help="measured time of a step")
+    add(
+        "--batch",
+        type=positive_int,
+        help="batch size of the dense devices (default: all that are published)",
+    )
+    add(
+        "--time",
+        choices=("model", "tick"),
+        help="time of a step: timing model or real-time tick (default: that of the profile)",
+    )
+    add(
+        "--step-seconds",
+        type=positive_float,
+        help="measured time of a step in seconds (default: the timing of --time)",
+    )
     overhead = "power of an idle chip (default: loaded_idle where known)"
     add("--overhead", choices=("loaded_idle", "static_and_host"), help=overhead)
-    add("--tag-bits", type=positive_int, help="bits of a learning tag per synapse")
-    reset = "whether neurons take the compartments of a soft reset (auto)"
+    add(
+        "--tag-bits",
+        type=positive_int,
+        help="bits of a learning tag per synapse (default: those of the profile)",
+    )
+    reset = "whether neurons take the compartments of a soft reset"
     add("--soft-reset", choices=tuple(SOFT_RESET), default="auto", help=reset)
-    add("--chips", type=positive_int, help="number of available chips")
+    add(
+        "--chips",
+        type=positive_int,
+        help="number of available chips (default: the largest machine of the profile)",
+    )
     mapping = "what the cores are chosen for (least-energy: fewest joules a sample)"
     add("--mapping", choices=MAPPINGS, default=MAPPINGS[0], help=mapping)
-    add("--cores", type=positive_int, help="number of cores to use, spread evenly in time")
-    add("--presentations", type=positive_int, help="samples times epochs of the whole training")
-    curve = f"accuracy against joules over codes and steps ({STEPS})"
+    cores = "number of cores to use, spread evenly in time (default: that of --mapping)"
+    add("--cores", type=positive_int, help=cores)
+    add(
+        "--presentations",
+        type=positive_int,
+        help="samples times epochs of the whole training (default: those of RUN)",
+    )
+    curve = (
+        f"accuracy against joules over codes and steps (default: no curve; without steps: {STEPS})"
+    )
     add("--curve", type=several, nargs="?", const=several(STEPS), metavar="T,T,...", help=curve)
-    add("--curve-samples", type=positive_int, default=500, metavar="N", help="per point (500)")
-    add("--beside", type=Path, metavar="RUN", help="compare with a second run")
+    add(
+        "--curve-samples",
+        type=positive_int,
+        default=500,
+        metavar="N",
+        help="samples per point of --curve",
+    )
+    add("--beside", type=Path, metavar="RUN", help="compare with a second run (default: none)")
     add("--explain", action="store_true", help="print the source of every quantity")
-    add("--seed", type=int, default=0, help="of the Monte Carlo draws (0)")
+    add("--seed", type=int, default=0, help="seed of the Monte Carlo draws")
 
 
 def run(args: Namespace) -> EnergyReport:
@@ -128,6 +175,20 @@ def show(report: EnergyReport, console: Console) -> None:
     report.show(console)
 
 
+def next_step(report: EnergyReport) -> str:
+    """The page of the run, with this estimate."""
+    return "profiles list" if report.run is None else f"report {run_argument(report.run)}"
+
+
 COMMAND = Command(
-    "energy", "joules per inference and per training sample on each chip", options, run, show
+    "energy",
+    "joules per inference and per training sample on each chip",
+    options,
+    run,
+    show,
+    (
+        "neuro-eqprop energy runs/digits --samples 8",
+        "neuro-eqprop energy runs/digits --samples 8 --profile loihi1 --code graded --explain",
+    ),
+    next_step,
 )

@@ -16,6 +16,7 @@ from neuro_eqprop.cli.command import (
     Json,
     UsageError,
     fraction,
+    offer,
     percent,
     positive_int,
     print_facts,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from neuro_eqprop.data import Dataset, Split
     from neuro_eqprop.model import Model
 
+BITS_HELP = "bits of integer weights, in fixed point (default: floating point)"
 SWEPT = ("steps", "accuracy", "agreement", "pearson", "rmse", "p999", "spikes_per_neuron")
 """The fields of a row of a sweep."""
 
@@ -43,8 +45,11 @@ def some(text: str) -> int | None:
 
 def source_options(parser: ArgumentParser) -> None:
     """Add the run folder, or a NIR file and a data set."""
+    from neuro_eqprop.data import DATASETS
+
     parser.add_argument("run", type=Path, metavar="RUN", help="a run folder, or NET.nir")
-    parser.add_argument("--dataset", metavar="D", help="data set to evaluate a NET.nir on")
+    meaning = "with NET.nir: a data set (see `data list`) or an .npz file (default: that of RUN)"
+    offer(parser.add_argument("--dataset", metavar="NAME", help=meaning), DATASETS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,32 +92,34 @@ def open_source(
 def code_options(parser: ArgumentParser) -> None:
     """Add the options of the spike code, shared by all commands that make spikes."""
     steps = ", ".join(f"{code.steps} for {name}" for name, code in CODES.loadable().items())
-    parser.add_argument("--steps", type=positive_int, help=f"of a phase ({steps})")
-    parser.add_argument("--code", default="rate", metavar="CODE", help=", ".join(CODES))
+    parser.add_argument("--steps", type=positive_int, help=f"steps of a phase (default {steps})")
+    codes = f"spike code: {', '.join(CODES)} (default rate, or that of NET.nir)"
+    offer(parser.add_argument("--code", metavar="CODE", help=codes), CODES)
 
 
 def input_option(parser: ArgumentParser) -> None:
     """Add the option for the input coding."""
     known = ", ".join(f"{name} ({each.summary})" for name, each in INPUT_CODINGS.loadable().items())
-    parser.add_argument("--input", default="current", metavar="HOW", help=known)
+    meaning = f"how the input is fed: {known}"
+    action = parser.add_argument("--input", default="current", metavar="HOW", help=meaning)
+    offer(action, INPUT_CODINGS)
 
 
 def options(parser: ArgumentParser) -> None:
     """Add the run, the simulator and the settings of the evaluation."""
     source_options(parser)
-    parser.add_argument(
-        "--on", default="rate", metavar="WHERE", help=", ".join(("rate", "numpy", *BACKENDS))
-    )
-    parser.add_argument("--samples", type=some, default=None, metavar="N", help="a number or all")
+    where = ("rate", "numpy", *BACKENDS)
+    meaning = f"where to run: {', '.join(where)}"
+    offer(parser.add_argument("--on", default="rate", metavar="WHERE", help=meaning), where)
+    samples = "use only the first N test samples, or all (default all)"
+    parser.add_argument("--samples", type=some, default=None, metavar="N|all", help=samples)
     code_options(parser)
     input_option(parser)
-    parser.set_defaults(code=None)
-    sweep = "evaluate with several numbers of steps, as 8,16,32"
+    sweep = "evaluate with several numbers of steps, as 8,16,32 (default: --steps alone)"
     parser.add_argument("--sweep", type=several, metavar="T,T,...", help=sweep)
-    parser.add_argument("--bits", type=positive_int, help="bits of integer weights, in fixed point")
-    parser.add_argument(
-        "--max-drop", type=fraction, metavar="D", help="fail if accuracy drops by more than D"
-    )
+    parser.add_argument("--bits", type=positive_int, help=BITS_HELP)
+    drop = "fail if accuracy drops by more than this fraction (default: any drop is accepted)"
+    parser.add_argument("--max-drop", type=fraction, metavar="D", help=drop)
 
 
 def run(args: Namespace) -> Json:
@@ -223,4 +230,16 @@ def show_sweep(rows: list[Json], console: Console) -> None:
     console.print(table)
 
 
-COMMAND = Command("evaluate", "accuracy on the test set", options, run, show)
+COMMAND = Command(
+    "evaluate",
+    "accuracy on the test set",
+    options,
+    run,
+    show,
+    (
+        "neuro-eqprop evaluate runs/digits",
+        "neuro-eqprop evaluate runs/digits --on emulator --code graded --bits 8",
+        "neuro-eqprop evaluate runs/digits --on brian2 --samples 20 --max-drop 0.05",
+        "neuro-eqprop evaluate runs/digits --on emulator --code rate --sweep 16,32,64 --json",
+    ),
+)

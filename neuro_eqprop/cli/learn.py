@@ -19,6 +19,7 @@ from neuro_eqprop.cli.command import (
     percent,
     positive_int,
     print_facts,
+    run_argument,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +56,13 @@ def options(parser: ArgumentParser) -> None:
     from neuro_eqprop.spiking.codes import CODES, learning_codes
 
     add = parser.add_argument
-    add("study", nargs="?", type=Path, metavar="STUDY.toml", help="settings; options override them")
+    add(
+        "study",
+        nargs="?",
+        type=Path,
+        metavar="STUDY.toml",
+        help="settings; options override them (default: those below)",
+    )
     add("--out", type=Path, required=True, metavar="RUN", help="run folder to write")
     usual = flat_settings(*learning_settings({}))
     lists = {"on": ", ".join(learner_names()), "code": " or ".join(learning_codes())}
@@ -67,7 +74,9 @@ def options(parser: ArgumentParser) -> None:
         if (policy := CODES[name].learning) is not None
     )
     add(
-        "--steps", metavar="N", help=f"steps of a nudged phase; sets free, settle, window ({steps})"
+        "--steps",
+        metavar="N",
+        help=f"steps of a nudged phase; sets free, settle, window (default {steps})",
     )
     for key, field in settings_of(OnChipConfig).items():
         text = f"{facts(field).help}{f': {lists[key]}' if key in lists else ''}"
@@ -75,17 +84,24 @@ def options(parser: ArgumentParser) -> None:
             add(flag(key), action="store_true", default=None, help=text)
         else:
             add(flag(key), metavar="VALUE", help=f"{text} (default {shown(field.default)})")
-    add("--set", action="append", default=[], metavar="KEY=VALUE", help="any setting of a study")
-    traced = "record the first samples step by step, then the epochs (default RUN/traces.h5)"
+    settings = "any setting of a study; repeatable"
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help=settings)
+    traced = (
+        "record the first samples step by step, then the epochs "
+        "(default: no trace; without a file: RUN/traces.h5)"
+    )
     add("--traces", type=Path, nargs="?", const=BESIDE, metavar="FILE.h5", help=traced)
     also = (
         "with --traces, also: hidden:voltage, hidden:current, source->target:hebbian, "
-        "source->target[row,column]:hebbian"
+        "source->target[row,column]:hebbian; repeatable"
     )
     add("--record", action="append", default=[], metavar="WHAT:VARIABLE", help=also)
-    whole = "with --traces: record all weights after so many samples, for example 0,100,1000"
+    whole = (
+        "with --traces: record all weights after so many samples, for example 0,100,1000 "
+        "(default: never)"
+    )
     add("--snapshots", type=sample_numbers, default=(), metavar="N,...", help=whole)
-    recorded = "samples recorded step by step (default 50)"
+    recorded = "samples recorded step by step"
     add("--watched", type=positive_int, default=50, metavar="N", help=recorded)
     add("--resume", action="store_true", help="continue the run in --out after its last epoch")
     add("--force", action="store_true", help="replace a run that --out already holds")
@@ -241,4 +257,21 @@ def show(result: Json, console: Console) -> None:
     print_facts(rows, console)
 
 
-COMMAND = Command("learn", "learn in a simulator, in spikes", options, run, show)
+def next_step(outcome: Json) -> str:
+    """Estimate the energy of the run, learning included."""
+    return f"energy {run_argument(outcome['run'])} --profile loihi2"
+
+
+COMMAND = Command(
+    "learn",
+    "learn in a simulator, in spikes",
+    options,
+    run,
+    show,
+    (
+        "neuro-eqprop learn --on emulator --hidden 16 --samples 200 --epochs 1 --out runs/chip",
+        "neuro-eqprop learn --on emulator --code graded --bits 8 --hidden 16 --samples 100 "
+        "--epochs 1 --out runs/chip8 --traces --record 'hidden->output:hebbian'",
+    ),
+    next_step,
+)

@@ -31,27 +31,38 @@ def options(parser: ArgumentParser) -> None:
     """Add the file, the length of the run, and assumptions for files without step semantics."""
     add = parser.add_argument
     add("action", choices=["doctor"], help="run the file on every installed framework")
-    add("file", type=Path, metavar="NET.nir")
-    add("--steps", type=positive_int, default=64)
+    add("file", type=Path, metavar="NET.nir", help="a NIR file")
+    add("--steps", type=positive_int, default=64, help="steps of the run")
     add(
         "--samples",
         type=positive_int,
         default=4,
         metavar="N",
-        help="random inputs, held constant (4)",
+        help="random inputs, held constant",
     )
-    add("--only", action="append", metavar="NAME", help="run only this framework; may be repeated")
-    meaning = "seconds without progress after which a framework fails (60)"
+    add(
+        "--only",
+        action="append",
+        metavar="NAME",
+        help="run only this framework; repeatable (default: all installed)",
+    )
+    meaning = "seconds without progress after which a framework fails"
     add("--deadline", type=positive_float, default=60.0, metavar="S", help=meaning)
-    meaning = "time step in seconds, for a file that does not state it"
+    meaning = (
+        "time step in seconds, for a file that does not state it (default: what the file states)"
+    )
     add("--assume-dt", type=positive_float, metavar="S", help=meaning)
     add(
         "--assume-delay",
         type=positive_int,
         metavar="STEPS",
-        help="with --assume-dt: delay of an edge in steps (1)",
+        help="with --assume-dt: delay of an edge in steps (default 1)",
     )
-    add("--assume-reset", choices=RESETS, help="with --assume-dt: reset after a spike (zero)")
+    add(
+        "--assume-reset",
+        choices=RESETS,
+        help="with --assume-dt: reset after a spike (default zero)",
+    )
 
 
 def assumptions(args: Namespace) -> Assumptions | None:
@@ -125,4 +136,11 @@ def show(outcome: Json, console: Console) -> None:
     )
 
 
-COMMAND = Command("nir", "what other frameworks make of a NIR file", options, run, show)
+COMMAND = Command(
+    "nir",
+    "what other frameworks make of a NIR file",
+    options,
+    run,
+    show,
+    ("neuro-eqprop nir doctor digits.nir --samples 2 --steps 16 --only snntorch",),
+)

@@ -14,6 +14,7 @@ from neuro_eqprop.cli.command import (
     Command,
     Json,
     UsageError,
+    offer,
     plain_table,
     print_facts,
 )
@@ -28,14 +29,18 @@ ROLES = {
 
 def options(parser: ArgumentParser) -> None:
     """Add a verb, and the name of a profile where it needs one."""
+    from neuro_eqprop.io.profile.load import profile_names
+
     add = parser.add_argument
     add("verb", choices=VERBS, help="list all, show one, explain its sources, validate all")
-    add("name", nargs="?", metavar="NAME", help="a profile, or a TOML file")
+    chips = profile_names()
+    meaning = f"a chip or a TOML file: {', '.join(chips)}"
+    offer(add("name", nargs="?", metavar="NAME", help=meaning), chips)
     value = "replace a value, as in loihi1.energy.synop=30pJ; repeatable"
     add("--override", action="append", default=[], metavar="CHIP.SECTION.KEY=VALUE", help=value)
     cases = "further published measurements, as TOML; repeatable"
     add("--cases", type=Path, action="append", default=[], metavar="FILE", help=cases)
-    add("--seed", type=int, default=0, help="of the Monte Carlo draws (0)")
+    add("--seed", type=int, default=0, help="seed of the Monte Carlo draws")
 
 
 def run(args: Namespace) -> Json:
@@ -187,4 +192,16 @@ def show_cases(cases: Iterable[Json], console: Console) -> None:
     console.print(table)
 
 
-COMMAND = Command("profiles", "the chips: limits, costs and their sources", options, run, show)
+COMMAND = Command(
+    "profiles",
+    "the chips: limits, costs and their sources",
+    options,
+    run,
+    show,
+    (
+        "neuro-eqprop profiles list",
+        "neuro-eqprop profiles show loihi1",
+        "neuro-eqprop profiles explain loihi1 --json",
+        "neuro-eqprop profiles validate loihi1",
+    ),
+)

@@ -33,4 +33,14 @@ def show(outcome: Json, console: Console) -> None:
     console.print(f"wrote {outcome['report']} ({size:.1f} MB), open it in a browser", markup=False)
 
 
-COMMAND = Command("report", "one self-contained page from a run", options, run, show)
+COMMAND = Command(
+    "report",
+    "one self-contained page from a run",
+    options,
+    run,
+    show,
+    (
+        "neuro-eqprop report runs/digits",
+        "neuro-eqprop report runs/digits runs/seed1 --out both.html",
+    ),
+)

@@ -8,6 +8,8 @@ from dataclasses import Field
 from typing import Any
 
 from neuro_eqprop.architectures.registry import MODELS
+from neuro_eqprop.cli.command import offer
+from neuro_eqprop.data import DATASETS
 from neuro_eqprop.experiments.config import Study, make_study
 from neuro_eqprop.settings import facts, settings_of
 from neuro_eqprop.training.rules.registry import RULES
@@ -18,7 +20,18 @@ def add_settings(parser: ArgumentParser, types: dict[str, Callable[[str], Any]])
     """An option for each setting in `types`, which convert the text of the option."""
     for key, convert in types.items():
         flag = f"--{key.replace('_', '-')}"
-        parser.add_argument(flag, type=convert, metavar=metavar(key), help=setting_help(key))
+        action = parser.add_argument(
+            flag, type=convert, metavar=metavar(key), help=setting_help(key)
+        )
+        offer(action, names_of(key))
+
+
+def names_of(key: str) -> tuple[str, ...]:
+    """The names that a setting takes; none if it takes no names."""
+    registries: dict[str, Iterable[str]] = {"dataset": DATASETS, "model": MODELS, "rule": RULES}
+    if key in registries:
+        return tuple(registries[key])
+    return tuple(name for name in facts(field_of(key)).choices or () if name)
 
 
 def metavar(key: str) -> str:

@@ -14,10 +14,13 @@ from neuro_eqprop.cli.command import (
     Json,
     UsageError,
     check_overwrite,
+    offer,
     positive_int,
     print_facts,
+    run_argument,
 )
 from neuro_eqprop.cli.evaluate import (
+    BITS_HELP,
     code_options,
     input_option,
     open_source,
@@ -29,19 +32,22 @@ def options(parser: ArgumentParser) -> None:
     """Add the source, the simulator and the variables to record."""
     add = parser.add_argument
     source_options(parser)
-    add("--on", required=True, metavar="WHERE", help=", ".join(("rate", *BACKENDS)))
-    add("--samples", type=positive_int, default=10, metavar="N")
-    add("--traces", type=Path, metavar="FILE.h5", help="RUN/traces.h5 or NET.h5 if not given")
+    where = ("rate", *BACKENDS)
+    meaning = f"where to run: {', '.join(where)}"
+    offer(add("--on", required=True, metavar="WHERE", help=meaning), where)
+    add("--samples", type=positive_int, default=10, help="use only the first N test samples")
+    traced = "trace file to write (default RUN/traces.h5 or NET.h5)"
+    add("--traces", type=Path, metavar="FILE.h5", help=traced)
     add("--phases", action="store_true", help="run the nudged phases too")
     record = (
-        "also, for example hidden:voltage, 'hidden->output:hebbian', 'hidden->output[3,17]:hebbian'"
+        "record also, for example, hidden:voltage, 'hidden->output:hebbian' or "
+        "'hidden->output[3,17]:hebbian'; repeatable"
     )
     add("--record", action="append", default=[], metavar="WHAT:VARIABLE", help=record)
-    add("--bits", type=positive_int, help="bits of integer weights, in fixed point")
+    add("--bits", type=positive_int, help=BITS_HELP)
     add("--force", action="store_true", help="replace the trace file")
     code_options(parser)
     input_option(parser)
-    parser.set_defaults(code=None)
 
 
 def run(args: Namespace) -> Json:
@@ -111,4 +117,25 @@ def show(outcome: Json, console: Console) -> None:
     print_facts(rows, console)
 
 
-COMMAND = Command("simulate", "run samples and record traces", options, run, show)
+def next_step(outcome: Json) -> str:
+    """The report of the run if it shows this trace, otherwise the contents of the trace."""
+    from neuro_eqprop.experiments.run_folder import TRACES
+
+    if Path(outcome["traces"]) == Path(outcome["run"]) / TRACES:
+        return f"report {run_argument(outcome['run'])}"
+    return f"traces show {run_argument(outcome['traces'])}"
+
+
+COMMAND = Command(
+    "simulate",
+    "run samples and record traces",
+    options,
+    run,
+    show,
+    (
+        "neuro-eqprop simulate runs/digits --on rate --phases --samples 3 --traces rates.h5",
+        "neuro-eqprop simulate runs/digits --on emulator --phases --samples 3 --traces spikes.h5",
+        "neuro-eqprop simulate runs/digits --on reference --samples 2 --record hidden:voltage",
+    ),
+    next_step,
+)

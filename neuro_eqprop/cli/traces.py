@@ -27,16 +27,24 @@ def options(parser: ArgumentParser) -> None:
     """Add the action, the file and the export formats."""
     meaning = "print its contents, follow it while it is written, or convert it"
     parser.add_argument("action", choices=["show", "watch", "export"], help=meaning)
-    parser.add_argument("file", type=Path, metavar="FILE.h5")
-    meaning = "watch: seconds without a file or new samples after which to give up (60)"
+    parser.add_argument("file", type=Path, metavar="FILE.h5", help="a trace file")
+    meaning = "watch: seconds without a file or new samples after which to give up"
     parser.add_argument("--patience", type=positive_float, default=60.0, metavar="S", help=meaning)
-    parser.add_argument("--npz", type=Path, metavar="OUT.npz", help="export as a NumPy archive")
     parser.add_argument(
-        "--csv", type=Path, metavar="DIR", help="export as tables into a new folder"
+        "--npz",
+        type=Path,
+        metavar="OUT.npz",
+        help="export: as a NumPy archive (default: not written)",
     )
-    meaning = "export for neuroscience tools (Neurodata Without Borders)"
+    parser.add_argument(
+        "--csv",
+        type=Path,
+        metavar="DIR",
+        help="export: as tables into a new folder (default: not written)",
+    )
+    meaning = "export: for neuroscience tools, Neurodata Without Borders (default: not written)"
     parser.add_argument("--nwb", type=Path, metavar="OUT.nwb", help=meaning)
-    meaning = "with --nwb: duration of a step in seconds (as recorded)"
+    meaning = "with --nwb: duration of a step in seconds (default: as recorded)"
     parser.add_argument("--dt", type=positive_float, default=None, metavar="S", help=meaning)
 
 
@@ -264,4 +272,15 @@ def show(outcome: Json, console: Console) -> None:
     console.print(tree)
 
 
-COMMAND = Command("traces", "inspect, follow and export trace files", options, run, show)
+COMMAND = Command(
+    "traces",
+    "inspect, follow and export trace files",
+    options,
+    run,
+    show,
+    (
+        "neuro-eqprop traces show spikes.h5",
+        "neuro-eqprop traces watch spikes.h5",
+        "neuro-eqprop traces export spikes.h5 --nwb spikes.nwb --csv spikes",
+    ),
+)

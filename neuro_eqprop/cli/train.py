@@ -18,6 +18,7 @@ from neuro_eqprop.cli.command import (
     positive_float,
     positive_int,
     print_facts,
+    run_argument,
 )
 
 TYPES: dict[str, Callable[[str], Any]] = {
@@ -51,16 +52,26 @@ def options(parser: ArgumentParser) -> None:
     from neuro_eqprop.cli.setting_options import add_settings
 
     add = parser.add_argument
-    add("study", nargs="?", type=Path, metavar="STUDY.toml", help="settings; options override them")
-    add("--out", type=Path, required=True, metavar="RUN", help="folder of the run")
+    add(
+        "study",
+        nargs="?",
+        type=Path,
+        metavar="STUDY.toml",
+        help="settings; options override them (default: those below)",
+    )
+    add("--out", type=Path, required=True, metavar="RUN", help="folder of the run, to be made")
     add_settings(parser, TYPES)
     every = (
-        "any other setting, such as free_steps=20 or model.kernel=3; see docs/reference/settings.md"
+        "any other setting, such as free_steps=20 or model.kernel=3; repeatable; "
+        "docs/reference/settings.md lists them"
     )
     add("--set", action="append", default=[], metavar="KEY=VALUE", help=every)
     threads = "threads of torch; results may depend on it in the last digits (default 1)"
     add("--threads", type=positive_int, default=1, metavar="N", help=threads)
-    traced = "record how a few samples settle after each epoch (default RUN/traces.h5)"
+    traced = (
+        "record how a few samples settle after each epoch "
+        "(default: no trace; without a file: RUN/traces.h5)"
+    )
     add("--traces", type=Path, nargs="?", const=BESIDE, metavar="FILE.h5", help=traced)
     add("--resume", action="store_true", help="continue the run in --out after its last epoch")
     add("--force", action="store_true", help="replace a run that --out already holds")
@@ -151,9 +162,23 @@ def show(outcome: Json, console: Console) -> None:
     if outcome["note"]:
         rows["data"] = outcome["note"]
     print_facts(rows, console)
-    console.print(
-        f"next: neuro-eqprop evaluate {outcome['run']} --on emulator --code graded", markup=False
-    )
 
 
-COMMAND = Command("train", "train a rate network", options, run, show)
+def next_step(outcome: Json) -> str:
+    """Evaluate the run as spikes."""
+    return f"evaluate {run_argument(outcome['run'])} --on emulator --code graded"
+
+
+COMMAND = Command(
+    "train",
+    "train a rate network",
+    options,
+    run,
+    show,
+    (
+        "neuro-eqprop train --dataset digits --hidden 64 --epochs 5 --out runs/digits",
+        "neuro-eqprop train --model looped --hidden 32 --epochs 2 --out runs/looped --traces",
+        "neuro-eqprop train runs/digits/study.toml --seed 1 --set free_steps=20 --out runs/seed1",
+    ),
+    next_step,
+)

@@ -12,10 +12,12 @@ from neuro_eqprop.cli.command import (
     Json,
     UsageError,
     check_overwrite,
+    offer,
     percent,
     positive_int,
     print_facts,
 )
+from neuro_eqprop.cli.evaluate import BITS_HELP
 from neuro_eqprop.spiking.codes import CODES, find_code
 
 FORMATS = ("nir", "lava", "netx")
@@ -24,8 +26,9 @@ FORMATS = ("nir", "lava", "netx")
 def options(parser: ArgumentParser) -> None:
     """Add the run and the file."""
     add = parser.add_argument
-    add("run", type=Path, metavar="RUN")
-    add("--out", type=Path, required=True, metavar="NET.nir|DIR|NET.net")
+    add("run", type=Path, metavar="RUN", help="a run folder")
+    out = "file to write, or with --to lava the folder"
+    add("--out", type=Path, required=True, metavar="NET.nir|DIR|NET.net", help=out)
     add(
         "--to",
         choices=FORMATS,
@@ -33,12 +36,18 @@ def options(parser: ArgumentParser) -> None:
         help="nir: a NIR file; lava: a package that needs lava-nc alone; netx: lava-dl's file "
         "(default: nir)",
     )
-    add("--code", help=f"{', '.join(CODES)} (default: rate; graded for lava and netx)")
-    add("--bits", type=positive_int, help="bits of integer weights, in fixed point")
+    codes = f"spike code: {', '.join(CODES)} (default: rate; graded for lava and netx)"
+    offer(add("--code", metavar="CODE", help=codes), CODES)
+    add("--bits", type=positive_int, help=BITS_HELP)
     add("--nudged", action="store_true", help="with the synapses of the nudge (nir)")
-    add("--neurons", default="exact", help="exact or stock processes (lava; default: exact)")
-    add("--steps", type=positive_int, help="of a sample (lava, netx; default: that of the code)")
-    add("--samples", type=positive_int, default=20, help="that agreement is measured on (20)")
+    neurons = "exact: our processes; stock: Lava's own alone (with --to lava)"
+    add("--neurons", default="exact", metavar="exact|stock", help=neurons)
+    add(
+        "--steps",
+        type=positive_int,
+        help="steps of a sample (with lava, netx; default: that of the code)",
+    )
+    add("--samples", type=positive_int, default=20, help="samples that agreement is measured on")
     add("--force", action="store_true", help="replace the file or folder")
 
 
@@ -117,5 +126,13 @@ def show(outcome: Json, console: Console) -> None:
 
 
 COMMAND = Command(
-    "translate", "a run as a NIR file, a Lava package or a netx file", options, run, show
+    "translate",
+    "a run as a NIR file, a Lava package or a netx file",
+    options,
+    run,
+    show,
+    (
+        "neuro-eqprop translate runs/digits --code rate --out digits.nir",
+        "neuro-eqprop translate runs/digits --to netx --out digits.net",
+    ),
 )

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 
 from neuro_eqprop import __version__, data
-from neuro_eqprop.backends.registry import BACKENDS, installed, unavailable
+from neuro_eqprop.backends.base import BackendInfo
+from neuro_eqprop.backends.registry import BACKENDS, installed, side_environment, unavailable
 from neuro_eqprop.plugins import PluginError
 
+EXTRAS = {"pynwb": "nwb", "pandas": "nwb", "gymnasium": "control", "dask": "cluster"}
+"""Optional packages, and the extra of this package that installs each."""
 PACKAGES = ("numpy", "torch", "lava-nc", "brian2", "snntorch", "h5py", "safetensors", "plotly")
+THIS_PYTHON = ".".join(map(str, sys.version_info[:2]))
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -36,22 +42,62 @@ def backend_finding(name: str) -> Finding:
         info = BACKENDS[name]
     except PluginError as error:
         return Finding(f"backend {name}", False, str(error))
-    reason = unavailable(info)
+    reason = unavailable(info) or broken_side_environment(info)
     return Finding(f"backend {name}", reason is None, reason or info.summary)
+
+
+def broken_side_environment(info: BackendInfo) -> str | None:
+    """Why the Python that the backend's variable names cannot run it, or None."""
+    named = os.environ.get(info.python_variable) if info.python_variable else None
+    if not named:
+        return None
+    code = (
+        "import sys; print('%d.%d' % sys.version_info[:2]); import importlib.metadata as m; "
+        "[m.version(name) for name in sys.argv[1:]]"
+    )
+    try:
+        done = subprocess.run(
+            [named, "-c", code, *info.requires], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return f"{info.python_variable} names {named!r}, which cannot be run"
+    version = done.stdout.strip()
+    if info.python and version != info.python:
+        return f"{info.python_variable} names a Python {version}; it needs {info.python}"
+    if done.returncode:
+        return (
+            f"{info.python_variable} names {named!r}, which lacks {' '.join(info.requires)}: "
+            f"`{named} -m pip install {' '.join(info.requires)}`"
+        )
+    return None
+
+
+def how_to_install(name: str) -> str:
+    """The command that installs a package, or what to do where this Python cannot have it."""
+    for info in BACKENDS.loadable().values():
+        if name in info.requires and info.python not in ("", THIS_PYTHON):
+            return f"for Python {info.python} alone{side_environment(info)}"
+    if name in EXTRAS:
+        return f"optional: pip install 'neuro_eqprop[{EXTRAS[name]}]'"
+    return f"pip install {name}"
 
 
 def check_environment() -> list[Finding]:
     """Check everything that the package can use."""
     findings = [Finding("python", True, sys.version.split()[0])]
-    for name in PACKAGES:
+    for name in (*PACKAGES, *EXTRAS):
         number = installed(name)
-        findings.append(Finding(name, number is not None, number or f"pip install {name}"))
+        findings.append(Finding(name, number is not None, number or how_to_install(name)))
     findings += [backend_finding(name) for name in BACKENDS]
     compiler = shutil.which("gcc") or shutil.which("cc")
-    note = compiler or "optional: Brian2's other targets and building packages need one"
+    note = compiler or (
+        "optional: Brian2's other targets and building packages need one (Debian: apt install gcc)"
+    )
     findings.append(Finding("compiler", compiler is not None, note))
     browser = next((found for found in map(shutil.which, BROWSERS) if found), None)
-    note = browser or "optional: the tests of the report page need one (Debian: chromium)"
+    note = browser or (
+        "optional: the tests of the report page need one (Debian: apt install chromium)"
+    )
     findings.append(Finding("browser", browser is not None, note))
     places = data.summary()
     for name, entry in data.DATASETS.items():
