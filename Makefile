@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SHARED_DATA := $(wildcard ../shared/datasets)
 DATA := $(if $(NEURO_EQPROP_DATA),$(NEURO_EQPROP_DATA),$(if $(SHARED_DATA),$(abspath $(SHARED_DATA))))
 
-.PHONY: help demo docs test check env dev bench browser clean
+.PHONY: help demo docs test check env dev bench browser wheel-test clean
 
 help:
 	@echo "make demo   train, translate, simulate, compare, estimate, report, on the embedded digits"
@@ -18,6 +18,7 @@ help:
 	@echo "make check  the first half of that"
 	@echo "make docs   the documentation: site/index.html"
 	@echo "make bench  benchmark ratios"
+	@echo "make wheel-test  the wheel in a clean environment of the newest Python here (5 GB, minutes)"
 	@echo "make env    the environment alone: $(BIN)/neuro-eqprop"
 
 $(BIN)/python:
@@ -72,6 +73,10 @@ WORKERS ?= 2
 
 test: check browser
 	NEURO_EQPROP_DATA="$(DATA)" $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
+
+# Heavy, so no part of `make test`; docs/results/wheel.md has the last result.
+wheel-test: dev
+	$(BIN)/python sims/wheel/check.py
 
 bench: dev
 	@for script in sims/bench/*.py; do echo "== $$script"; \

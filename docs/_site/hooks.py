@@ -5,10 +5,40 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+from mkdocs.structure.files import File
+
 ROOT = Path(__file__).parents[2]
+
+GROUPS = {
+    "Data": ("load_data", "Dataset", "Split"),
+    "Networks and models": (
+        "Network",
+        "Layer",
+        "Connection",
+        "Model",
+        "Evaluation",
+        "History",
+        "from_torch",
+    ),
+    "Training": ("train", "learn_on_chip", "sweep", "EqPropClassifier"),
+    "Spikes": ("SpikingModel", "SpikingNetwork", "Simulation", "from_nir", "from_snntorch"),
+    "Traces": ("Trace", "open_trace", "compare"),
+    "Energy": ("estimate_energy", "EnergyEstimate", "EnergyReport", "Profile", "load_profile"),
+    "Runs and reports": ("open_run", "Run", "report"),
+    "Backends": ("load_backend", "check_backend"),
+}
+"""The headings of the API page; a public name that is in none comes under the last heading."""
+INTRODUCTION = """\
+# Python API
+
+`import neuro_eqprop as ne`; `dir(ne)` lists these names. Everything else in the package may change
+between versions. Names, paths and objects are accepted wherever a person would type one: a data
+set by its name or as a `Dataset`, a run by its folder or as a `Run`.
+"""
 
 
 def version() -> str:
@@ -29,6 +59,41 @@ def repository() -> str | None:
     address = done.stdout.strip().removesuffix(".git")
     address = re.sub(r"^(?:ssh://)?git@([^:/]+)[:/]", r"https://\1/", address)
     return address if address.startswith("https://") else None
+
+
+def public_names() -> dict[str, str]:
+    """The public names and the full name of each, read from the package."""
+    from neuro_eqprop import HOMES
+
+    names = {}
+    for name, home in HOMES.items():
+        module, _, there = home.partition(":")
+        names[name] = f"neuro_eqprop.{module}.{there or name}"
+    return names
+
+
+def api_page() -> str:
+    """The page of the API: a heading for each group, and the docstring of each name."""
+    names = public_names()
+    grouped = {name for group in GROUPS.values() for name in group}
+    others = tuple(name for name in names if name not in grouped)
+    parts = [INTRODUCTION]
+    for title, group in {**GROUPS, "Others": others}.items():
+        present = [name for name in group if name in names]
+        if present:
+            parts.append(f"## {title}\n")
+            parts += [f"::: {names[name]}\n" for name in present]
+    return "\n".join(parts)
+
+
+def on_files(files: Any, *, config: Any) -> Any:  # noqa: ANN401
+    """Add the pages that are made from the package: its API and its command line."""
+    sys.path.insert(0, str(ROOT))
+    from neuro_eqprop.cli.reference_page import page
+
+    for path, text in (("reference/api.md", api_page()), ("reference/command-line.md", page())):
+        files.append(File.generated(config, path, content=text))
+    return files
 
 
 def on_config(config: Any) -> Any:  # noqa: ANN401

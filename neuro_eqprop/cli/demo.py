@@ -10,6 +10,7 @@ from rich.table import Table
 
 from neuro_eqprop.cli.command import Command, Json, percent
 
+ENERGY = "energy.json"
 EVALUATED = (
     ("rate", "rate", None, None),
     ("reference, rate", "reference", "rate", None),
@@ -62,7 +63,7 @@ def run(args: Namespace) -> Json:
     spikes = spiking.record(few.x, few.y, on=on, phases=True, out=args.out / "traces.h5")
     log("counting events and estimating joules")
     energy = ne.estimate_energy(opened, samples=60, curve=(1, 2, 4, 8, 16, 32, 64))
-    energy.save(args.out / "energy.json")
+    energy.save(args.out / ENERGY)
     return {
         "run": str(args.out),
         "train": dict(opened.history[-1]),
@@ -75,7 +76,9 @@ def run(args: Namespace) -> Json:
 
 
 def show(outcome: Json, console: Console) -> None:
-    """Print a table of the evaluations and the path of the report."""
+    """Print a table of the evaluations, one of the energy, and the path of the report."""
+    from neuro_eqprop.energy.file import read_energy
+
     table = Table(title="the same network as rates and as spikes", title_justify="left")
     for column in ("where", "samples", "steps", "accuracy", "agreement", "Pearson", "s"):
         table.add_column(column, justify="left" if column == "where" else "right")
@@ -93,6 +96,8 @@ def show(outcome: Json, console: Console) -> None:
     for each in outcome["missing"]:
         console.print(f"left out: {each['name']}: {each['reason']}", markup=False)
     console.print("agreement: the fraction of samples with the same class as the rates")
+    console.print("\nits energy on each chip:")
+    read_energy(Path(outcome["run"]) / ENERGY).table(console)
     console.print(f"report: {outcome['report']}", markup=False)
 
 

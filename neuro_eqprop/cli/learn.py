@@ -270,8 +270,7 @@ COMMAND = Command(
     show,
     (
         "neuro-eqprop learn --on emulator --hidden 16 --samples 200 --epochs 1 --out runs/chip",
-        "neuro-eqprop learn --on emulator --code graded --bits 8 --hidden 16 --samples 100 "
-        "--epochs 1 --out runs/chip8 --traces --record 'hidden->output:hebbian'",
+        "neuro-eqprop learn --code graded --bits 8 --samples 50 --epochs 1 --out runs/8bit",
     ),
     next_step,
 )

@@ -13,9 +13,11 @@ from neuro_eqprop.cli.command import (
     Command,
     Json,
     UsageError,
+    offer,
     positive_float,
     positive_int,
     print_facts,
+    run_argument,
 )
 from neuro_eqprop.executors import EXECUTORS
 
@@ -28,7 +30,8 @@ def options(parser: ArgumentParser) -> None:
     add("sweep", type=Path, metavar="SWEEP.toml", help="what varies; see docs/how-to/sweep.md")
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the results")
     known = "; ".join(f"{name}: {text}" for name, text in EXECUTORS.items())
-    add("--executor", default="local", metavar="NAME", help=f"{known} (default local)")
+    executor = add("--executor", default="local", metavar="NAME", help=known)
+    offer(executor, EXECUTORS)
     cores = min(4, os.cpu_count() or 1)
     add(
         "--workers",
@@ -37,15 +40,24 @@ def options(parser: ArgumentParser) -> None:
         metavar="N",
         help=f"processes, or Slurm jobs at the same time (default {cores})",
     )
-    add("--scheduler", metavar="ADDRESS", help="of the Dask cluster, as tcp://127.0.0.1:8786")
+    add(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="with dask: its address, as tcp://127.0.0.1:8786 (no default)",
+    )
     for name, meaning in zip(TLS, ("authority", "certificate", "key"), strict=True):
-        add(f"--{name.replace('_', '-')}", type=Path, metavar="FILE.pem", help=f"Dask: {meaning}")
+        add(
+            f"--{name.replace('_', '-')}",
+            type=Path,
+            metavar="FILE.pem",
+            help=f"with dask: {meaning} (default: no TLS)",
+        )
     add(
         "--slurm",
         action="append",
         default=[],
         metavar="OPTION=VALUE",
-        help="option of sbatch, such as partition=short; may be repeated",
+        help="option of sbatch, such as partition=short; repeatable",
     )
     add(
         "--deadline",
@@ -109,10 +121,21 @@ def show(outcome: Json, console: Console) -> None:
         rows["failed"] = error
     rows |= {"table": outcome["table"], "page": outcome["page"]}
     print_facts(rows, console)
-    if outcome["best"]:
-        console.print(
-            f"next: neuro-eqprop train {outcome['out']}/best.toml --out runs/best", markup=False
-        )
 
 
-COMMAND = Command("sweep", "many trainings with different settings", options, run, show)
+def next_step(outcome: Json) -> str | None:
+    """Train the best cell again, into a run folder."""
+    if not outcome["best"]:
+        return None
+    return f"train {run_argument(outcome['out'] + '/best.toml')} --out runs/best"
+
+
+COMMAND = Command(
+    "sweep",
+    "many trainings with different settings",
+    options,
+    run,
+    show,
+    ("neuro-eqprop sweep sweep.toml --out runs/sweep --workers 2",),
+    next_step,
+)

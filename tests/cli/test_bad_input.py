@@ -540,10 +540,10 @@ def test_weights_that_explode_without_diverging_are_warned_of(tmp_path: Path) ->
     assert "smaller learning_rate" in json.loads(printed)["warning"]
 
 
-def test_a_misspelled_command_gets_the_closest_command_first() -> None:
+def test_a_misspelled_command_gets_the_closest_command() -> None:
     left, out, err = call("trian", "--out", "x")
     assert (left, out) == (2, "")
-    assert "unknown command 'trian'; known: train, " in err
+    assert "unknown command 'trian'; did you mean train? " in err
 
 
 def test_a_code_for_rates_is_refused_with_a_simulator_to_use(run: Path) -> None:

@@ -92,6 +92,9 @@ def test_every_example_runs(
 ) -> None:
     """In the order of a user: train first, then what reads the run."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "sweep.toml").write_text(
+        "[settings]\nhidden = [4]\nepochs = 1\nbatch = 512\n[axes]\nseed = [0, 1]\n"
+    )
     last = ["compare", "energy", "traces", "report", "nir"]
     for name in [*(n for n in COMMANDS if n not in last), *last]:
         for words in examples(name):

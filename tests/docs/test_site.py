@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from argparse import ArgumentParser
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+import neuro_eqprop as ne
+from neuro_eqprop import __version__
+from neuro_eqprop.cli import COMMANDS, build_parser
+from neuro_eqprop.cli.completion import actions
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,9 +40,33 @@ def test_every_page_of_the_documentation_is_in_the_site(site: Path) -> None:
     assert [page for page in pages if not (site / page).is_file()] == []
 
 
-def test_a_page_names_the_version_and_links_to_its_source(site: Path) -> None:
-    from neuro_eqprop import __version__
+def test_the_reference_has_every_public_name_with_its_docstring(site: Path) -> None:
+    text = (site / "reference" / "api.html").read_text(encoding="utf-8")
+    homes: dict[str, str] = vars(ne)["HOMES"]
+    for name in set(dir(ne)) - {"__version__"}:
+        module, _, there = homes[name].partition(":")
+        assert f'id="neuro_eqprop.{module}.{there or name}"' in text, name
 
+
+def test_the_reference_has_every_command_and_option(site: Path) -> None:
+    text = (site / "reference" / "command-line.html").read_text(encoding="utf-8")
+    for name in COMMANDS:
+        assert f'id="{name}"' in text
+        flags = {flag for action in actions(subparser(name)) for flag in action.option_strings}
+        for flag in flags - {"-h", "--help", "--json", "--debug"}:
+            assert f"<code>{flag}" in text, f"{name} {flag}"
+
+
+def subparser(name: str) -> ArgumentParser:
+    """The parser of a command, with its options."""
+    places = next(a for a in build_parser((name,))._actions if isinstance(a.choices, dict))
+    assert isinstance(places.choices, dict)
+    found = places.choices[name]
+    assert isinstance(found, ArgumentParser)
+    return found
+
+
+def test_a_page_names_the_version_and_links_to_its_source(site: Path) -> None:
     text = (site / "explanation" / "spikes.html").read_text(encoding="utf-8")
     assert f"neuro_eqprop {__version__}" in text
     assert "/docs/explanation/spikes.md" in text
