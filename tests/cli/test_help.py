@@ -110,7 +110,7 @@ def test_every_example_runs(
     ("typed", "meant"),
     [
         (["trian"], "did you mean train?"),
-        (["sumulate", "x"], "did you mean simulate?"),
+        (["evalaute", "x"], "did you mean evaluate?"),
         (["train", "--datset", "digits", "--out", "x"], "--datset; did you mean --dataset?"),
         (["train", "--ot", "x"], "--ot; did you mean --out?"),
         (["evaluate", "x", "--smaples=5"], "--smaples; did you mean --samples?"),
@@ -179,7 +179,9 @@ def test_bash_completes_commands_options_and_names(tmp_path: Path) -> None:
     assert "--samples" in completed(script, "neuro-eqprop", "evaluate", "--sam")
     assert completed(script, "neuro-eqprop", "train", "--model", "loop") == {"looped"}
     assert completed(script, "neuro-eqprop", "evaluate", "--on", "brian2-") == {"brian2-biology"}
-    assert completed(script, "neuro-eqprop", "energy", "--profile", "tru") == {"truenorth"}
+    assert completed(script, "neuro-eqprop", "energy", "--profile", "spinnaker1_") == {
+        "spinnaker1_spinn5"
+    }
 
 
 @pytest.mark.parametrize("shell", ["zsh", "tcsh"])
