@@ -131,6 +131,8 @@ def run(args: Namespace) -> Json:
             announce=announce,
             on_batch=tick,
         )
+    if not result:  # a process of torchrun other than the main one
+        raise SystemExit(0)
     return result | ({FAILURE: result["diverged"]} if result["diverged"] else {})
 
 

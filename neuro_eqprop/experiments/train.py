@@ -34,6 +34,13 @@ from neuro_eqprop.solve import Stop
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.config import TrainingConfig
 from neuro_eqprop.training.diagnostics import Diagnostics, diagnose
+from neuro_eqprop.training.distributed import (
+    ALONE,
+    ProcessGroup,
+    from_main,
+    process_group,
+    started_by_torchrun,
+)
 from neuro_eqprop.training.errors import DIVERGENCE_ADVICE, TrainingError
 from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates
 from neuro_eqprop.training.optimizers import make_optimizer
@@ -142,7 +149,8 @@ def train(
     made = study.network(loaded) if isinstance(network, str) else network
     output = TrainingOutput(path, force, resume, on_epoch=progress or no_metrics)
     model, diverged = train_study(study, made, loaded, output)
-    if path is not None and study.dataset == str((path / ARRAYS).resolve()):
+    main = started_by_torchrun().main
+    if main and path is not None and study.dataset == str((path / ARRAYS).resolve()):
         save_npz(whole, path / ARRAYS)
     if diverged:
         warnings.warn(diverged, TrainingWarning, stacklevel=2)
@@ -173,11 +181,16 @@ def run_training(
     on_batch: BatchCallback = no_progress,
     announce: AnnounceCallback = no_announcement,
 ) -> dict[str, Any]:
-    """Train a study into a run folder; return the fields of `train --json`."""
+    """Train a study into a run folder; return the fields of `train --json`.
+
+    Of several processes that `torchrun` started, all but the main one return an empty result.
+    """
     check_device(study.training.device)
     began, data = time.perf_counter(), load_for(study)
     output = TrainingOutput(out, force, resume, traces, on_epoch, on_batch, announce)
     model, diverged = train_study(study, study.network(data), data, output)
+    if not started_by_torchrun().main:
+        return {}
     result = training_result(model, data, out=out, seconds=time.perf_counter() - began)
     return result | {"diverged": diverged}
 
@@ -190,6 +203,16 @@ def train_study(
     Returns the model of the last epoch and None; if the training diverged, that of the last good
     epoch and the reason.
     """
+    with process_group(study.training.device) as group:
+        if group.main:
+            return train_in_group(study, network, data, output, group)
+        return train_in_group(study, network, data, IN_MEMORY, group)
+
+
+def train_in_group(
+    study: Study, network: Network, data: Dataset, output: TrainingOutput, group: ProcessGroup
+) -> tuple[Model, str | None]:
+    """As `train_study`, by one of the processes of a group; the main one evaluates and writes."""
     check_device(study.training.device)
     check_sizes(network, data)
     out, traces, overwrite = output.path, output.traces, output.force or output.resume
@@ -199,6 +222,7 @@ def train_study(
     start = (
         initial_snapshot(study, network) if out is None else prepare(study, network, out, output)
     )
+    start = from_main(start, group)
     output.on_batch(float(start.epoch), 0.0)
     rows = list(read_history(out / run_folder.METRICS)) if out is not None else []
     diverged: TrainingError | None = None
@@ -206,9 +230,11 @@ def train_study(
         traces, study, network, data, start=start, overwrite=overwrite, announce=output.announce
     ) as record_epoch:
         try:
-            for progress in epochs(study, network, data, start, output.on_batch):
-                row = metrics(study, progress, network, data)
+            for progress in epochs(study, network, data, start, output.on_batch, group):
                 start = progress.snapshot
+                if not group.main:
+                    continue
+                row = metrics(study, progress, network, data)
                 rows.append(row)
                 if out is not None:
                     save_epoch(out, network, start, row)
@@ -252,7 +278,12 @@ def check_sizes(network: Network, data: Dataset) -> None:
 
 
 def epochs(
-    study: Study, network: Network, data: Dataset, start: Snapshot, tick: BatchCallback
+    study: Study,
+    network: Network,
+    data: Dataset,
+    start: Snapshot,
+    tick: BatchCallback,
+    group: ProcessGroup = ALONE,
 ) -> Iterator[Progress]:
     """Train the remaining epochs."""
 
@@ -263,7 +294,7 @@ def epochs(
     view = study.view(data)
     config = study.recipe()
     return train_epochs(
-        network, data.train, config, start, ops=ops, on_batch=on_batch, augment=view
+        network, data.train, config, start, ops=ops, on_batch=on_batch, augment=view, group=group
     )
 
 

@@ -19,6 +19,7 @@ from neuro_eqprop.rate import spectral
 from neuro_eqprop.training.augment import Augmentation, no_augmentation
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import Nudging, TrainingConfig
+from neuro_eqprop.training.distributed import ALONE, ProcessGroup, reduced
 from neuro_eqprop.training.errors import DIVERGENCE_ADVICE, TrainingError
 from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates
 from neuro_eqprop.training.optimizers import Optimizer, TorchOptimizer, make_optimizer
@@ -143,7 +144,7 @@ def plan_epoch(
         yield PlannedBatch(rows, float(rates[epoch, k]), beta, k % MEASURE_EVERY == 0, rng)
 
 
-def train(
+def train(  # noqa: PLR0913
     network: Network,
     data: Split,
     config: TrainingConfig,
@@ -153,6 +154,7 @@ def train(
     ops: TorchOps | None = None,
     on_batch: BatchCallback = no_progress,
     augment: Augmentation = no_augmentation,
+    group: ProcessGroup = ALONE,
 ) -> Iterator[Progress]:
     """Train from `start` to the last epoch of `config`, yielding a `Progress` after each epoch.
 
@@ -173,6 +175,8 @@ def train(
         Called after each batch, see `BatchCallback`.
     augment : callable
         Applied to the samples of each batch, see `training.augment`.
+    group : ProcessGroup
+        The processes that share out each batch, see `training.distributed`.
 
     Raises
     ------
@@ -186,9 +190,12 @@ def train(
     for epoch in range(start.epoch, config.epochs):
         began, statistics = time.perf_counter(), EpochStatistics()
         for k, plan in enumerate(plan_epoch(data, config, epoch, rates)):
-            rows = torch.from_numpy(plan.rows)
-            batch = Batch(augment(x[rows], plan.rng), y[rows], plan.measured, plan.beta)
-            statistics.add(train_batch(state, batch, config, plan.learning_rate), len(rows))
+            rows, part = torch.from_numpy(plan.rows), group.part(plan.rows)
+            # Augmented before it is shared out: each sample as in a training by one process.
+            seen = augment(x[rows], plan.rng)[part]
+            batch = Batch(seen, y[rows[part]], plan.measured, plan.beta)
+            rule = reduced(RULES[config.rule].update, group, len(rows))
+            statistics.add(train_batch(state, batch, config, plan.learning_rate, rule), len(rows))
             if k % READ_EVERY == 0:
                 statistics.read()
             on_batch(len(rows), statistics.accuracy)
