@@ -536,6 +536,13 @@ class Plan:
         }
 
     @property
+    def fixed_bytes(self) -> int:
+        """Size of what is written before the first sample: inputs, targets and weights."""
+        weights = sum((1 + self.learns) * weight.nbytes for weight in self.weights.values())
+        given = self.inputs.nbytes + (0 if self.targets is None else self.targets.nbytes)
+        return LAYOUT_BYTES + given + weights + 8 * self.steps
+
+    @property
     def most_bytes(self) -> int:
         """Uncompressed size of the recording if every unit sent a spike at every step."""
         cells = sum(8 * self.sizes[name] for name, _ in self.record.signals)
@@ -544,11 +551,9 @@ class Plan:
             for name in self.record.spikes
         )
         synapses = sum(40 * len(each) for each in self.record.hebbian.values())
-        copies = 1 + self.learns + len(self.snapshots)
-        weights = sum(copies * weight.nbytes for weight in self.weights.values())
+        snapshots = len(self.snapshots) * sum(weight.nbytes for weight in self.weights.values())
         rows = (cells + events + synapses) * self.steps * len(self.index)
-        given = self.inputs.nbytes + (0 if self.targets is None else self.targets.nbytes)
-        return LAYOUT_BYTES + given + 8 * self.steps + weights + rows
+        return self.fixed_bytes + snapshots + rows
 
 
 def spike_train(payload: Array, first: int) -> SpikeTrain:

@@ -95,8 +95,18 @@ def remove(path: Path) -> None:
             path.unlink()
 
 
-def check_space(path: Path, size: int) -> None:
-    """Raise WriteError if the disk of a file has no room for `size` bytes."""
+def check_space(path: Path, size: int, *, held: int = 0) -> None:
+    """Raise WriteError if a file that holds `held` bytes cannot grow by `size` bytes.
+
+    The reason may be its disk, or the limit on the size of files (`ulimit -f`).
+    """
+    limit = largest_file()
+    if limit is not None and held + size > limit:
+        raise WriteError(
+            errno.EFBIG,
+            f"{path} needs {readable_bytes(held + size)} and files may have "
+            f"{readable_bytes(limit)} here; raise the limit (ulimit -f) or write less",
+        )
     folder = next((each for each in (path, *path.absolute().parents) if each.is_dir()), None)
     if folder is None:
         return
@@ -110,6 +120,16 @@ def check_space(path: Path, size: int) -> None:
             f"{path} needs {readable_bytes(size)} and its disk has {readable_bytes(free)} left; "
             "free some space or write to another folder",
         )
+
+
+def largest_file() -> int | None:
+    """The largest size of a file that this process may write, in bytes; None if any."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def readable_bytes(size: float) -> str:

@@ -155,9 +155,11 @@ def picture(path: Path, seen: Progress, pace: float, waited: float) -> list[str]
 
 def outline(path: Path) -> Json:
     """Data sets of a file: name, shape, unit."""
+    from contextlib import closing
+
     import h5py
 
-    from neuro_eqprop.io.trace.read import open_hdf5
+    from neuro_eqprop.io.trace.read import TraceReader
 
     found: list[Json] = []
 
@@ -166,9 +168,10 @@ def outline(path: Path) -> Json:
             unit = str(node.attrs.get("unit", ""))
             found.append({"name": name, "shape": list(node.shape), "unit": unit})
 
-    with open_hdf5(path) as file:
-        file.visititems(add_dataset)
-        return {"file": str(path), "schema": int(file.attrs.get("schema", 0)), "data": found}
+    with closing(TraceReader.open(path)) as reader, reader.guard():
+        reader.file.visititems(add_dataset)
+        schema = int(reader.file.attrs.get("schema", 0))
+        return {"file": str(path), "schema": schema, "data": found}
 
 
 def summary(trace: Trace) -> Json:

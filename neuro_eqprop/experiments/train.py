@@ -227,7 +227,14 @@ def train_in_group(
     rows = list(read_history(out / run_folder.METRICS)) if out is not None else []
     diverged: TrainingError | None = None
     with probing(
-        traces, study, network, data, start=start, overwrite=overwrite, announce=output.announce
+        traces,
+        study,
+        network,
+        data,
+        start=start,
+        first=initial_snapshot(study, network),
+        overwrite=overwrite,
+        announce=output.announce,
     ) as record_epoch:
         try:
             for progress in epochs(study, network, data, start, output.on_batch, group):
@@ -236,9 +243,12 @@ def train_in_group(
                     continue
                 row = metrics(study, progress, network, data)
                 rows.append(row)
-                if out is not None:
-                    save_epoch(out, network, start, row)
-                record_epoch(start, row)
+                try:
+                    # First: the trace of a run that is resumed must reach as far as its state.
+                    record_epoch(start, row)
+                finally:
+                    if out is not None:
+                        save_epoch(out, network, start, row)
                 output.on_epoch(row)
         except TrainingError as error:
             diverged = error

@@ -6,8 +6,10 @@ last epoch so far; the weight in the history of a synapse is that of its epoch.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,6 +27,8 @@ from neuro_eqprop.experiments.simulate import (
     settle,
 )
 from neuro_eqprop.io.trace.file import Writer
+from neuro_eqprop.io.trace.lazy import FileTrace, open_trace
+from neuro_eqprop.io.trace.schema import TraceError
 from neuro_eqprop.networks import Network
 from neuro_eqprop.operators import Dense
 from neuro_eqprop.ops.numpy import NumpyOps
@@ -43,6 +47,10 @@ RecordEpoch: TypeAlias = Callable[[Snapshot, Mapping[str, Any]], None]
 """Called with the state and the metrics after an epoch."""
 
 
+class TraceWarning(UserWarning):
+    """The trace of a resumed training lacks its earlier epochs; the message says why."""
+
+
 @contextmanager
 def probing(
     path: Path | None,
@@ -51,18 +59,32 @@ def probing(
     data: Dataset,
     *,
     start: Snapshot,
+    first: Snapshot,
     overwrite: bool,
     announce: AnnounceCallback = no_announcement,
 ) -> Iterator[RecordEpoch]:
-    """A context with a function to call after each epoch; a no-op without a path."""
+    """A context with a function to call after each epoch; a no-op without a path.
+
+    A training that is resumed at `start` keeps the epochs that it recorded since `first`, before
+    its first epoch.
+    """
     if path is None:
         yield lambda *_: None
         return
-    plan = plan_of(study, network, data, start)
+    plan, earlier = plan_of(study, network, data, start), None
+    if start.epoch:
+        whole = plan_of(study, network, data, first)
+        old = earlier_trace(path, whole, start.epoch)
+        if isinstance(old, str):
+            warnings.warn(
+                f"the trace begins after epoch {start.epoch}: {old}", TraceWarning, stacklevel=4
+            )
+        else:
+            plan, earlier = whole, partial(replay, old, start.epoch)
     announce(plan)
-    count = len(plan.index) // max(1, study.training.epochs - start.epoch)
+    count = len(plan.index) // max(1, plan.n_epochs)
     x, target = plan.inputs[:count], one_hot(plan.label[:count], data.classes)
-    with Writer(path, plan, overwrite=overwrite) as writer:
+    with Writer(path, plan, overwrite=overwrite, earlier=earlier) as writer:
 
         def record_epoch(snapshot: Snapshot, line: Mapping[str, Any]) -> None:
             params = exact(snapshot.params)
@@ -75,8 +97,43 @@ def probing(
                 sink.sample(k, recording)
             writer.epoch(numbers(line))
             writer.weights({name: params[name] for name in plan.weights})
+            writer.flush()
 
         yield record_epoch
+
+
+def earlier_trace(path: Path, plan: Plan, epochs: int) -> FileTrace | str:
+    """The trace of the first epochs of a training, or the reason why there is none."""
+    partial_path = path.with_name(f"{path.name}.partial")
+    found = next((each for each in (path, partial_path) if each.exists()), None)
+    if found is None:
+        return f"there is no {path} of the epochs before"
+    try:
+        old = open_trace(found)
+    except TraceError as error:
+        return str(error)
+    wanted = epochs * (len(plan.index) // plan.n_epochs)
+    same = (
+        old.schedule == plan.schedule
+        and dict(old.sizes) == dict(plan.sizes)
+        and {name: log.synapses for name, log in old.hebbian.items()} == dict(plan.record.hebbian)
+        and set(old.signals) == set(plan.record.signals)
+        and set(old.epochs) == set(plan.epochs)
+    )
+    done = min((len(values) for values in old.epochs.values()), default=0)
+    if not same or old.samples < wanted or done < epochs:
+        old.close()
+        return f"{found} does not hold the {epochs} epochs before"
+    return old
+
+
+def replay(old: FileTrace, epochs: int, writer: Writer) -> None:
+    """Write the first epochs of an earlier trace."""
+    with old:
+        for k in range(epochs * (len(writer.plan.index) // writer.plan.n_epochs)):
+            writer.sample(k, old.recording(k))
+        for epoch in range(epochs):
+            writer.epoch({name: float(values[epoch]) for name, values in old.epochs.items()})
 
 
 def exact(params: Mapping[str, Array]) -> dict[str, Array]:

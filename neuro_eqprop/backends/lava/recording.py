@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BytesIO
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +36,39 @@ class Layout:
             found = f"{array.dtype} {array.shape}"
             raise BackendError(f"lava left {found} in {self.path.name}, not {self.shape}")
         return array
+
+    def complete_rows(self) -> int:
+        """Number of rows that are on the disk completely."""
+        try:
+            held = self.path.stat().st_size - self.header_bytes
+        except FileNotFoundError:
+            return 0
+        return max(0, held // self.row_bytes)
+
+    def row(self, index: int) -> Array:
+        """A row that is on the disk."""
+        with self.path.open("rb") as file:
+            file.seek(self.header_bytes + index * self.row_bytes)
+            content = file.read(self.row_bytes)
+        values = np.frombuffer(content, self.kind).reshape(self.shape[1:])
+        return values.astype(np.float64)
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row."""
+        return self.kind.itemsize * prod(self.shape[1:])
+
+    @property
+    def header_bytes(self) -> int:
+        """Bytes before the first row."""
+        buffer = BytesIO()
+        self.write_header(buffer)
+        return len(buffer.getvalue())
+
+    def write_header(self, file: IO[bytes]) -> None:
+        """Write what stands before the first row of a `.npy` file."""
+        header = {"descr": self.kind.str, "fortran_order": False, "shape": self.shape}
+        np.lib.format.write_array_header_1_0(file, header)  # type: ignore[no-untyped-call]
 
 
 def signal(variable: str) -> str:
@@ -67,9 +102,8 @@ class Table:
     def __init__(self, layout: Layout, rows: int) -> None:
         self.rows = np.zeros((rows, *layout.shape[1:]), layout.kind)
         self.path = layout.path
-        header = {"descr": layout.kind.str, "fortran_order": False, "shape": layout.shape}
         with self.path.open("wb") as file:
-            np.lib.format.write_array_header_1_0(file, header)  # type: ignore[no-untyped-call]
+            layout.write_header(file)
 
     def turn(self, full: int) -> None:
         """Write the first `full` rows and reset all rows to zero."""

@@ -110,8 +110,9 @@ def measure(job: Job, sink: Sink, *, deadline: float) -> LavaRun:
     ) as name:
         folder = Path(name)
         save(job, folder)
-        run_child(job, folder, deadline=deadline)
-        return read(job, folder, sink)
+        stream = SampleStream(job, folder, sink)
+        run_child(job, folder, deadline=deadline, on_poll=stream.poll)
+        return read(job, folder, stream)
 
 
 def check(job: Job) -> None:
@@ -181,10 +182,35 @@ def interpreter(environ: Mapping[str, str], version: tuple[int, int]) -> str:
     return sys.executable
 
 
-def read(job: Job, folder: Path, sink: Sink) -> LavaRun:
+class SampleStream:
+    """Passes samples to the sink as soon as all processes have written them."""
+
+    def __init__(self, job: Job, folder: Path, sink: Sink) -> None:
+        self.job, self.sink, self.sent = job, sink, 0
+        parts = {p.name: Part(job, k, folder) for k, p in enumerate(job.network.populations)}
+        tables = {name: layouts(part) for name, part in parts.items()}
+        self.spikes = {name: tables[name]["spikes"] for name in job.record.spikes}
+        self.signals = {(n, v): tables[n][signal(v)] for n, v in job.record.signals}
+
+    def poll(self) -> None:
+        """Pass on what has been written since the last call; nothing if nothing is recorded."""
+        tables = [*self.spikes.values(), *self.signals.values()]
+        if tables:
+            self.send(min(table.complete_rows() for table in tables))
+
+    def send(self, stop: int) -> None:
+        """Pass on the samples before `stop`."""
+        for sample in range(self.sent, stop):
+            spikes = {n: table.row(sample) for n, table in self.spikes.items()}
+            signals = {key: table.row(sample) for key, table in self.signals.items()}
+            self.sink.sample(sample, Recording(spikes, signals))
+            self.sent = sample + 1
+
+
+def read(job: Job, folder: Path, stream: SampleStream) -> LavaRun:
     """Read the files of the processes, check that every step was run, and pass on recordings."""
     names = [population.name for population in job.network.populations]
-    done = json.loads((folder / DONE).read_text())
+    done = json.loads((folder / DONE).read_text(encoding="utf-8"))
     steps = dict(zip(names, done["counters"], strict=True))
     expected = job.stimulus.samples * job.steps
     for name, count in steps.items():
@@ -194,13 +220,7 @@ def read(job: Job, folder: Path, sink: Sink) -> LavaRun:
         name: {what: layout.read() for what, layout in layouts(Part(job, index, folder)).items()}
         for index, name in enumerate(names)
     }
-    for sample in range(job.stimulus.samples):
-        spikes = {n: tables[n]["spikes"][sample].astype(np.float64) for n in job.record.spikes}
-        signals = {
-            (n, variable): tables[n][signal(variable)][sample].astype(np.float64)
-            for n, variable in job.record.signals
-        }
-        sink.sample(sample, Recording(spikes, signals))
+    stream.send(job.stimulus.samples)
     messages = {name: np.array(tables[name]["messages"], dtype=np.int64) for name in names}
     firing = {name: np.array(tables[name]["firing"], dtype=np.float64) for name in names}
     drive = {name: np.array(tables[name]["drive"], dtype=np.float64) for name in names}

@@ -24,7 +24,7 @@ from neuro_eqprop.experiments.learn_on_chip.state import (
     to_memory,
 )
 from neuro_eqprop.experiments.learn_on_chip.task import Task
-from neuro_eqprop.experiments.learn_on_chip.trace import TraceRequest, open_trace
+from neuro_eqprop.experiments.learn_on_chip.trace import TraceRequest, earlier_snapshots, open_trace
 from neuro_eqprop.experiments.synapse_trace import LearningRecorder
 from neuro_eqprop.history import History, read_history
 from neuro_eqprop.io import checkpoint
@@ -123,7 +123,12 @@ def learn(
     found = direction_warnings(task, directions)
     for warning in found:
         warnings.warn(warning, OnChipWarning, stacklevel=3)
+    earlier = earlier_snapshots(trace, state.samples) if output.resume else {}
     with recorder as recording:
+        for sample, weights in earlier.items():
+            recording.snapshot(sample, weights)
+        for row in history:
+            recording.epoch(state.weights, row)
         while state.epoch < task.epochs:
             record_snapshots(task, state, recording)
             state, metrics = learn_epoch(task, state, count)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.experiments.learn_on_chip.rate_trace import plan_rate_trace, record_rate_learning
 from neuro_eqprop.experiments.learn_on_chip.task import Task
@@ -18,6 +19,8 @@ from neuro_eqprop.experiments.synapse_trace import (
     plan_synapse_trace,
     record_synapses,
 )
+from neuro_eqprop.io.trace.lazy import read
+from neuro_eqprop.io.trace.schema import TraceError
 from neuro_eqprop.synapse_recording import HEBBIAN
 
 
@@ -76,3 +79,21 @@ def checked_snapshots(task: Task, wanted: Sequence[int]) -> tuple[int, ...]:
                 f"a snapshot after {number} samples lies outside the run, which shows {total}"
             )
     return tuple(found)
+
+
+def earlier_snapshots(request: TraceRequest | None, samples: int) -> dict[int, Mapping[str, Array]]:
+    """The snapshots before `samples` samples that the trace of a killed run holds."""
+    if request is None or not request.snapshots:
+        return {}
+    path = Path(request.path)
+    for each in (path, path.with_name(f"{path.name}.partial")):
+        try:
+            found = read(each).snapshots
+        except TraceError:
+            continue
+        return {
+            number: {name: values[k] for name, values in found.weights.items()}
+            for k, number in enumerate(found.sample.tolist())
+            if number < samples and number in request.snapshots
+        }
+    return {}

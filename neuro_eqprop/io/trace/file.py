@@ -6,17 +6,22 @@ it can be read; from then on readers can follow it (SWMR).
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from pathlib import Path
 from types import TracebackType
+from typing import TypeAlias
 
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.io.trace.append_buffer import AppendBuffer
+from neuro_eqprop.checked_files.hdf5 import leave_open
+from neuro_eqprop.checked_files.read import one_line
+from neuro_eqprop.checked_files.write import WriteError, check_space, temporary_name
+from neuro_eqprop.io.trace.append_buffer import WRITE_ERRORS, AppendBuffer
 from neuro_eqprop.io.trace.schema import Node, TraceError, check_names, create_layout
+from neuro_eqprop.io.trace.verify import verify_written
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog
 from neuro_eqprop.traces import (
     ActivityKind,
@@ -63,33 +68,61 @@ def write(path: Path, trace: TraceData, *, overwrite: bool) -> None:
             writer.epoch(dict(zip(trace.epochs, map(float, row), strict=True)))
 
 
+Replay: TypeAlias = Callable[["Writer"], None]
+"""Writes what an earlier part of the run recorded."""
+
+
 class Writer:
     """A sink that writes to a file; use it in a `with` block.
 
-    The end of the block marks the file complete. After an error the file is renamed to
-    `NAME.partial` (still readable), or removed if it holds no sample.
+    The end of the block reads the file again and marks it complete if it holds what was written.
+    After an error the file is renamed to `NAME.partial` (still readable), or removed if it holds no
+    sample. A file that is overwritten stays as `NAME.before` until the new one is complete, and
+    comes back after an error. `earlier` writes what an earlier part of a resumed run recorded; the
+    file that it reads is replaced after that.
     """
 
-    def __init__(self, path: Path, plan: Plan, *, overwrite: bool) -> None:
+    def __init__(
+        self, path: Path, plan: Plan, *, overwrite: bool, earlier: Replay | None = None
+    ) -> None:
         if path.exists() and not overwrite:
             raise TraceError(f"{path} exists already; choose another file, or overwrite=True")
         check_names(path, plan)
-        self.path, self.plan, self.taken = path, plan, 0
+        self.path, self.plan, self.taken, self._earlier = path, plan, 0, earlier
         self._file: Node = None
-        self._buffer = AppendBuffer(None)
+        self._buffer = AppendBuffer(None, path)
         self._events = dict.fromkeys(plan.record.spikes, 0)
+
+    @property
+    def partial(self) -> Path:
+        """Where the file is kept after an error."""
+        return self.path.with_name(f"{self.path.name}.partial")
+
+    @property
+    def before(self) -> Path:
+        """Where a file that is overwritten is kept until the new one is complete."""
+        return self.path.with_name(f"{self.path.name}.before")
 
     def __enter__(self) -> Writer:
         import h5py
 
-        hidden = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        hidden = temporary_name(self.path)
         try:
+            check_space(self.path, self.plan.fixed_bytes)
             self._file = h5py.File(hidden, "w", libver="latest")
             create_layout(self._file, self.plan)
             self._file.swmr_mode = True
-            self._buffer = AppendBuffer(self._file)
+            self._buffer = AppendBuffer(self._file, hidden)
+            if self._earlier is not None:
+                self._earlier(self)
+                self._buffer.write()
+            elif self.path.is_file() and not self.before.exists():
+                self.path.replace(self.before)
             hidden.replace(self.path)
-        except OSError as error:
+            self._buffer.moved(self.path)
+        except (OSError, RuntimeError) as error:
+            if self._file is not None and not isinstance(error, WriteError):
+                leave_open(self._file)
             raise TraceError(f"{self.path} cannot be written: {error}") from None
         finally:
             hidden.unlink(missing_ok=True)
@@ -101,8 +134,24 @@ class Writer:
             raise TraceError(f"{self.path}: sample {index} arrived where {self.taken} was expected")
         if index >= len(self.plan.index):
             raise TraceError(f"{self.path}: only {len(self.plan.index)} samples were announced")
-        self._buffer.add(self._rows(index, recording))
+        rows = self._rows(index, recording)
+        with self._writing():
+            self._buffer.add(rows)
         self.taken += 1
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A context in which errors of the disk become a `TraceError` that says what is kept."""
+        try:
+            yield
+        except WRITE_ERRORS as error:
+            if isinstance(error, TraceError):
+                raise
+            kept, wanted = self._buffer.rows.get("samples/stop", 0), len(self.plan.index)
+            where = f"{self.partial} keeps the first {kept}" if kept else "nothing is kept"
+            raise TraceError(
+                f"{self.path} cannot be written: {one_line(error)}; {where} of {wanted} samples"
+            ) from error
 
     def _rows(self, index: int, recording: Recording) -> dict[str, Array | Ints]:
         first = index * self.plan.steps
@@ -131,11 +180,14 @@ class Writer:
 
     def counts(self, counts: Mapping[tuple[str, str], Counts]) -> None:
         """Write the event counts by population and phase, once they are known."""
-        self._buffer.write()
+        tables: dict[str, Array | Ints] = {}
         for (population, phase), each in counts.items():
-            row = list(self.plan.kinds).index(population)
-            self._file[f"counts/{phase}"][row] = astuple(each)
-        self._file.flush()
+            empty = np.zeros((len(self.plan.kinds), len(astuple(each))), dtype=np.int64)
+            table = tables.setdefault(f"counts/{phase}", empty)
+            table[list(self.plan.kinds).index(population)] = astuple(each)
+        with self._writing():
+            self._buffer.put(tables)
+            self._buffer.write()
 
     def weights(self, after: Mapping[str, Array]) -> None:
         """Write the current weights of a run that learns; the last ones are those after the run."""
@@ -149,7 +201,13 @@ class Writer:
                 raise TraceError(
                     f"{self.path}: the weights {name!r} have another shape or are not finite"
                 )
-        self._buffer.put({f"weights/{name}/after": weight for name, weight in after.items()})
+        with self._writing():
+            self._buffer.put({f"weights/{name}/after": weight for name, weight in after.items()})
+
+    def flush(self) -> None:
+        """Write now what is buffered."""
+        with self._writing():
+            self._buffer.write()
 
     def snapshot(self, sample: int, weights: Mapping[str, Array]) -> None:
         """Append the weights of all connections after `sample` learned samples."""
@@ -158,14 +216,16 @@ class Writer:
         rows: dict[str, Array | Ints] = {
             f"snapshots/{name}": weight[None] for name, weight in weights.items()
         }
-        self._buffer.add(rows | {"snapshots/sample": np.array([sample])})
+        with self._writing():
+            self._buffer.add(rows | {"snapshots/sample": np.array([sample])})
 
     def epoch(self, numbers: Mapping[str, float]) -> None:
         """Append the metrics of a training epoch."""
         if set(numbers) != set(self.plan.epochs):
             expected = sorted(self.plan.epochs)
             raise TraceError(f"{self.path}: epoch metrics {sorted(numbers)}, expected {expected}")
-        self._buffer.add({f"epochs/{name}": np.array([value]) for name, value in numbers.items()})
+        with self._writing():
+            self._buffer.add({f"epochs/{n}": np.array([value]) for n, value in numbers.items()})
 
     def _log(self, name: str, recording: Recording) -> SynapseLog:
         log, synapses = recording.hebbian.get(name), self.plan.record.hebbian[name]
@@ -192,20 +252,53 @@ class Writer:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        complete = kind is None and self.taken == len(self.plan.index)
+        failure: TraceError | None = None
+        try:
+            if kind is None and self.taken != len(self.plan.index):
+                wanted = len(self.plan.index)
+                raise TraceError(
+                    f"{self.path}: {self.taken} of {wanted} announced samples recorded"
+                )
+            with self._writing():
+                self._finish(complete=kind is None)
+        except TraceError as found:
+            failure = found
+        finally:
+            self._close()
+        if kind is None and failure is None:
+            self.before.unlink(missing_ok=True)
+            return
+        with suppress(OSError):  # a lost disk
+            self._put_back()
+        if kind is None and failure is not None:
+            raise failure
+
+    def _finish(self, *, complete: bool) -> None:
+        """Write what is buffered; mark the file complete if it reads back as it was written."""
         try:
             self._buffer.write()
-            if complete:
-                self._file.attrs.modify("complete", np.bool_(True))
-        finally:
-            self._file.close()
+        except WRITE_ERRORS:
+            self._buffer.drop()
+            raise
         if complete:
+            verify_written(self.path, self._buffer.rows, self._buffer.contents)
+            self._buffer.mark_complete()
+
+    def _close(self) -> None:
+        """Close the file, unless HDF5 could not write it."""
+        if self._buffer.broken:
             return
-        if self.taken:
-            self.path.replace(self.path.with_name(f"{self.path.name}.partial"))
+        try:
+            self._buffer.close()
+            self._file.close()
+        except (OSError, RuntimeError, ValueError):
+            leave_open(self._file)
+
+    def _put_back(self) -> None:
+        """Rename the file after an error, and restore the one that it was to replace."""
+        if self._buffer.rows.get("samples/stop", 0):
+            self.path.replace(self.partial)
         else:
             self.path.unlink()
-        if kind is None:
-            raise TraceError(
-                f"{self.path}: {self.taken} of {len(self.plan.index)} announced samples recorded"
-            )
+        if self.before.exists():
+            self.before.replace(self.path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -12,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.checked_files.hdf5 import known_filters, open_hdf5
+from neuro_eqprop.checked_files.read import parse_json
 from neuro_eqprop.io.trace.schema import (
     COLUMNS,
     FORMAT,
@@ -39,26 +40,6 @@ DAMAGE = (OSError, KeyError, ValueError, TypeError, RuntimeError, OverflowError)
 """Errors that reading a damaged file raises."""
 
 
-def open_hdf5(path: Path) -> Node:
-    """Open a file for reading, even while it is being written or after its writer was killed."""
-    import h5py
-
-    if not path.is_file():
-        raise TraceError(f"there is no file {path}; `neuro-eqprop simulate` makes traces")
-    try:
-        return h5py.File(path, "r")
-    except OSError as error:
-        if not h5py.is_hdf5(path):
-            raise TraceError(f"{path} is no HDF5 file, so no trace") from None
-        if "truncated" in str(error):
-            raise TraceError(f"{path} is cut short: part of the file is missing") from None
-        try:
-            # A file being written, or whose writer was killed, opens in SWMR mode only.
-            return h5py.File(path, "r", swmr=True)
-        except OSError as second:
-            raise TraceError(f"{path} cannot be opened: {second}") from None
-
-
 @dataclass(frozen=True, slots=True)
 class TraceReader:
     """Validating reader of an open trace file."""
@@ -69,7 +50,9 @@ class TraceReader:
     @classmethod
     def open(cls, path: Path) -> TraceReader:
         """Open a trace file; it is closed by `close` or with the last reference to the reader."""
-        file = open_hdf5(path)
+        if not path.is_file():
+            raise TraceError(f"there is no file {path}; `neuro-eqprop simulate` makes traces")
+        file = open_hdf5(path, TraceError)
         try:
             return cls(path, file)
         except BaseException:
@@ -131,6 +114,8 @@ class TraceReader:
             raise self.refuse(f"{name} is not stored in this file")
         if node.dtype.kind not in kind or ndim not in (None, node.ndim):
             raise self.refuse(f"{name} is {node.dtype} with {node.ndim} dimensions")
+        if not known_filters(node):
+            raise self.refuse(f"{name} is packed in a way that traces are not")
         claimed = node.size * node.dtype.itemsize
         if claimed > min(MAX_SIZE, MAX_COMPRESSION * node.id.get_storage_size() + MAX_UNWRITTEN):
             raise self.refuse(f"{name} claims {claimed} bytes that the file does not hold")
@@ -171,7 +156,7 @@ class TraceReader:
 
     def json(self, node: Node, name: str, kind: type) -> Any:  # noqa: ANN401
         """JSON value of an attribute, checked to be of type `kind`."""
-        value = json.loads(node.attrs[name])
+        value = parse_json(str(node.attrs[name]), f"{self.path} is damaged: {name}", TraceError)
         if not isinstance(value, kind):
             raise self.refuse(f"attribute {name} is not a {kind.__name__}")
         return value
@@ -193,6 +178,12 @@ class TraceReader:
     def samples(self, steps: int) -> int:
         """Number of samples that are complete in every data set."""
         counts = [len(self.ints(f"samples/{name}")) for name in ("index", "label", "start", "stop")]
+        stop = self.ints("samples/stop")
+        right = stop == steps * np.arange(1, len(stop) + 1)
+        if self.complete and not right.all():
+            raise self.refuse("its samples do not follow one another")
+        # A write that was cut off leaves zeros in place of the last rows.
+        counts.append(len(stop) if right.all() else int(right.argmin()))
         for name in self.names("signals"):
             for variable in self.names(f"signals/{name}"):
                 rows = len(self.data(f"signals/{name}/{variable}", kind="f", ndim=2))
@@ -256,4 +247,7 @@ class TraceReader:
         """Metrics of a training run by name, up to the last complete epoch."""
         held = {name: self.floats(f"epochs/{name}") for name in self.names("epochs")}
         done = min((len(values) for values in held.values()), default=0)
+        numbered = held.get("epoch", np.ones(0))[:done]
+        if (numbered < 1).any():  # zeros in place of rows that were cut off
+            done = int((numbered < 1).argmax())
         return {name: values[:done] for name, values in held.items()}

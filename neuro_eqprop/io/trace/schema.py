@@ -141,7 +141,9 @@ def create_phases(group: Node, plan: Plan) -> None:
 
 def create_fixed(group: Node, name: str, values: Array | Ints | Bytes, unit: str) -> Node:
     """Create a data set with fixed contents."""
-    data = group.create_dataset(name, data=values)
+    # Only data in chunks have checksums, and there are no chunks of nothing.
+    sums = {"fletcher32": True} if values.ndim and values.size else {}
+    data = group.create_dataset(name, data=values, **sums)
     data.attrs["unit"] = unit
     return data
 
@@ -159,6 +161,7 @@ def create_growing(
         compression="gzip",
         compression_opts=1,
         shuffle=True,
+        fletcher32=True,
     )
     data.attrs["unit"] = unit
 

@@ -329,7 +329,7 @@ def test_rows_reach_the_file_within_a_second(tmp_path: Path) -> None:
     assert MAX_DELAY < 1.0
     with h5py.File(tmp_path / "rows.h5", "w") as file:
         rows = file.create_dataset("x", (0,), maxshape=(None,), dtype=float)
-        buffer = AppendBuffer(file)
+        buffer = AppendBuffer(file, tmp_path / "rows.h5")
         buffer.add({"x": np.ones(1)})
         began = time.monotonic()
         while not len(rows):
@@ -357,7 +357,7 @@ def test_a_failure_behind_the_scenes_is_told(tmp_path: Path) -> None:
         def __getitem__(self, name: str) -> None:
             raise OSError("disk full")
 
-    tail = AppendBuffer(Broken())
+    tail = AppendBuffer(Broken(), tmp_path / "none.h5")
     tail.add({"x": np.zeros(1)})
     time.sleep(3 * MAX_DELAY)
     with pytest.raises(OSError, match="disk full"):

@@ -1,0 +1,57 @@
+"""Child processes in isolated interpreters: no code from the current folder, no open ends.
+
+A child runs with `python -I`, which ignores the current folder and the variables PYTHON*. It gets
+the search path of its parent without relative entries and without the current folder, and this
+package from the folder that the parent has it from.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+"""The folder of this package."""
+START = """
+import sys
+import json
+sys.path[:] = json.loads(sys.argv[1])
+import importlib, importlib.util
+spec = importlib.util.spec_from_file_location("neuro_eqprop", sys.argv[2] + "/__init__.py",
+    submodule_search_locations=[sys.argv[2]])
+sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sys.modules[spec.name])
+module, _, function = sys.argv[3].partition(":")
+getattr(importlib.import_module(module), function)(*sys.argv[4:])
+"""
+PR_SET_PDEATHSIG, SIGKILL = 1, 9
+
+
+def search_path() -> list[str]:
+    """The search path of this process without relative entries and the current folder."""
+    here, own = Path.cwd(), ROOT.parent
+    places = [Path(place) for place in sys.path if place and Path(place).is_absolute()]
+    kept = [str(place) for place in places if place not in (here, own)]
+    # Last, so that a file in a checkout cannot stand in for an installed package.
+    return [*dict.fromkeys(kept), str(own)]
+
+
+def command(entry: str, *arguments: str) -> list[str]:
+    """The command that calls `module:function` with string arguments in an isolated interpreter."""
+    path = json.dumps(search_path())
+    return [sys.executable, "-I", "-W", "ignore", "-c", START, path, str(ROOT), entry, *arguments]
+
+
+def die_with_parent(parent: int) -> None:
+    """In the child: have the system end this process when its parent ends (Linux).
+
+    It also ends when the thread ends that started it.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL)
+    if os.getppid() != parent:  # it has ended already
+        os._exit(1)
