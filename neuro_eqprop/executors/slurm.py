@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,6 +63,8 @@ class Slurm:
                 "Slurm jobs need the package submitit; install it with "
                 "`pip install neuro_eqprop[cluster]`, or use executor 'local'"
             ) from error
+        # Its handlers print to standard output, which belongs to the results of the program.
+        logging.getLogger("submitit").handlers.clear()
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             executor = submitit.AutoExecutor(folder=self.folder, cluster=self.cluster)
@@ -76,8 +79,8 @@ class Slurm:
             )
         except (RuntimeError, OSError, submitit.core.utils.FailedJobError) as error:
             raise ExecutorError(
-                f"Slurm did not accept the jobs ({error}); check the options of sbatch, or use "
-                f"executor 'local'"
+                f"Slurm did not accept the jobs ({last_line(error)}); check the options of "
+                f"sbatch, or use executor 'local'"
             ) from error
         return found
 
@@ -87,6 +90,10 @@ def job_result(job: Any, task: Task) -> TaskResult:  # noqa: ANN401
     try:
         found: TaskResult = job.result()
     except Exception as error:  # whatever happened on the node belongs to this task alone
-        last = (str(error).strip() or type(error).__name__).splitlines()[-1]
-        return TaskResult(task, {}, f"job {job.job_id} failed: {last}")
+        return TaskResult(task, {}, f"job {job.job_id} failed: {last_line(error)}")
     return TaskResult(task, found.values, found.error, found.seconds)
+
+
+def last_line(error: Exception) -> str:
+    """The last line of an error, where Slurm and Python say what went wrong."""
+    return (str(error).strip() or type(error).__name__).splitlines()[-1]

@@ -34,7 +34,8 @@ PAGE = Template("""<!DOCTYPE html>
 <meta name="color-scheme" content="light dark">
 <title>$title</title>
 <style>$style
-.wide { overflow-x: auto; } figure { margin: 1rem 0; }</style>
+.wide { overflow-x: auto; }
+th, td { padding-right: 0.8rem; white-space: nowrap; } figure { margin: 1rem 0; }</style>
 </head>
 <body>
 <header><p class="over">neuro_eqprop sweep</p><h1>$title</h1><p class="lead">$lead</p></header>
@@ -105,12 +106,18 @@ def sections(result: SweepResult, figures: Mapping[str, Any]) -> list[str]:
     }
     titles = {"coordinates": "Parallel coordinates", "joules": "Accuracy against joules"}
     found = [
-        f"<section><h2>{titles[name]}</h2><figure><div id='{name}' role='img' "
-        f"aria-label='{titles[name]}'></div><figcaption>{captions[name]}</figcaption></figure>"
-        f"</section>"
+        f"<section><h2>{titles[name]}</h2><figure><div class='wide'><div id='{name}' role='img' "
+        f"aria-label='{titles[name]}' style='min-width:{width(figures[name])}px'></div></div>"
+        f"<figcaption>{captions[name]}</figcaption></figure></section>"
         for name in figures
     ]
     return [*found, table(result)]
+
+
+def width(figure: Mapping[str, Any]) -> int:
+    """The least width of a chart in pixels; the labels of parallel coordinates need room."""
+    axes = {name for line in figure["data"] for name in line["x"] if isinstance(name, str)}
+    return max(100 * len(axes), 320)
 
 
 def order(result: SweepResult) -> list[Mapping[str, Any]]:
@@ -176,8 +183,26 @@ def parallel_coordinates(result: SweepResult) -> dict[str, Any]:
         "xaxis": {"type": "category", "side": "top"},
         "margin": {"t": 60, "b": 30, "l": 40, "r": 40},
         "height": 420,
+        "annotations": [
+            {"x": name, "y": height, "text": text, "xanchor": "left", "xshift": 6}
+            | {"showarrow": False, "font": {"size": 11}}
+            for name in names
+            for text, height in labels([row.get(name) for row in rows]).items()
+        ],
     }
     return {"data": lines, "layout": layout}
+
+
+def labels(values: Sequence[Any]) -> dict[str, float]:
+    """The texts beside an axis with their heights: its ends, or each of its values if few."""
+    heights = {
+        shown(value): height
+        for value, height in zip(values, scale(values), strict=True)
+        if height is not None
+    }
+    if len(heights) <= 6:
+        return heights
+    return {text: height for text, height in heights.items() if height in (0.0, 1.0)}
 
 
 def colour(place: int, total: int) -> str:
