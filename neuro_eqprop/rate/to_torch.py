@@ -1,12 +1,8 @@
 """A rate network as a torch module: a layer whose output is an equilibrium.
 
 Forward, the module settles to s = f(s; x, theta) without a graph. Backward, it solves the adjoint
-equation of the implicit function theorem,
-
-    a = J^T a + dL/ds,    J = df/ds at the equilibrium,    dL/dtheta = a . df/dtheta,
-
-as deep equilibrium models do (Bai, Kolter & Koltun 2019, "Deep Equilibrium Models"). The memory of
-a backward pass does not depend on the number of settling steps.
+equation of `neuro_eqprop.rate.adjoint`, as deep equilibrium models do (Bai, Kolter & Koltun 2019).
+The memory of a backward pass does not depend on the number of settling steps.
 """
 
 from __future__ import annotations
@@ -19,17 +15,17 @@ from torch import Tensor, nn
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Network, check_parameters
 from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.rate.adjoint import PLAIN, AdjointMap, NotSettledError
 from neuro_eqprop.rate.field import Field, State, field
-from neuro_eqprop.solve import GaussSeidel, SolveStatus, Stop, solve
+from neuro_eqprop.solve import Anderson, GaussSeidel, SolveStatus, Stop, solve
 
 SETTLED = Stop(1e-6, 1000)
 """Default stop of both solves; the tolerance of the adjoint is relative to the gradient."""
-DEPTH, RIDGE = 6, 1e-10
-"""Of Anderson mixing of the adjoint: steps that are mixed, and the weight of its ridge penalty."""
-
-
-class NotSettledError(RuntimeError):
-    """The network or its adjoint did not converge; gradients would be wrong."""
+MIXED = Anderson(PLAIN, depth=6)
+"""Solver of the adjoint. Plain iteration would be too slow where the eigenvalues of J come near
+one, and diverge where one lies below minus one."""
+ALL = "all layers"
+"""The name of the flat state, the rates of all layers side by side."""
 
 
 class EquilibriumLayer(nn.Module):
@@ -143,49 +139,16 @@ class EquilibriumLayer(nn.Module):
         with torch.enable_grad():
             image = joined(free(split(point)))
         new = joined(at(split(point.detach())))
-        if new.requires_grad:
-            # f may ignore the state, as in a network without hidden layers: nothing to solve then.
-            new.register_hook(  # type: ignore[no-untyped-call]
-                lambda pull: adjoint(image, point, pull, self.stop) if image.requires_grad else pull
+
+        def adjoint(pull: Tensor) -> Tensor:
+            # Scaled to one: the squares of small residuals underflow in float32.
+            size = pull.abs().max().clamp_min(torch.finfo(pull.dtype).tiny)
+            source = {ALL: pull / size}
+            return (
+                size
+                * AdjointMap(free, {ALL: image}, {ALL: point}, source).solve(self.stop, MIXED)[ALL]
             )
+
+        if new.requires_grad:
+            new.register_hook(adjoint)  # type: ignore[no-untyped-call]
         return split(new)
-
-
-def adjoint(image: Tensor, point: Tensor, pull: Tensor, stop: Stop) -> Tensor:
-    """The solution a of a = J^T a + pull, J = d image / d point, by Anderson mixing.
-
-    Each sample mixes its last steps a_k with weights w, summing to one, that minimise
-    |sum w_k r_k|, where r_k = J^T a_k + pull - a_k (Anderson 1965). Plain iteration would be too
-    slow where the eigenvalues of J come near one, and diverge where one lies below minus one.
-
-    Parameters
-    ----------
-    image, point, pull : Tensor, shape (batch, units)
-
-    Raises
-    ------
-    NotSettledError
-        If a has not converged within the steps of `stop`.
-    """
-    a, images, residuals = pull, list[Tensor](), list[Tensor]()
-    for _ in range(stop.max_steps):
-        (back,) = torch.autograd.grad(image, point, a, retain_graph=True)
-        images.append(pull + back)
-        residuals.append(images[-1] - a)
-        del images[:-DEPTH], residuals[:-DEPTH]
-        moved = float(residuals[-1].abs().max())
-        if stop.tolerance is not None and moved <= stop.tolerance * float(a.abs().max()):
-            return images[-1]
-        r = torch.stack(residuals, dim=1).double()  # squares of small residuals underflow otherwise
-        gram = r @ r.transpose(1, 2)
-        scale = gram.diagonal(dim1=1, dim2=2).sum(dim=1)[:, None, None].clamp_min(1e-300)
-        gram = gram / scale + RIDGE * torch.eye(len(residuals)).to(gram)
-        weight = torch.linalg.solve(gram, torch.ones_like(gram[..., :1]))
-        weight = weight / weight.sum(dim=1, keepdim=True)
-        a = (weight.to(pull) * torch.stack(images, dim=1)).sum(dim=1)
-    if stop.tolerance is None:
-        return a
-    raise NotSettledError(
-        f"the adjoint has not settled (last change {moved:.1e}); give `stop` more steps or bound "
-        f"the weights"
-    )

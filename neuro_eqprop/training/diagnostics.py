@@ -21,12 +21,13 @@ import torch
 from neuro_eqprop.arrays import Array, cosine
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.rate.adjoint import NotSettledError
 from neuro_eqprop.rate.field import Field, State, field
 from neuro_eqprop.schedules import contrast
 from neuro_eqprop.solve import SolveStatus, Stop, solve
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.config import TrainingConfig
-from neuro_eqprop.training.gradients.implicit import AdjointError, implicit_gradient
+from neuro_eqprop.training.gradients.implicit import implicit_gradient
 from neuro_eqprop.training.gradients.loss import output_values
 from neuro_eqprop.training.rules.contrastive import Path, path_of
 from neuro_eqprop.training.rules.phases import SettledPhases, settle_phases, settling
@@ -171,7 +172,7 @@ def update_cosines(
         exact = implicit_gradient(
             ops, network, params, x=batch.x, target=batch.target, state=rest.state, stop=SETTLED
         )
-    except AdjointError:
+    except NotSettledError:
         return None
     update = RULES[config.rule].update(ops, network, params, batch, config).gradients
     return {
