@@ -275,6 +275,7 @@ class SpikingModel:
         learning: Literal[False] = False,
         neurons: str = "exact",
         reset_interval: int | None = None,
+        threshold: float | None = None,
         name: str | None = None,
     ) -> ExactNetwork | StockNetwork: ...
 
@@ -304,6 +305,9 @@ class SpikingModel:
             graded, `ATRLIF` for code rate, `Dense` and `Sparse`.
         reset_interval : int, optional
             Steps of a sample, after which all states are reset; None never resets.
+        threshold : float, optional
+            With "stock" and code graded: the change of a rate from which a unit sends a message.
+            The default is 1/256, or less for a layer with many or strong inputs.
         beta : float, optional
             With `learning`: strength of the nudge, -beta and then +beta after the free phase; the
             default is that of the training.

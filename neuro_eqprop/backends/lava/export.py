@@ -16,9 +16,10 @@ from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.lava.learning.job import LearningJob
 from neuro_eqprop.backends.lava.learning.learner import check as check_learning
-from neuro_eqprop.backends.lava.native.plan import Edge, Layer, Plan
+from neuro_eqprop.backends.lava.native.plan import Edge, Layer, Plan, message_threshold
 from neuro_eqprop.backends.lava.setup import prepare_import
 from neuro_eqprop.schedules import Schedule
+from neuro_eqprop.spiking.codes import GRADED
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, SpikingNetwork
 from neuro_eqprop.spiking.make_plastic import (
     ALWAYS,
@@ -49,11 +50,14 @@ def lava_network(
     *,
     neurons: str = "exact",
     reset_interval: int | None = None,
+    threshold: float | None = None,
     name: str | None = None,
 ) -> ExactNetwork | StockNetwork:
     """The model as one Lava process, see `SpikingModel.to_lava`."""
     if neurons not in NEURONS:
         raise UnknownNameError("kind of neurons", neurons, NEURONS)
+    if threshold is not None and (neurons != "stock" or spiking.coding.code is not GRADED):
+        raise ValueError("threshold belongs to neurons='stock' of code 'graded' alone")
     if find_spec("lava") is None:
         raise BackendError("Lava is not installed; it runs on Python 3.10: pip install lava-nc")
     prepare_import()
@@ -69,6 +73,7 @@ def lava_network(
             plain.input_weights,
             bits=spiking.bits,
             reset_interval=reset_interval,
+            threshold=threshold,
             name=name,
         )
     from neuro_eqprop.backends.lava.native.exact import ExactNetwork, ExactPlan
@@ -125,6 +130,7 @@ def stock_network(
     *,
     bits: int | None = None,
     reset_interval: int | None = None,
+    threshold: float | None = None,
     name: str | None = None,
 ) -> StockNetwork:
     """The network as one Lava process whose leaves are all Lava's own.
@@ -139,6 +145,9 @@ def stock_network(
         8 for fixed point; None for floating point.
     reset_interval : int, optional
         Steps after which all states go back to zero: the steps of a sample.
+    threshold : float, optional
+        Change of a rate from which a graded unit sends a message; None takes 1/256 or less,
+        depending on the weights.
     name : str, optional
         The name of the process.
 
@@ -149,7 +158,8 @@ def stock_network(
     """
     from neuro_eqprop.backends.lava.native.stock import StockNetwork
 
-    return StockNetwork(stock_plan(network, feeds, bits=bits, reset_interval=reset_interval), name)
+    plan = stock_plan(network, feeds, bits=bits, reset_interval=reset_interval, threshold=threshold)
+    return StockNetwork(plan, name)
 
 
 def stock_plan(
@@ -158,6 +168,7 @@ def stock_plan(
     *,
     bits: int | None = None,
     reset_interval: int | None = None,
+    threshold: float | None = None,
 ) -> Plan:
     """Layers and weights for stock processes; arguments as in `stock_network`."""
     check_stock(network)
@@ -182,6 +193,7 @@ def stock_plan(
             graded,
             bits,
             reset_interval,
+            message_threshold(edges, entry) if threshold is None else threshold,
             input=entry,
         )
     except ValueError as error:

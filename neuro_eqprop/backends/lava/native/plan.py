@@ -24,7 +24,7 @@ Weight = Any
 SPARSE_BELOW = 0.25
 """Share of non-zero weights below which `Sparse` replaces `Dense`."""
 THRESHOLD = 2.0**-8
-"""Change of a rate from which a graded unit sends a message."""
+"""Change of a rate from which a graded unit sends a message, at most; see `message_threshold`."""
 MOST = 127
 """Largest integer weight of 8 bits. Lava's fixed-point synapses drop the last of their 9 bits."""
 STATE_BITS, INPUT_BITS = 23, 12
@@ -130,12 +130,25 @@ def largest_drive(plan: Plan) -> float:
         for edge in plan.edges:
             if edge.target == layer.name:
                 # Sources rarely agree: the root of the sum of squares, times four, is not reached.
-                squares = (
-                    edge.weight.multiply(edge.weight) if issparse(edge.weight) else edge.weight**2
-                )
-                total += 4 * np.sqrt(row_sums(squares))
+                total += 4 * np.sqrt(row_sums(squares(edge.weight)))
         found = max(found, float(total.max()))
     return found
+
+
+def message_threshold(edges: Sequence[Edge], entry: str) -> float:
+    """The largest power of two whose errors add up to THRESHOLD or less in a unit's drive.
+
+    A unit keeps changes below its threshold to itself. Those of n sources with weights w add up to
+    about |w| thresholds in their target: a layer of 18 432 units needs a finer one than one of 128.
+    """
+    inner = [edge.weight for edge in edges if edge.source != entry]
+    norms = [float(np.sqrt(row_sums(squares(weight)).max())) for weight in inner]
+    return float(THRESHOLD * 2.0 ** -np.ceil(np.log2(max([1.0, *norms]))))
+
+
+def squares(weight: Weight) -> Weight:
+    """The square of each weight."""
+    return weight.multiply(weight) if issparse(weight) else weight**2
 
 
 def row_sums(weight: Weight) -> Array:
