@@ -124,8 +124,10 @@ class Result:
     """Mean of the drive, the pre-activation, over the window."""
     overflows: Mapping[str, Overflow] = field(default_factory=dict)
     """By population, if the network is in fixed point."""
-    copies: int = 1
-    """Neurons per unit: two where each unit is a pair of neurons that obeys Dale's law."""
+    copies: Mapping[str, int] = field(default_factory=dict)
+    """By population, neurons per unit where it is not one: two in a pair that obeys Dale's law."""
+    receivers: Mapping[str, int] = field(default_factory=dict)
+    """By population, neurons of a unit that a message reaches through one weight, if not one."""
 
 
 class Backend(Protocol):
@@ -207,7 +209,8 @@ def tally(
         fan_out = np.zeros(population.size, dtype=np.int64)
         for projection in network.projections:
             if projection.source == population.name:
-                fan_out += projection.fan_out
+                fan_out += projection.fan_out * result.receivers.get(projection.target, 1)
+        neurons = population.size * result.copies.get(population.name, 1)
         for k, phase in enumerate(schedule):
             sent = result.messages[population.name][:, k].sum(axis=0)
             steps = phase.steps * stimulus.samples
@@ -217,7 +220,7 @@ def tally(
                 spikes=int(sent.sum()),
                 synops=int(sent @ fan_out),
                 updates_active=int(sent.sum()),
-                updates_idle=steps * population.size * result.copies - int(sent.sum()),
+                updates_idle=steps * neurons - int(sent.sum()),
                 host_macs=stimulus.host_macs * stimulus.samples if fed else 0,
             )
     return counts

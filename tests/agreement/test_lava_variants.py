@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,10 +10,16 @@ import numpy as np
 import pytest
 
 from neuro_eqprop import open_run
+from neuro_eqprop.activations import HARD_SIGMOID, LINEAR
+from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import BackendError, Feature
+from neuro_eqprop.backends.lava.export import stock_plan
+from neuro_eqprop.backends.lava.native.plan import Plan, biases, expanded
 from neuro_eqprop.backends.lava.variants import LavaFused, LavaStock
 from neuro_eqprop.backends.registry import load_backend
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.model import Model
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.ir import (
     FixedPoint,
@@ -117,6 +124,45 @@ def test_stock_neurons_have_the_rates_and_classes_of_the_rate_network(
         error = found.rates[layer] - rates.state[layer]
         assert np.sqrt(np.mean(error**2)) < 0.02
     assert np.abs(found.drive - rates.drive).max() < 0.1
+
+
+def graded_by_hand(plan: Plan, currents: Mapping[str, Array]) -> tuple[int, int]:
+    """Messages and synaptic operations of SigmaDelta units on one sample, counted one by one."""
+    ways = {(e.source, e.target): np.asarray(expanded(plan, e)) for e in plan.edges}
+    bias = {layer.name: biases(plan, layer) for layer in plan.layers}
+    sigma, act, residue = ({n: np.zeros(b.shape) for n, b in bias.items()} for _ in range(3))
+    arriving = {n: np.resize(currents.get(n, np.zeros(1)), b.shape) for n, b in bias.items()}
+    messages = synops = 0
+    for _ in range(STEPS):
+        sent = {}
+        for layer in plan.layers:
+            name = layer.name
+            sigma[name] += arriving[name]
+            now = sigma[name] + bias[name]
+            now = np.maximum(now, 0) if layer.corners else now
+            delta = now - act[name] + residue[name]
+            sent[name] = np.where(np.abs(delta) >= plan.threshold, delta, 0)
+            act[name], residue[name] = now, delta - sent[name]
+        arriving = {name: np.zeros(b.shape) for name, b in bias.items()}
+        messages += sum(np.count_nonzero(message) for message in sent.values())
+        for (source, target), weight in ways.items():
+            arriving[target] += weight @ sent[source]
+            synops += np.count_nonzero(weight[:, sent[source] != 0])
+    return messages, synops
+
+
+def test_pairs_of_relu_units_count_every_message_and_synapse() -> None:
+    """A clipped hidden layer has two neurons for each unit, a linear output has one."""
+    network = layered(12, (9,), 4, hidden_rate=HARD_SIGMOID, output_rate=LINEAR)
+    params = initialise(network, np.random.default_rng(2))
+    spiking = Model(network, params).to_spiking(code="graded")
+    x = np.random.default_rng(0).random((1, 12))
+    run = spiking.run(x, on="lava-stock", steps=STEPS)
+    plan = stock_plan(spiking.network, {})
+    current = {"hidden": np.rint(x @ spiking.input_weights["hidden"].T * 4096)[0] / 4096}
+    messages, synops = graded_by_hand(plan, current)
+    assert (run.total.spikes, run.total.synops) == (messages, synops)
+    assert run.total.updates_idle + run.total.updates_active == STEPS * (2 * 9 + 4)
 
 
 def test_what_stock_neurons_cannot_do_is_refused_with_a_reason() -> None:

@@ -50,5 +50,5 @@ def merge_pairs(result: Result) -> Result:
         {n: a[..., : halves[n]] + a[..., halves[n] :] for n, a in result.messages.items()},
         {n: a[..., : halves[n]].copy() for n, a in result.firing.items()},
         {n: a[..., : halves[n]].copy() for n, a in result.drive.items()},
-        copies=2,
+        copies=dict.fromkeys(halves, 2),
     )

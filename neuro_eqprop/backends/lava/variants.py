@@ -1,4 +1,4 @@
-"""Other renderings on Lava: all in one process for many samples, and Lava's LIF neurons."""
+"""Other forms on Lava: all in one process for many samples, and Lava's own neurons."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ class LavaStock:
             raise BackendError("lava-stock: its voltages are not recorded; record spikes or drive")
         job = Job(network, stimulus, schedule, record, Form.STOCK)
         result = measure(job, sink, deadline=self.deadline).result
-        return replace(result, copies=max(neurons_a_unit(p) for p in network.populations))
+        neurons = {p.name: neurons_a_unit(p) for p in network.populations}
+        return replace(result, copies=neurons, receivers=neurons)
 
 
 def neurons_a_unit(population: Population) -> int:
