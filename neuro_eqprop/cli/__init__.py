@@ -11,7 +11,7 @@ from importlib import import_module
 
 from neuro_eqprop import __version__
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.cli.command import FAILURE, Command, UsageError, common, to_json
+from neuro_eqprop.cli.command import FAILURE, Command, UsageError, common, in_flags, to_json
 from neuro_eqprop.cli.parsers import Parser, suggestion
 
 COMMANDS = {
@@ -123,6 +123,7 @@ def attempt(args: Namespace) -> int:
     except (ValueError, RuntimeError, OSError, KeyError, MemoryError) as error:
         if args.debug:
             raise
-        sys.stderr.write(f"neuro-eqprop {args.command}: {error}\n")
+        sentence = in_flags(str(error), command(args.command).options)
+        sys.stderr.write(f"neuro-eqprop {args.command}: {sentence}\n")
         return 2 if isinstance(error, UnknownNameError | UsageError) else 1
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Mapping
@@ -85,6 +86,21 @@ def offer(action: Action, names: Iterable[str]) -> None:
 def run_argument(run: str) -> str:
     """A path as it is typed in a shell."""
     return shlex.quote(run)
+
+
+def in_flags(sentence: str, options: Callable[[ArgumentParser], None]) -> str:
+    """A message of the library with the options of a command in the place of its arguments.
+
+    `out` becomes --out, and force=True becomes --force, where the command has such an option.
+    """
+    parser = ArgumentParser(add_help=False)
+    options(parser)
+    flags = {a.dest: a.option_strings[-1] for a in parser._actions if a.option_strings}
+
+    def flag(found: re.Match[str]) -> str:
+        return flags.get(found["name"] or found["switch"], found[0])
+
+    return re.sub(r"`(?P<name>\w+)`|\b(?P<switch>\w+)=True\b", flag, sentence)
 
 
 def check_overwrite(path: Path, force: bool) -> None:

@@ -16,6 +16,7 @@ from neuro_eqprop.cli.command import (
     Command,
     Json,
     UsageError,
+    in_flags,
     percent,
     positive_int,
     print_facts,
@@ -215,7 +216,8 @@ def printed_warnings() -> Iterator[None]:
     from neuro_eqprop.experiments.learn_on_chip import OnChipWarning
 
     def write(message: Warning | str, *_: object, **__: object) -> None:
-        sys.stderr.write(f"neuro-eqprop learn: warning: {message}\n")
+        sentence = in_flags(str(message), options)
+        sys.stderr.write(f"neuro-eqprop learn: warning: {sentence}\n")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", OnChipWarning)

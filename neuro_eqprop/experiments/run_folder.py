@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,8 +47,6 @@ class Run:
         The trained or converted model in `model.safetensors`.
     study : Study
         The settings in `study.toml`.
-    data : Dataset
-        The data set that the settings name.
 
     Examples
     --------
@@ -60,14 +59,34 @@ class Run:
     path: Path
     model: Model
     study: Study
-    data: Dataset
+
+    @cached_property
+    def data(self) -> Dataset:
+        """The data set that the settings name, loaded on first use.
+
+        Raises
+        ------
+        DataError
+            If it is not here.
+        RunError
+            If it does not fit the model.
+        """
+        data, network = load_data(self.study.dataset), self.model.network
+        sizes = network.input.size, network.output.size
+        if sizes != (data.features, data.classes):
+            raise RunError(
+                f"{self.path / MODEL} goes from {sizes[0]} to {sizes[1]} units, but "
+                f"{self.study.dataset!r} has {data.features} features and {data.classes} classes; "
+                f"{STUDY} is of another run"
+            )
+        return data
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}, {self.model!r})"
 
     def _repr_html_(self) -> str:
         held = ", ".join(sorted(path.name for path in self.path.iterdir()))
-        rows = {"model": repr(self.model), "data": repr(self.data), "files": held}
+        rows = {"model": repr(self.model), "data": self.study.dataset, "files": held}
         return html_table(f"Run {self.path}", rows)
 
     @property
@@ -138,11 +157,11 @@ def claim(path: Path, *, force: bool) -> None:
     held = [name for name in (STUDY, MODEL, METRICS, RESUME) if (path / name).exists()]
     if held and not force:
         raise RunError(
-            f"{path} already holds a run ({', '.join(held)}); choose another --out, go on with "
-            f"--resume, or replace it with --force"
+            f"{path} already holds a run ({', '.join(held)}); choose another `out`, go on with "
+            f"resume=True, or replace it with force=True"
         )
     if path.exists() and not path.is_dir():
-        raise RunError(f"{path} is a file; --out names a folder")
+        raise RunError(f"{path} is a file; `out` names a folder")
     path.mkdir(parents=True, exist_ok=True)
     if not held:
         return  # other files in the folder stay
@@ -156,8 +175,8 @@ def check_begun(path: Path) -> None:
     """Raise RunError where there is no run to resume."""
     if not (path / STUDY).is_file():
         raise RunError(
-            f"there is no run in {path} to resume; name its folder by --out, or leave out "
-            f"--resume to begin one there"
+            f"there is no run in {path} to resume; name its folder by `out`, or leave out "
+            f"`resume` to begin one there"
         )
 
 
@@ -180,12 +199,12 @@ def open_run(path: str | Path) -> Run:
     Returns
     -------
     Run
-        Its model, settings, data and results.
+        Its model, settings and results; its data set is loaded on first use.
 
     Raises
     ------
     RunError
-        If the folder holds no finished run, or a model that does not fit its data.
+        If the folder holds no finished run.
 
     Examples
     --------
@@ -207,21 +226,13 @@ def open_run(path: str | Path) -> Run:
             f"there is no run folder {path}; `neuro-eqprop train --out {path}` makes one"
         )
     if not (path / MODEL).exists():
-        state = (
-            "was not finished; go on with --resume" if (path / RESUME).exists() else "holds none"
-        )
+        more = f"was not finished; `neuro-eqprop train --out {path} --resume` finishes it"
+        state = more if (path / RESUME).exists() else "holds none"
         raise RunError(f"{path} has no {MODEL}: the run {state}")
     study = config.read(path / STUDY)
-    data = load_data(study.dataset)
     history = read_history(path / METRICS)
     model = replace(checkpoint.load(path / MODEL), study=study, history=history)
-    sizes = model.network.input.size, model.network.output.size
-    if sizes != (data.features, data.classes):
-        raise RunError(
-            f"{path / MODEL} goes from {sizes[0]} to {sizes[1]} units, but {study.dataset!r} has "
-            f"{data.features} features and {data.classes} classes; {STUDY} is of another run"
-        )
-    return Run(path, model, study, data)
+    return Run(path, model, study)
 
 
 def save_run(model: Model, out: str | Path, *, dataset: str | Path, force: bool = False) -> None:

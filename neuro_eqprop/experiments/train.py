@@ -217,7 +217,7 @@ def train_in_group(
     check_sizes(network, data)
     out, traces, overwrite = output.path, output.traces, output.force or output.resume
     if traces is not None and traces.exists() and not overwrite:
-        raise run_folder.RunError(f"{traces} exists already; name another file or use --force")
+        raise run_folder.RunError(f"{traces} exists already; name another file or use force=True")
     dry_run(study, network, data)
     start = (
         initial_snapshot(study, network) if out is None else prepare(study, network, out, output)
@@ -363,7 +363,7 @@ def resume_snapshot(study: Study, network: Network, out: Path) -> Snapshot:
     if config.read(out / run_folder.STUDY) != study:
         raise run_folder.RunError(
             f"{out} was begun with other settings, and a run is resumed as it was begun; leave "
-            f"them out, or train anew with another --out"
+            f"them out, or train anew with another `out`"
         )
     left, start = out / run_folder.RESUME, initial_snapshot(study, network)
     if left.exists():
@@ -399,10 +399,10 @@ def ended(study: Study, out: Path) -> str:
     """Why a run is over: finished or diverged."""
     done = checkpoint.load(out / run_folder.MODEL).epochs
     if done >= study.training.epochs:
-        return "its run is finished; train anew with another --out, or replace it with --force"
+        return "its run is finished; train anew with another `out`, or replace it with force=True"
     return (
         f"it diverged (NaN or inf) after epoch {done} of {study.training.epochs}, and would again; "
-        f"train anew with another --out or --force, and {DIVERGENCE_ADVICE}"
+        f"train anew with another `out` or force=True, and {DIVERGENCE_ADVICE}"
     )
 
 

@@ -42,15 +42,15 @@ class AdjointMap:
     source: State
     """dC/ds."""
 
-    def __call__(self, a: State) -> State:
-        """J^T a + source."""
+    def __call__(self, state: State) -> State:
+        """J^T a + source, with a the state."""
         through = [name for name, image in self.images.items() if image.requires_grad]
         back: Sequence[Tensor | None] = [None] * len(self.inputs)
         if through:
             back = torch.autograd.grad(
                 [self.images[name] for name in through],
                 list(self.inputs.values()),
-                [a[name] for name in through],
+                [state[name] for name in through],
                 retain_graph=True,
                 allow_unused=True,
             )

@@ -140,15 +140,14 @@ class EquilibriumLayer(nn.Module):
             image = joined(free(split(point)))
         new = joined(at(split(point.detach())))
 
-        def adjoint(pull: Tensor) -> Tensor:
+        def pull_back(pull: Tensor) -> Tensor:
             # Scaled to one: the squares of small residuals underflow in float32.
             size = pull.abs().max().clamp_min(torch.finfo(pull.dtype).tiny)
             source = {ALL: pull / size}
-            return (
-                size
-                * AdjointMap(free, {ALL: image}, {ALL: point}, source).solve(self.stop, MIXED)[ALL]
-            )
+            adjoint = AdjointMap(free, {ALL: image}, {ALL: point}, source)
+            found: Tensor = adjoint.solve(self.stop, MIXED)[ALL]
+            return size * found
 
         if new.requires_grad:
-            new.register_hook(adjoint)  # type: ignore[no-untyped-call]
+            new.register_hook(pull_back)  # type: ignore[no-untyped-call]
         return split(new)

@@ -12,16 +12,18 @@ with the run folders of
 from __future__ import annotations
 
 import json
-import resource
+import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
 
-from neuro_eqprop import open_run
+from neuro_eqprop import load_data, open_run
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "lava-native.md"
 CASES = (
@@ -37,6 +39,46 @@ HIDDEN = 20
 """Samples of the hidden rates, which the backend lava-stock records."""
 
 
+class MemoryWatch:
+    """Peak memory of this process and its children in kB: the sum of their proportional shares."""
+
+    def __enter__(self) -> MemoryWatch:
+        self.peak, self.done = 0, Event()
+        self.thread = Thread(target=self.follow, daemon=True)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.done.set()
+        self.thread.join()
+
+    def follow(self) -> None:
+        """Look four times a second."""
+        while not self.done.wait(0.25):
+            self.peak = max(self.peak, sum(map(share, family(os.getpid()))))
+
+
+def family(pid: int) -> Iterator[int]:
+    """A process and its children, as Linux lists them."""
+    yield pid
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = task.read_text().split()
+        except OSError:
+            continue
+        for child in children:
+            yield from family(int(child))
+
+
+def share(pid: int) -> int:
+    """The proportional set size of a process in kB; shared pages count once over all processes."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return int(next(line.split()[1] for line in text.splitlines() if line.startswith("Pss:")))
+
+
 def measure(path: str, code: str, bits: int | None, samples: int) -> dict[str, Any]:
     """Run one network in this process, as a user's script does."""
     from lava.magma.core.run_conditions import RunSteps
@@ -44,31 +86,32 @@ def measure(path: str, code: str, bits: int | None, samples: int) -> dict[str, A
     from lava.proc.io.source import RingBuffer as Source
 
     run = open_run(path)
-    x, spiking = run.data.test.x[:samples], run.model.to_spiking(code=code, bits=bits)
+    # A copy: the data set itself is not part of the network's memory.
+    x, spiking = (
+        load_data(run.study.dataset).test.x[:samples].copy(),
+        run.model.to_spiking(code=code, bits=bits),
+    )
     rates, steps = run.model.equilibrium(x), spiking.coding.code.steps
     net = spiking.to_lava(neurons="stock", reset_interval=steps)
     source = Source(data=net.encode(x, steps))
     sink = Sink(shape=net.out.shape, buffer=samples * steps)
     source.s_out.connect(net.inp)
     net.out.connect(sink.a_in)
-    net.create_runtime(net.run_config())
-    began = time.perf_counter()
-    net.run(condition=RunSteps(samples * steps))
-    seconds = time.perf_counter() - began
-    messages = sink.data.get()
-    net.stop()
+    with MemoryWatch() as memory:
+        net.create_runtime(net.run_config())
+        began = time.perf_counter()
+        net.run(condition=RunSteps(samples * steps))
+        seconds = time.perf_counter() - began
+        messages = sink.data.get()
+        net.stop()
     output = run.model.network.output.name
     found = net.rates(messages, steps)
     kinds = {row.kind: row.stock for row in net.processes()}
-    peak = max(
-        resource.getrusage(who).ru_maxrss
-        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
     result = {
         "agreement": float((net.decode(messages, steps) == rates.classes).mean()),
         "output": rmse(found, rates.state[output].reshape(samples, -1)),
         "ms": 1000 * seconds / (samples * steps),
-        "megabytes": peak / 1024,
+        "megabytes": memory.peak / 1024,
         "kinds": sorted(kinds),
         "stock": all(kinds.values()),
     }
@@ -94,8 +137,8 @@ def page(rows: list[str]) -> str:
 Written by `python sims/lava/native.py`; its first lines give the trainings, which are short.
 `to_lava(neurons="stock")` against the equilibrium of the rates, on the first test samples, with
 lava-nc 0.10.0 on a CPU. Errors of rates are root mean squares. Those of hidden layers (the largest
-of all layers) are of the backend `lava-stock` and {HIDDEN} samples. Memory is that of the largest
-process, Python and data set included.
+of all layers) are of the backend `lava-stock` and {HIDDEN} samples. Memory is the peak of all
+processes together during the run (proportional set size, Python and its libraries included).
 
 | network | code | bits | samples | agreement | RMSE output | hidden | ms a step | MB | processes |
 |---|---|---|---|---|---|---|---|---|---|

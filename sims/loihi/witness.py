@@ -1,4 +1,4 @@
-"""The fixed-point step against Brian2Loihi, which is independent: writes docs/loihi-arithmetic.md.
+"""The fixed-point step against Brian2Loihi, which is independent: writes a results page.
 
     python sims/loihi/witness.py
 
@@ -33,7 +33,7 @@ from neuro_eqprop.spiking.ir import (
 )
 from neuro_eqprop.traces import MemorySink, Record
 
-PAGE = Path(__file__).parents[2] / "docs" / "loihi-arithmetic.md"
+PAGE = Path(__file__).parents[2] / "docs" / "results" / "loihi-arithmetic.md"
 CELLS, INPUT = "cells", "input"
 UNIT = 2.0**-12
 
@@ -252,7 +252,7 @@ What differs:
   steps in which a voltage equals the threshold exactly, as they do in these two lines; the
   voltages of the second are multiples of a 32nd of its threshold.
 - **The reset.** Loihi 1 resets to zero; code `rate` subtracts the threshold. Lava's `ATRLIF` does
-  the same on stock processes ([what runs on a chip](on-a-chip.md)).
+  the same on stock processes ([what runs on a chip](../reference/on-a-chip.md)).
 - **Overflow.** Here a current wraps at 24 bits and a voltage saturates, as in Lava's bit-accurate
   model. Brian2Loihi limits neither:
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from neuro_eqprop.backends.base import Backend, Feature, Result, Support
 from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.backends.registry import BACKENDS
 from neuro_eqprop.checked_files.write import append_json as append
+from neuro_eqprop.data.dataset import DataError
 from neuro_eqprop.experiments import simulate as simulate_module
 from neuro_eqprop.experiments.config import make_study, write
 from neuro_eqprop.experiments.evaluate import Evaluation, agreement, count_events, evaluate
@@ -181,8 +183,25 @@ def test_a_model_of_other_data_is_refused(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(write(STUDY))
     params = initialise(SMALL, np.random.default_rng(0))
     save(tmp_path / "model.safetensors", Model(SMALL, params, 1))
+    run = open_run(tmp_path)
     with pytest.raises(RunError, match="goes from 2 to 2 units, but 'digits' has 64"):
-        open_run(tmp_path)
+        run.evaluate()
+
+
+def test_a_run_opens_without_its_data(run: Run, tmp_path: Path) -> None:
+    """Model, history, spikes and exports need no data; a sentence says what is missing."""
+    copy = tmp_path / "run"
+    shutil.copytree(run.path, copy)
+    text = (copy / "study.toml").read_text()
+    (copy / "study.toml").write_text(text.replace('"digits"', '"/nowhere/gone.npz"'))
+    opened = open_run(copy)
+    assert "Run(" in repr(opened)
+    assert "gone.npz" in opened._repr_html_()
+    assert len(opened.history) == len(run.history)
+    graph = opened.model.to_spiking(code="graded").to_nir()
+    assert graph.nodes
+    with pytest.raises(DataError, match=r"gone\.npz"):
+        opened.evaluate()
 
 
 def test_a_line_that_is_no_json_is_not_written(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.rate.adjoint import NotSettledError
 from neuro_eqprop.rate.inference import infer
-from neuro_eqprop.rate.to_torch import EquilibriumLayer, NotSettledError
+from neuro_eqprop.rate.to_torch import EquilibriumLayer
 from neuro_eqprop.solve import Stop
 
 EXACT = Stop(1e-13, 5000)

@@ -197,7 +197,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_resumed_run_ends_in_the_same_bytes(tmp_path: Path, finished: Path, after: int) -> None:
     stopped(LOOPED, tmp_path / "run", after)
     assert set(files(tmp_path / "run")) == {"study.toml", "metrics.jsonl", "resume.safetensors"}
-    with pytest.raises(RunError, match=r"was not finished; go on with --resume"):
+    with pytest.raises(RunError, match=r"was not finished; .*--resume` finishes it"):
         open_run(tmp_path / "run")
     go_on(LOOPED, tmp_path / "run")
     assert model(tmp_path / "run") == model(finished)
@@ -260,7 +260,7 @@ def test_a_folder_with_a_run_is_left_alone_unless_forced(tmp_path: Path) -> None
     for name in ("evaluations.jsonl", "report.html", "traces.h5", "notes.txt"):
         (out / name).write_text("made from the first run")
     before, other = files(out), adapt(TINY, {"seed": 8})
-    with pytest.raises(RunError, match=r"already holds a run .*--force"):
+    with pytest.raises(RunError, match=r"already holds a run .*force=True"):
         run_training(other, out, force=False, resume=False, on_epoch=quiet)
     assert files(out) == before
     run_training(other, out, force=True, resume=False, on_epoch=quiet)

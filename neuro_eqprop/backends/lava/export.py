@@ -56,6 +56,13 @@ def lava_network(
     """The model as one Lava process, see `SpikingModel.to_lava`."""
     if neurons not in NEURONS:
         raise UnknownNameError("kind of neurons", neurons, NEURONS)
+    if reset_interval is not None and (reset_interval < 1 or reset_interval != int(reset_interval)):
+        raise ValueError(
+            f"reset_interval is the number of steps of a sample, an integer above zero, not "
+            f"{reset_interval}"
+        )
+    if threshold is not None and not threshold > 0:
+        raise ValueError(f"threshold must be above zero, not {threshold}")
     if threshold is not None and (neurons != "stock" or spiking.coding.code is not GRADED):
         raise ValueError("threshold belongs to neurons='stock' of code 'graded' alone")
     if find_spec("lava") is None:

@@ -38,8 +38,8 @@ from neuro_eqprop.spiking.serialize import describe
 
 Arrays: TypeAlias = dict[str, Any]
 PROCESSES = {
-    "stock": {"backends.lava.native.plan": "plan", "backends.lava.native.stock": "stock"},
-    "exact": {"backends.lava.native.plan": "plan", "backends.lava.native.exact": "exact"},
+    neurons: {f"backends.lava.native.{name}": name for name in ("plan", "network", neurons)}
+    for neurons in ("stock", "exact")
 }
 """Modules of processes that are copied, by kind of neurons, with their names in the package."""
 NUMERICS = (

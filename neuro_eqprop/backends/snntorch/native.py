@@ -178,23 +178,18 @@ class SpikingModule(nn.Module):
             current = ops.zeros((len(x), *layer.shape))
             for c in self.network.connections:
                 if c.target == layer.name and self.network[c.source].role is Role.INPUT:
-                    # Unrounded: the host works the current out, and rounds the sum.
-                    current = current + c.operator.forward(
-                        ops, self.values[c.name], x, ops.zeros((1,))
-                    )
+                    # The host computes this current: in floating point it rounds the sum alone.
+                    weight = self.values[c.name] if self.bits is None else weights[c.name]
+                    current = current + c.operator.forward(ops, weight, x, ops.zeros((1,)))
             found[layer.name] = weights[layer.name] + round_through(current, self.coding.grid)
         return found
 
     def rounded_weights(self) -> dict[str, Tensor]:
         """Weights and biases on the grid of the coding, or weights of few bits."""
         found = {}
-        inner = {
-            c.name
-            for c in self.network.connections
-            if self.network[c.source].role is not Role.INPUT
-        }
+        connections = {c.name for c in self.network.connections}
         for name, value in self.values.items():
-            if self.bits is None or name not in inner:
+            if self.bits is None or name not in connections:
                 found[name] = round_through(value, self.coding.grid)
                 continue
             array = value.detach().cpu().numpy().astype(np.float64)

@@ -44,7 +44,7 @@ def direction_warnings(task: Task, found: Mapping[str, Direction]) -> list[str]:
     if gradients and min(gradients) < GRADIENT_LEAST:
         warnings.append(
             f"beta {beta:g} is too large for this network: the cosine of the update with minus the "
-            f"gradient is {min(gradients):.3f}; use a smaller --beta"
+            f"gradient is {min(gradients):.3f}; use a smaller `beta`"
         )
     if rule.unsettled and task.config.code == "rate":
         warnings.append(

@@ -94,3 +94,34 @@ def test_a_wrong_name_an_input_of_spikes_and_an_open_port_are_refused(model: Mod
     net = model.to_spiking(code="graded").to_lava()
     with pytest.raises(ValueError, match="`inp` is not connected"):
         net.run(condition=RunSteps(2), run_cfg=Loihi2SimCfg(select_tag=net.tag))
+
+
+@pytest.mark.parametrize("neurons", ["exact", "stock"])
+def test_what_would_hang_a_run_is_an_error_before_it(model: Model, neurons: str) -> None:
+    from lava.magma.core.run_conditions import RunSteps
+    from lava.magma.core.run_configs import Loihi2HwCfg, Loihi2SimCfg
+    from lava.proc.io.source import RingBuffer as Source
+
+    spiking = model.to_spiking(code="graded", bits=8)
+    for wrong in (0, -3, 2.5):
+        with pytest.raises(ValueError, match="reset_interval is the number of steps"):
+            spiking.to_lava(neurons=neurons, reset_interval=wrong)  # type: ignore[call-overload]
+    net = spiking.to_lava(neurons=neurons, reset_interval=4)
+    with pytest.raises(ValueError, match=r"x has shape \(2, 5\); the network takes"):
+        net.encode(np.zeros((2, 5)), 4)
+    with pytest.raises(ValueError, match="not finite"):
+        net.encode(np.full((2, 64), np.nan), 4)
+    with pytest.raises(ValueError, match="9 rows; `out` has 10 units"):
+        net.decode(np.zeros((9, 8)), 4)
+    with pytest.raises(ValueError, match=r"not \(units, samples \* steps\)"):
+        net.rates(np.zeros(8), 4)
+    with pytest.raises(AssertionError, match="incompatible"):  # of Lava itself
+        Source(data=np.zeros((60, 8), dtype=np.int64)).s_out.connect(net.inp)
+    Source(data=net.encode(np.zeros((1, 64)), 4)).s_out.connect(net.inp)
+    for config in (Loihi2SimCfg(select_tag="floating_pt"), Loihi2SimCfg()):
+        with pytest.raises(ValueError, match=r"tag 'fixed_pt'.*net.run_config\(\)"):
+            net.run(condition=RunSteps(4), run_cfg=config)
+    with pytest.raises(RuntimeError, match=r"lava-loihi|Python models alone"):
+        net.run(condition=RunSteps(4), run_cfg=Loihi2HwCfg(select_tag=net.tag))
+    net.run(condition=RunSteps(4))  # its own configuration
+    net.stop()

@@ -18,7 +18,6 @@ from lava.magma.core.decorator import implements, requires, tag
 from lava.magma.core.model.py.model import PyLoihiProcessModel
 from lava.magma.core.model.py.ports import PyInPort, PyOutPort
 from lava.magma.core.model.py.type import LavaPyType
-from lava.magma.core.model.sub.model import AbstractSubProcessModel
 from lava.magma.core.process.ports.ports import InPort, OutPort
 from lava.magma.core.process.process import AbstractProcess, ProcessParameters
 from lava.magma.core.process.variable import Var
@@ -27,14 +26,14 @@ from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 from lava.proc.dense.process import Dense
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.lava.native.plan import (
-    Row,
-    identifier,
-    integers,
-    port_name,
-    run_config,
-    table,
+from neuro_eqprop.backends.lava.native.network import (
+    ExportedNetwork,
+    ExportedNetworkModel,
+    classes,
+    message_rows,
+    sample_rows,
 )
+from neuro_eqprop.backends.lava.native.plan import Row, identifier, integers, port_name
 from neuro_eqprop.spiking.fixed_point import weights
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, Projection, SpikingNetwork
 from neuro_eqprop.spiking.neurons import Numbers, neurons_of
@@ -293,7 +292,7 @@ class IntegerDelayModel(DelayModel):
     kind = np.int64
 
 
-class ExactNetwork(AbstractProcess):  # type: ignore[misc]
+class ExactNetwork(ExportedNetwork):
     """A spiking network with ports `inp`, `out` and `s_<layer>`.
 
     `inp` takes one value for each feature in each step (see `encode`), `out` sends the spikes or
@@ -344,38 +343,19 @@ class ExactNetwork(AbstractProcess):  # type: ignore[misc]
                 found.append(Row(f"{projection.name} delay", "Delay", False, units, 0))
         return tuple(found)
 
-    def run_config(self, *, hardware: bool = False) -> Any:  # noqa: ANN401
-        """Lava's run configuration for this network: on the CPU, or on Loihi 2."""
-        return run_config(
-            self.tag, stock=all(row.stock for row in self.processes()), hardware=hardware
-        )
-
-    def __str__(self) -> str:
-        return table(self.processes())
-
     def encode(self, x: npt.ArrayLike, steps: int) -> npt.NDArray[Any]:
         """Samples (samples, features) as the data (features, samples * steps) of a RingBuffer.
 
         In fixed point they are integers that count 2^-24.
         """
-        rows = np.atleast_2d(np.asarray(x, dtype=np.float64))
-        if rows.shape[1] != self.plan.features:
-            raise ValueError(
-                f"x has {rows.shape[1]} features; the network takes {self.plan.features}"
-            )
-        if self.plan.reset_interval not in (None, steps):
-            raise ValueError(
-                f"a sample has {steps} steps, but the network resets every "
-                f"{self.plan.reset_interval}"
-            )
+        plan = self.plan
+        rows = sample_rows(x, steps, features=plan.features, reset_interval=plan.reset_interval)
         data = np.repeat(rows.T, steps, axis=1)
-        return data if self.plan.network.fixed is None else integers(data, self.plan.input_exp)
+        return data if plan.network.fixed is None else integers(data, plan.input_exp)
 
     def rates(self, messages: npt.ArrayLike, steps: int) -> Array:
         """Rates (samples, units) from messages (units, samples * steps) of a port."""
-        sent = np.asarray(messages, dtype=np.float64)
-        if sent.shape[1] % steps:
-            raise ValueError(f"{sent.shape[1]} steps are no multiple of {steps} steps a sample")
+        sent = message_rows(messages, steps)
         output = self.plan.network[self.plan.network.output].neuron
         if not isinstance(output, Graded):
             spikes = sent.reshape(len(sent), -1, steps)
@@ -390,7 +370,7 @@ class ExactNetwork(AbstractProcess):  # type: ignore[misc]
 
     def decode(self, messages: npt.ArrayLike, steps: int) -> npt.NDArray[np.int64]:
         """Predicted classes (samples,) from the messages (classes, samples * steps) of `out`."""
-        return np.asarray(self.rates(messages, steps).argmax(axis=1))
+        return classes(self.rates, messages, steps, self.out.shape[0])
 
 
 def weight_name(network: SpikingNetwork, number: int) -> str:
@@ -404,14 +384,11 @@ def weight_name(network: SpikingNetwork, number: int) -> str:
 @implements(proc=ExactNetwork, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("floating_pt", "fixed_pt")
-class ExactNetworkModel(AbstractSubProcessModel):  # type: ignore[misc]
+class ExactNetworkModel(ExportedNetworkModel):
     """Sub-processes of a network and their connections."""
 
     def __init__(self, proc: ExactNetwork) -> None:
-        if not proc.inp.in_connections:
-            raise ValueError(
-                "port `inp` is not connected: connect a RingBuffer with encode(x, steps)"
-            )
+        super().__init__(proc)
         plan, network = proc.plan, proc.plan.network
         cells: dict[str, Any] = {}
         for population in network.populations:
@@ -441,11 +418,6 @@ class ExactNetworkModel(AbstractSubProcessModel):  # type: ignore[misc]
             source.s_out.connect(joint.s_in)
             joint.a_out.connect(cells[projection.target].a_in)
             getattr(proc, weight_name(network, number)).alias(joint.weights)
-
-    def keep(self, name: str, process: AbstractProcess) -> Any:  # noqa: ANN401
-        """Keep a sub-process as an attribute, where Lava looks for it."""
-        setattr(self, name, process)
-        return process
 
 
 def synapses(network: SpikingNetwork, projection: Projection) -> AbstractProcess:

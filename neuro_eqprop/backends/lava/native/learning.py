@@ -19,7 +19,6 @@ from lava.magma.core.decorator import implements, requires, tag
 from lava.magma.core.model.py.model import PyLoihiProcessModel
 from lava.magma.core.model.py.ports import PyInPort, PyOutPort
 from lava.magma.core.model.py.type import LavaPyType
-from lava.magma.core.model.sub.model import AbstractSubProcessModel
 from lava.magma.core.process.ports.ports import InPort, OutPort
 from lava.magma.core.process.process import AbstractProcess, ProcessParameters
 from lava.magma.core.process.variable import Var
@@ -41,7 +40,13 @@ from neuro_eqprop.backends.lava.learning.processes.graded import LearningGraded
 from neuro_eqprop.backends.lava.learning.processes.spiking import LearningSpikes
 from neuro_eqprop.backends.lava.learning.processes.synapses import synapse_arguments
 from neuro_eqprop.backends.lava.native.exact import weight_name
-from neuro_eqprop.backends.lava.native.plan import Row, port_name, run_config, table
+from neuro_eqprop.backends.lava.native.network import (
+    ExportedNetwork,
+    ExportedNetworkModel,
+    message_rows,
+    sample_rows,
+)
+from neuro_eqprop.backends.lava.native.plan import Row, port_name
 from neuro_eqprop.backends.lava.worker import synapses
 from neuro_eqprop.model import Model
 from neuro_eqprop.spiking.ir import Gain, Graded, Projection, SpikingNetwork
@@ -134,13 +139,16 @@ class PhaseClockModel(PyLoihiProcessModel):  # type: ignore[misc]
         self.news.send(self.message)
 
 
-class LearningNetwork(AbstractProcess):  # type: ignore[misc]
+class LearningNetwork(ExportedNetwork):
     """A network that learns, with ports `inp`, `target`, `out` and `s_<layer>`.
 
     A sample takes `steps` steps: its phases and a commit. `encode(x, y)` returns the data of two
     sources, `weights()` the learned weights. Vars `weights_<source>_<target>` are the weights of
     the sub-processes.
     """
+
+    FED = ("inp", "target")
+    ENCODED = "the data of encode(x, y)"
 
     def __init__(self, plan: LearningPlan, name: str | None = None) -> None:
         super().__init__(plan=plan, name=name)
@@ -180,15 +188,6 @@ class LearningNetwork(AbstractProcess):  # type: ignore[misc]
             found.append(Row(name, kind, True, 0, count))
         return tuple(found)
 
-    def run_config(self, *, hardware: bool = False) -> Any:  # noqa: ANN401
-        """Lava's run configuration for this network: on the CPU, or on Loihi 2."""
-        return run_config(
-            self.tag, stock=all(row.stock for row in self.processes()), hardware=hardware
-        )
-
-    def __str__(self) -> str:
-        return table(self.processes())
-
     def encode(self, x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Array]:
         """Samples and targets as the data of two RingBuffers.
 
@@ -204,9 +203,8 @@ class LearningNetwork(AbstractProcess):  # type: ignore[misc]
         array (features, samples * steps), array (classes, samples * steps)
             For `inp` and for `target`.
         """
-        rows, classes = np.atleast_2d(np.asarray(x, dtype=np.float64)), self.target.shape[0]
-        if rows.shape[1] != self.inp.shape[0]:
-            raise ValueError(f"x has {rows.shape[1]} features; the network takes {self.inp.shape}")
+        classes = self.target.shape[0]
+        rows = sample_rows(x, self.steps, features=self.inp.shape[0], reset_interval=None)
         graded = isinstance(self.plan.network[self.plan.entry].neuron, Graded)
         if not graded and not (rows.min(initial=0.0) >= 0 and rows.max(initial=0.0) <= 1):
             raise ValueError("x leaves 0..1, the range of spike rates; use code 'graded'")
@@ -221,9 +219,7 @@ class LearningNetwork(AbstractProcess):  # type: ignore[misc]
 
     def rates(self, messages: npt.ArrayLike) -> Array:
         """Rates (samples, units) in the free phase, from messages (units, samples * steps)."""
-        sent = np.asarray(messages, dtype=np.float64)
-        if sent.shape[1] % self.steps:
-            raise ValueError(f"{sent.shape[1]} steps are no multiple of {self.steps} a sample")
+        sent = message_rows(messages, self.steps)
         free = self.plan.rule.schedule[0]
         sent = sent.reshape(len(sent), -1, self.steps)[..., : free.steps]
         output = self.plan.network[self.plan.network.output].neuron
@@ -272,16 +268,11 @@ class LearningNetwork(AbstractProcess):  # type: ignore[misc]
 @implements(proc=LearningNetwork, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("floating_pt")
-class LearningNetworkModel(AbstractSubProcessModel):  # type: ignore[misc]
+class LearningNetworkModel(ExportedNetworkModel):
     """Sub-processes of a network that learns, and their connections."""
 
     def __init__(self, proc: LearningNetwork) -> None:
-        for port in (proc.inp, proc.target):
-            if not port.in_connections:
-                raise ValueError(
-                    f"port `{port.name}` is not connected: connect a RingBuffer with the data of "
-                    f"encode(x, y)"
-                )
+        super().__init__(proc)
         plan, network = proc.plan, proc.plan.network
         clock = self.keep("clock", PhaseClock(plan))
         proc.inp.connect(clock.inp)
@@ -308,8 +299,3 @@ class LearningNetworkModel(AbstractSubProcessModel):  # type: ignore[misc]
                 joint = self.keep(f"synapses_{number}", synapses(part, projection))
             cells[projection.source].s_out.connect(joint.s_in)
             joint.a_out.connect(target.a_one if projection.gain is Gain.ONE else target.a_beta)
-
-    def keep(self, name: str, process: AbstractProcess) -> Any:  # noqa: ANN401
-        """Keep a sub-process as an attribute, where Lava looks for it."""
-        setattr(self, name, process)
-        return process

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from lava.magma.core.decorator import implements, requires, tag
-from lava.magma.core.model.sub.model import AbstractSubProcessModel
 from lava.magma.core.process.ports.ports import InPort, OutPort
 from lava.magma.core.process.process import AbstractProcess
 from lava.magma.core.process.variable import Var
@@ -38,6 +37,13 @@ from lava.proc.sdn.process import ActivationMode, SigmaDelta
 from lava.proc.sparse.process import Sparse
 from scipy.sparse import csr_matrix, hstack, identity, issparse
 
+from neuro_eqprop.backends.lava.native.network import (
+    ExportedNetwork,
+    ExportedNetworkModel,
+    classes,
+    message_rows,
+    sample_rows,
+)
 from neuro_eqprop.backends.lava.native.plan import (
     MOST,
     SPARSE_BELOW,
@@ -53,13 +59,11 @@ from neuro_eqprop.backends.lava.native.plan import (
     identifier,
     integers,
     port_name,
-    run_config,
     scale_of,
-    table,
 )
 
 
-class StockNetwork(AbstractProcess):  # type: ignore[misc]
+class StockNetwork(ExportedNetwork):
     """A network of `lava.proc` processes with ports `inp`, `out` and `s_<layer>`.
 
     `inp` takes one value for each feature in each step (see `encode`), `out` sends messages or
@@ -101,15 +105,6 @@ class StockNetwork(AbstractProcess):  # type: ignore[misc]
             found.append(Row("reset between samples", "Reset", True, 0, 0))
         return tuple(found)
 
-    def run_config(self, *, hardware: bool = False) -> Any:  # noqa: ANN401
-        """Lava's run configuration for this network: on the CPU, or on Loihi 2."""
-        return run_config(
-            self.tag, stock=all(row.stock for row in self.processes()), hardware=hardware
-        )
-
-    def __str__(self) -> str:
-        return table(self.processes())
-
     def encode(self, x: npt.ArrayLike, steps: int) -> npt.NDArray[Any]:
         """Samples (samples, features) as the data (features, samples * steps) of a RingBuffer.
 
@@ -117,13 +112,7 @@ class StockNetwork(AbstractProcess):  # type: ignore[misc]
         the sample before where nothing resets the units. Spiking units get it in every step.
         """
         plan = self.plan
-        rows = np.atleast_2d(np.asarray(x, dtype=np.float64))
-        if rows.shape[1] != plan.features:
-            raise ValueError(f"x has {rows.shape[1]} features; the network takes {plan.features}")
-        if plan.reset_interval not in (None, steps):
-            raise ValueError(
-                f"a sample has {steps} steps, but the network resets every {plan.reset_interval}"
-            )
+        rows = sample_rows(x, steps, features=plan.features, reset_interval=plan.reset_interval)
         if plan.graded:
             sent = rows if plan.reset_interval else np.diff(rows, axis=0, prepend=0 * rows[:1])
             data = np.zeros((plan.features, len(rows) * steps))
@@ -134,9 +123,7 @@ class StockNetwork(AbstractProcess):  # type: ignore[misc]
 
     def rates(self, messages: npt.ArrayLike, steps: int) -> Array:
         """Rates (samples, units) from messages (units, samples * steps) of a port."""
-        sent = np.asarray(messages, dtype=np.float64)
-        if sent.shape[1] % steps:
-            raise ValueError(f"{sent.shape[1]} steps are no multiple of {steps} steps a sample")
+        sent = message_rows(messages, steps)
         sent = sent.reshape(len(sent), -1, steps).transpose(1, 0, 2)
         if not self.plan.graded:
             return np.asarray(sent[..., steps // 4 :].mean(axis=2))
@@ -151,20 +138,17 @@ class StockNetwork(AbstractProcess):  # type: ignore[misc]
 
     def decode(self, messages: npt.ArrayLike, steps: int) -> npt.NDArray[np.int64]:
         """Predicted classes (samples,) from the messages (classes, samples * steps) of `out`."""
-        return np.asarray(self.rates(messages, steps).argmax(axis=1))
+        return classes(self.rates, messages, steps, self.out.shape[0])
 
 
 @implements(proc=StockNetwork, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("floating_pt", "fixed_pt")
-class StockNetworkModel(AbstractSubProcessModel):  # type: ignore[misc]
+class StockNetworkModel(ExportedNetworkModel):
     """Sub-processes of a stock network and their connections."""
 
     def __init__(self, proc: StockNetwork) -> None:
-        if not proc.inp.in_connections:
-            raise ValueError(
-                "port `inp` is not connected: connect a RingBuffer with encode(x, steps)"
-            )
+        super().__init__(proc)
         plan, scale = proc.plan, proc.scale
         cells: dict[str, Any] = {}
         for layer in plan.layers:
@@ -190,11 +174,6 @@ class StockNetworkModel(AbstractSubProcessModel):  # type: ignore[misc]
             self.reset(plan, port_name(layer.name), states)
             for state in ("bias", "sigma") if plan.graded else ("bias_mant", "v", "r"):
                 getattr(proc, f"{state}_{identifier(layer.name)}").alias(getattr(cell, state))
-
-    def keep(self, name: str, process: AbstractProcess) -> Any:  # noqa: ANN401
-        """Keep a sub-process as an attribute, where Lava looks for it."""
-        setattr(self, name, process)
-        return process
 
     def expose(self, plan: Plan, cell: Any, layer: Layer, port: OutPort) -> None:  # noqa: ANN401
         """Connect a port to the messages of a layer; relu units are added up with their signs."""
