@@ -105,7 +105,7 @@ def test_what_would_hang_a_run_is_an_error_before_it(model: Model, neurons: str)
     spiking = model.to_spiking(code="graded", bits=8)
     for wrong in (0, -3, 2.5):
         with pytest.raises(ValueError, match="reset_interval is the number of steps"):
-            spiking.to_lava(neurons=neurons, reset_interval=wrong)  # type: ignore[call-overload]
+            spiking.to_lava(neurons=neurons, reset_interval=wrong)  # type: ignore[arg-type]
     net = spiking.to_lava(neurons=neurons, reset_interval=4)
     with pytest.raises(ValueError, match=r"x has shape \(2, 5\); the network takes"):
         net.encode(np.zeros((2, 5)), 4)
