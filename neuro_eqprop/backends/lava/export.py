@@ -19,7 +19,6 @@ from neuro_eqprop.backends.lava.learning.learner import check as check_learning
 from neuro_eqprop.backends.lava.native.plan import Edge, Layer, Plan, message_threshold
 from neuro_eqprop.backends.lava.setup import prepare_import
 from neuro_eqprop.schedules import Schedule
-from neuro_eqprop.spiking.codes import GRADED
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, SpikingNetwork
 from neuro_eqprop.spiking.make_plastic import (
     ALWAYS,
@@ -63,7 +62,8 @@ def lava_network(
         )
     if threshold is not None and not threshold > 0:
         raise ValueError(f"threshold must be above zero, not {threshold}")
-    if threshold is not None and (neurons != "stock" or spiking.coding.code is not GRADED):
+    graded = isinstance(spiking.network[spiking.network.output].neuron, Graded)
+    if threshold is not None and not (neurons == "stock" and graded):
         raise ValueError("threshold belongs to neurons='stock' of code 'graded' alone")
     if find_spec("lava") is None:
         raise BackendError("Lava is not installed; it runs on Python 3.10: pip install lava-nc")
