@@ -20,6 +20,7 @@ from neuro_eqprop.cli.command import (
 )
 from neuro_eqprop.units import si, si_range
 
+COUNTED = ("cores", "messages")
 VERBS = ("list", "show", "explain", "validate")
 ROLES = {
     "prediction": "predictions: the constants come from elsewhere, so agreement validates them",
@@ -40,6 +41,8 @@ def options(parser: ArgumentParser) -> None:
     add("--override", action="append", default=[], metavar="CHIP.SECTION.KEY=VALUE", help=value)
     cases = "further published measurements, as TOML; repeatable"
     add("--cases", type=Path, action="append", default=[], metavar="FILE", help=cases)
+    plot = "write the calibration of `validate` as a figure (.png, .svg or .pdf)"
+    add("--plot", type=Path, metavar="FILE", help=plot)
     add("--seed", type=int, default=0, help="seed of the Monte Carlo draws")
 
 
@@ -69,9 +72,13 @@ def validate(args: Namespace) -> Json:
 
     found = validate_profiles(args.name, cases=args.cases, overrides=args.override, seed=args.seed)
     outcome = found.to_json()
+    if args.plot is not None:
+        from neuro_eqprop.energy.figures import plot_calibration, save_figure
+
+        outcome["plot"] = str(save_figure(plot_calibration(found), args.plot))
     if found.failed:
         listed = "; ".join(
-            f"{each.case.name}: predicted {each.predicted.value:.4g}, measured "
+            f"{each.case.name}: predicted {each.nominal:.4g}, measured "
             f"{each.case.measured:.4g} {each.case.measure.value}"
             for each in found.failed
         )
@@ -171,20 +178,56 @@ def show_validation(outcome: Json, console: Console) -> None:
         f"{outcome['predictions_within']} lie in the predicted range{error}. The other "
         f"{outcome['consistency']} cases do not count. `ok`: the conditions of the case hold."
     )
+    if outcome["misses"]:
+        console.print(f"outside their range: {escape(', '.join(outcome['misses']))}")
+    if outcome["coverage"] is not None:
+        console.print(
+            f"coverage {outcome['coverage']:.0%} of the 95 % ranges; sharpness: the median range "
+            f"spans a factor of {outcome['sharpness']:.2g}"
+        )
+        show_calibration(outcome["calibration"], console)
+    if outcome.get("plot"):
+        console.print(f"calibration plot written to {escape(outcome['plot'])}")
+
+
+def show_calibration(points: Iterable[Json], console: Console) -> None:
+    """Print which part of the measurements lies in each central part of the draws."""
+    console.print("[bold]calibration[/bold]: measurements inside the central part of the draws")
+    for each in points:
+        bar = "█" * round(40 * each["observed"])
+        mark = round(40 * each["level"])
+        line = (bar + " " * 41)[:41]
+        line = line[:mark] + "|" + line[mark + 1 :]
+        console.print(f"  {each['level']:>4.0%} {line} {each['observed']:.0%}", markup=False)
+    console.print("  | marks the part that should lie inside", style="dim")
+
+
+def range_of(case: Json) -> str:
+    """The range of a prediction."""
+    if case["unit"] in COUNTED:
+        return f"{case['low']:,.0f} .. {case['high']:,.0f}"
+    return si_range(case["low"], case["high"], case["unit"])
+
+
+def amount(value: float, unit: str) -> str:
+    """A number with an SI prefix, or a plain count."""
+    return f"{value:,.0f}" if unit in COUNTED else si(value, unit)
 
 
 def show_cases(cases: Iterable[Json], console: Console) -> None:
     """Print a row for each case."""
     table = plain_table(console)
     for name in ("case", "measured", "predicted", "95 % of draws", "error", "", "within"):
-        table.add_column(name, no_wrap=True, justify="right" if name == "error" else "left")
+        table.add_column(
+            name, no_wrap=name != "case", justify="right" if name == "error" else "left"
+        )
     holds = {None: "", True: "[green]ok[/green]", False: "[bold red]NO[/bold red]"}
     for each in cases:
         table.add_row(
             escape(each["id"]),
-            si(each["measured"], each["unit"]),
-            si(each["predicted"], each["unit"]),
-            si_range(each["low"], each["high"], each["unit"]),
+            amount(each["measured"], each["unit"]),
+            amount(each["predicted"], each["unit"]),
+            range_of(each),
             f"{100 * each['error']:+.1f} %",
             holds[each["holds"]],
             "yes" if each["within"] else "no",

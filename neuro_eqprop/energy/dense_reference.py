@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from math import erf, log, sqrt
 
+from neuro_eqprop.energy.discrepancy import NORMAL_95
 from neuro_eqprop.energy.estimate import Estimate, Options, estimate_use
 from neuro_eqprop.energy.monte_carlo import Draws, Energy, energy
 from neuro_eqprop.hardware.profile import Boundary, BoundaryError, Device, Profile
@@ -66,6 +68,43 @@ class Comparison:
     """Spikes per neuron and step above which the chip uses more energy; None if there are none."""
     words: str
     """The outcome as a sentence."""
+    likelihood: float | None = None
+    """Probability that the chip needs less, from both ranges; None where it is not compared."""
+
+    @property
+    def ratio(self) -> float | None:
+        """Joules of the chip over those of the device."""
+        return None if self.spiking is None else self.spiking / self.dense
+
+    @property
+    def verdict(self) -> str:
+        """The comparison in plain words: how many times less or more, and how likely that is."""
+        if self.outcome is Outcome.REFUSED or self.ratio is None:
+            return f"not compared with {self.device}: measured at {self.boundary.value}"
+        less, factor = self.ratio < 1, max(self.ratio, 1 / self.ratio)
+        words = f"needs {factor:.2g}x {'less' if less else 'more'} than {self.device}"
+        words += f" at batch {self.batch}"
+        if self.likelihood is None:
+            return f"{words}, even without all of its costs"
+        sure = self.likelihood if less else 1 - self.likelihood
+        inside = "over the whole range" if self.outcome is not Outcome.OPEN else "ranges overlap"
+        return f"{words}, {inside}: {likely(sure)}"
+
+
+def likely(probability: float) -> str:
+    """A probability in words."""
+    words = ((0.975, "almost certain"), (0.8, "likely"), (0.6, "rather likely"))
+    return next((word for least, word in words if probability >= least), "open")
+
+
+def probability_less(one: Energy, other: Energy) -> float:
+    """Probability that one energy is below another, both as log-normal as their ranges say."""
+    spreads = [log(each.high / each.low) / (2 * NORMAL_95) for each in (one, other) if each.low > 0]
+    distance = log(other.value / one.value)
+    spread = sqrt(sum(each**2 for each in spreads))
+    if not spread:
+        return float(distance > 0)
+    return 0.5 * (1 + erf(distance / spread / sqrt(2)))
 
 
 def energy_ratio(one: Estimate, other: Estimate) -> float:
@@ -82,15 +121,14 @@ def dense_references(
 ) -> list[Reference]:
     """The dense pass on each device, at one batch size or at all measured ones."""
     found = []
-    for profile in profiles:
-        if profile.device is not Device.DENSE:
-            continue
-        known = [point.batch for point in profile.batches]
-        if batch is not None and batch not in known:
-            raise ValueError(
-                f"{profile.name} was not measured at a batch of {batch}, only at "
-                f"{', '.join(map(str, known))}; use one of these"
-            )
+    devices = [each for each in profiles if each.device is Device.DENSE]
+    known = sorted({point.batch for profile in devices for point in profile.batches})
+    if batch is not None and batch not in known:
+        raise ValueError(
+            f"no device was measured at a batch of {batch}, only at "
+            f"{', '.join(map(str, known))}; use one of these"
+        )
+    for profile in devices:
         for point in profile.batches:
             if batch not in (None, point.batch):
                 continue
@@ -98,9 +136,12 @@ def dense_references(
             drawn = Draws(seed).quantity(f"{profile.name}.{point.batch}", cost)
             each = energy(drawn, cost.value)
             boundary = cost.boundary or Boundary.BOARD_DYNAMIC
-            found.append(
-                Reference(profile.name, point.batch, macs * each, boundary, cost.note, each)
-            )
+            if point.per_mac:
+                joules, note = macs * each, cost.note
+                found.append(Reference(profile.name, point.batch, joules, boundary, note, each))
+            else:
+                note = f"one published network: {cost.where}"
+                found.append(Reference(profile.name, point.batch, each, boundary, note))
     return found
 
 
@@ -155,7 +196,7 @@ def compare_with_references(
     options: Options,
 ) -> list[Comparison]:
     """A chip compared with every reference; its activity curve is made once per boundary."""
-    references = list(references)
+    references = [each for each in references if each.joules_per_mac is not None]
     boundaries = {each.boundary for each in references} & set(found.within)
     allocations = () if found.placement is None else found.placement.allocations
     cores = {each.name: each.cores for each in allocations}
@@ -209,6 +250,7 @@ def compare_with_reference(
         reference.joules.value,
         stops,
         sentence,
+        probability_less(own, left) if left.value > 0 else 0.0,
     )
 
 

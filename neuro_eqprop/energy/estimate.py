@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.energy.discrepancy import NONE, Discrepancy
 from neuro_eqprop.energy.event_counts import events_per_sample
 from neuro_eqprop.energy.mapping import (
     Candidate,
@@ -26,11 +28,20 @@ from neuro_eqprop.energy.terms import (
     Term,
     all_in_term,
     event_terms,
+    host_terms,
     power_terms,
 )
 from neuro_eqprop.energy.time import Clock, duration
 from neuro_eqprop.hardware.placement import Placement, Verdict, place
-from neuro_eqprop.hardware.profile import Boundary, Evidence, Included, Overhead, Profile
+from neuro_eqprop.hardware.profile import (
+    Boundary,
+    Evidence,
+    Included,
+    Overhead,
+    Profile,
+    Quantity,
+    Unknown,
+)
 from neuro_eqprop.hardware.workload import Workload
 
 NO_LEARNING = "unknown: no learning run counted"
@@ -71,6 +82,14 @@ class Estimate:
     """How the populations were mapped to cores."""
     mappings: tuple[MappingCost, ...] = ()
     """Cores, nominal joules and seconds of each mapping, where they differ."""
+    drawn_within: Mapping[Boundary, tuple[Array, float]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """Draws and nominal value of each of `within`; not kept in files."""
+    drawn_seconds: Array | None = field(default=None, compare=False, repr=False)
+    """Draws of the seconds; not kept in files."""
+    nominal_seconds: float = field(default=0.0, compare=False)
+    """Seconds at the nominal times; not kept in files."""
     seconds_at_least: bool = False
     """Whether work without a known time is left out, so that the seconds are a lower bound."""
 
@@ -127,6 +146,10 @@ class Options:
     draws: int = SIZE
     mapping: MappingGoal = MappingGoal.LEAST_ENERGY
     """What the number of cores of each population is chosen for."""
+    host_mac: Quantity | None = None
+    """Cost of a multiplication on the host that computes input currents; None to leave it out."""
+    discrepancy: Discrepancy = NONE
+    """Error of the model itself, on top of that of the constants."""
     cores: int | None = None
     """Number of cores to use; None for as many as the mapping chooses."""
     allocation: Mapping[str, int] | None = None
@@ -134,11 +157,21 @@ class Options:
 
 
 def estimate_job(
-    job: Job, profile: Profile, draws: Draws, *, overhead: Overhead | None = None
+    job: Job,
+    profile: Profile,
+    draws: Draws,
+    more: list[Drawn] | None = None,
+    *,
+    overhead: Overhead | None = None,
+    discrepancy: Discrepancy = NONE,
 ) -> Estimate:
-    """Energy of a job on a chip; `overhead` is loaded idle where known, unless given."""
+    """Energy of a job on a chip, with `more` terms from outside it.
+
+    `overhead` is loaded idle where known, unless given.
+    """
+    factor = draws.factor("model energy", discrepancy.energy)
     if profile.known("energy.synop") is None and profile.known("energy.synop_all_in") is not None:
-        return total(job, [all_in_term(job, profile, draws)])
+        return total(job, [all_in_term(job, profile, draws)], factor)
     powers, unknown_powers = power_terms(job, profile, draws, overhead)
     events, unknown_events = event_terms(job, profile, draws)
     included = tuple(
@@ -146,19 +179,26 @@ def estimate_job(
         for key, entry in profile.entries.items()
         if isinstance(entry, Included)
     )
-    found = total(job, [*powers, *events])
+    found = total(job, [*powers, *events, *(more or [])], factor)
     return replace(found, missing=(*unknown_powers, *unknown_events), included=included)
 
 
-def total(job: Job, drawn: list[Drawn]) -> Estimate:
-    """The sum of the terms."""
+def total(job: Job, drawn: list[Drawn], factor: Array | float = 1.0) -> Estimate:
+    """The sum of the terms; `factor` are draws of the model's own error."""
     time = job.time
     seconds = None if time.draws is None else interval(time.draws)
     if not drawn:
-        return Estimate(seconds=seconds, time=time.description, seconds_at_least=time.at_least)
+        return Estimate(
+            seconds=seconds,
+            time=time.description,
+            seconds_at_least=time.at_least,
+            drawn_seconds=time.draws,
+            nominal_seconds=time.nominal,
+        )
     terms = tuple(term for term, _ in drawn)
-    everything = np.sum([array for _, array in drawn], axis=0)
+    everything = factor * np.sum([array for _, array in drawn], axis=0)
     nominal = sum(term.joules.nominal for term in terms)
+    within = {b: (factor * array, value) for b, (array, value) in subtotals(drawn).items()}
     product = None if time.draws is None else interval(everything * time.draws).value
     order = list(Evidence)
     return Estimate(
@@ -167,7 +207,10 @@ def total(job: Job, drawn: list[Drawn]) -> Estimate:
         energy_delay_product=product,
         terms=terms,
         boundary=enclosing_boundary(terms),
-        within=subtotals(drawn),
+        within={b: energy(array, nominal) for b, (array, nominal) in within.items()},
+        drawn_within=within,
+        drawn_seconds=time.draws,
+        nominal_seconds=time.nominal,
         evidence=max((term.evidence for term in terms), key=order.index),
         time=time.description,
         seconds_at_least=time.at_least,
@@ -182,14 +225,14 @@ def enclosing_boundary(terms: tuple[Term, ...]) -> Boundary:
     return Boundary.SYSTEM_WALL
 
 
-def subtotals(drawn: list[Drawn]) -> dict[Boundary, Energy]:
-    """Sums inside each boundary that a term reaches."""
+def subtotals(drawn: list[Drawn]) -> dict[Boundary, tuple[Array, float]]:
+    """Draws and nominal sums inside each boundary that a term reaches."""
     found = {}
     reached = {term.boundary for term, _ in drawn}
     for boundary in (boundary for boundary in Boundary if boundary in reached):
         held = [(term, array) for term, array in drawn if boundary.holds(term.boundary)]
         nominal = sum(term.joules.nominal for term, _ in held)
-        found[boundary] = energy(np.sum([array for _, array in held], axis=0), nominal)
+        found[boundary] = (np.sum([array for _, array in held], axis=0), nominal)
     return found
 
 
@@ -261,17 +304,24 @@ def estimate_placed(
     learning: bool,
 ) -> Estimate:
     """Energy and time of one sample of a workload that is placed."""
+    time = duration(
+        *(workload, placement, profile, draws),
+        learning=learning,
+        clock=options.clock,
+        step_seconds=options.step_seconds,
+    )
+    if time.draws is not None and time.modelled:
+        factor = draws.factor("model time", options.discrepancy.time)
+        time = replace(time, draws=time.draws * factor)
     job = Job(
         events_per_sample(workload, placement, profile, learning=learning),
-        duration(
-            *(workload, placement, profile, draws),
-            learning=learning,
-            clock=options.clock,
-            step_seconds=options.step_seconds,
-        ),
+        time,
         placement.chips or 1,
     )
-    return estimate_job(job, profile, draws, overhead=options.overhead)
+    host = host_terms(workload.per_sample("host_macs"), options.host_mac, draws)
+    return estimate_job(
+        *(job, profile, draws, host), overhead=options.overhead, discrepancy=options.discrepancy
+    )
 
 
 def why_not(workload: Workload, profile: Profile, placement: Placement, *, learning: bool) -> str:
@@ -281,6 +331,10 @@ def why_not(workload: Workload, profile: Profile, placement: Placement, *, learn
     ability = profile.known("support.learning")
     if learning and ability is not None and not ability.value:
         return f"no learning on the chip: {ability.where} ({ability.source})"
+    if learning and ability is None:
+        entry = profile.entry("support.learning")
+        note = entry.note if isinstance(entry, Unknown) else ""
+        return f"unknown: whether the chip learns by this rule ({note})"
     if placement.verdict is Verdict.DOES_NOT_FIT:
         return f"does not fit: {'; '.join(each.reason for each in placement.violations)}"
     return ""

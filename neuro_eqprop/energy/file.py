@@ -246,7 +246,13 @@ def report_json(report: EnergyReport) -> Json:
             for each in report.references
         ],
         "comparison": [
-            {**asdict(each), "outcome": each.outcome.value, "boundary": each.boundary.value}
+            {
+                **asdict(each),
+                "outcome": each.outcome.value,
+                "boundary": each.boundary.value,
+                "ratio": each.ratio,
+                "verdict": each.verdict,
+            }
             for chip in report.estimates
             for each in chip.comparisons
         ],
@@ -398,10 +404,24 @@ def read_estimate(
         operating_point={key: str(value) for key, value in operating_point.items()},
         overridden=table.texts("overridden"),
         comparisons=tuple(each for each in comparisons if each.profile == name),
-        curve=tuple(
-            build(Point, each, ignore=("front", "best")) for each in curve.tables("points")
-        ),
+        curve=tuple(read_point(each) for each in curve.tables("points")),
         sources=tuple(sources),
+    )
+
+
+def read_point(table: Table) -> Point:
+    """A point of accuracy against joules."""
+    return Point(
+        table.text("code"),
+        table.integer("steps"),
+        table.number("accuracy"),
+        table.number("joules"),
+        table.number("low"),
+        table.number("high"),
+        fits=table.flag("fits", default=True),
+        profile=table.text("profile", ""),
+        seconds=optional(table, "seconds"),
+        bits=optional_int(table, "bits"),
     )
 
 
@@ -461,6 +481,7 @@ def read_comparison(table: Table) -> Comparison:
         table.number("dense"),
         optional(table, "stops_at"),
         table.text("words", ""),
+        optional(table, "likelihood"),
     )
 
 

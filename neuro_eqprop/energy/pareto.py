@@ -21,6 +21,10 @@ class Point:
     high: float
     fits: bool = True
     """Whether it is known to fit on the chip."""
+    profile: str = ""
+    """The chip, where points of several chips are compared."""
+    seconds: float | None = None
+    bits: int | None = None
 
 
 def front(points: Iterable[Point]) -> list[Point]:

@@ -18,8 +18,9 @@ from neuro_eqprop.energy.dense_reference import (
 from neuro_eqprop.energy.estimate import NO_LEARNING, REFUSED, Estimate, Options, estimate_use
 from neuro_eqprop.energy.pareto import Point
 from neuro_eqprop.energy.terms import Term
+from neuro_eqprop.energy.validation import discrepancy_of
 from neuro_eqprop.hardware.placement import Placement
-from neuro_eqprop.hardware.profile import Boundary, Device, Profile
+from neuro_eqprop.hardware.profile import Boundary, Device, Profile, Quantity
 from neuro_eqprop.hardware.workload import Workload
 from neuro_eqprop.html import html_table
 from neuro_eqprop.io.profile.describe import entries_json
@@ -27,6 +28,10 @@ from neuro_eqprop.units import si, si_range
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+HOST = "cortex_m33"
+"""The dense device whose cost the host's multiplications have."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -461,9 +466,11 @@ def estimate_workload(
         Whether to add the sources of all quantities that were used.
     """
     chips, devices, macs = list(chips), list(devices), workload.dense_macs
+    options = replace(options, host_mac=host_cost(devices))
+    ways = {e.name: replace(options, discrepancy=discrepancy_of(e.name)) for e in chips}
     estimates = [
         estimate_chip(
-            *(workload, each, options),
+            *(workload, each, ways[each.name]),
             learning=learning,
             no_learning=counted.learning.reason or NO_LEARNING,
             presentations=counted.learning.presentations,
@@ -479,7 +486,7 @@ def estimate_workload(
         comparisons: list[Comparison] = []
         if each.inference.joules is not None:
             comparisons = compare_with_references(
-                workload, profile, each.inference, references, options
+                workload, profile, each.inference, references, ways[profile.name]
             )
         compared.append(replace(each, comparisons=tuple(comparisons)))
     ratios = {
@@ -488,6 +495,14 @@ def estimate_workload(
         if each.device is Device.RATIO and macs and workload.activity
     }
     return EnergyReport(tuple(compared), counted, tuple(references), ratios, seed=options.seed)
+
+
+def host_cost(devices: Iterable[Profile]) -> Quantity | None:
+    """The cost of a multiplication on the host; None where it is not among the devices."""
+    for each in devices:
+        if each.name == HOST:
+            return each.batches[0].joules_per_mac
+    return None
 
 
 def check_refused(report: EnergyReport) -> None:

@@ -117,6 +117,21 @@ def event_terms(job: Job, profile: Profile, draws: Draws) -> tuple[list[Drawn], 
     return drawn, missing
 
 
+def host_terms(macs: float, cost: Quantity | None, draws: Draws) -> list[Drawn]:
+    """The multiplications of the host that computes the input currents, outside of the chip."""
+    if not macs or cost is None:
+        return []
+    joules = macs * draws.quantity("host mac", cost)
+    drawn = make_term(
+        *("host MACs", "energy.mac", cost),
+        amount=macs,
+        joules=joules,
+        nominal=macs * cost.value,
+        boundary=Boundary.BOARD_DYNAMIC,
+    )
+    return [drawn]
+
+
 def power_terms(
     job: Job, profile: Profile, draws: Draws, overhead: Overhead | None
 ) -> tuple[list[Drawn], list[MissingTerm]]:
@@ -132,7 +147,8 @@ def power_terms(
     if job.time.draws is None:
         reason = job.time.description
         missing += [
-            MissingTerm(power_name(key), None, reason, KEYS[key].boundary) for key, _ in known
+            MissingTerm(f"{power_name(key)} over the time", None, reason, KEYS[key].boundary)
+            for key, _ in known
         ]
         return [], missing
     for key, cost in known:

@@ -45,6 +45,8 @@ class Duration:
     nominal: float
     description: str
     """How they were obtained, or why they are unknown."""
+    modelled: bool = False
+    """Whether a model of the step gave them, rather than a tick or the user."""
     at_least: bool = False
     """Whether work without a known time is left out, so that they are a lower bound."""
 
@@ -125,7 +127,9 @@ def barrier_time(
         f"model: the slowest core of {recorded}, its links and the barrier; free running, no "
         f"waiting for a host{rest}"
     )
-    return Duration(steps * drawn, steps * nominal, description, at_least=bool(left_out))
+    return Duration(
+        steps * drawn, steps * nominal, description, modelled=True, at_least=bool(left_out)
+    )
 
 
 def barrier_events(tiles: int, chips: int) -> dict[str, float]:
@@ -143,7 +147,8 @@ def clock_time(synops: float, profile: Profile, draws: Draws) -> Duration:
     if cost is None:
         return unknown("the profile has no time.synop")
     description = "model: one synapse after the other at the profile's clock"
-    return Duration(synops * draws.quantity("time.synop", cost), synops * cost.value, description)
+    drawn = synops * draws.quantity("time.synop", cost)
+    return Duration(drawn, synops * cost.value, description, modelled=True)
 
 
 def tick_time(profile: Profile, draws: Draws, *, steps: float) -> Duration:

@@ -1,28 +1,47 @@
-"""Predictions of the profiles compared with published measurements."""
+"""Predictions of the profiles compared with published measurements.
+
+A case gives events and seconds, the multiplications of a dense device, or a whole network that is
+placed; the prediction is the nominal value, its range the central 95 % of draws over the ranges of
+the constants and over the discrepancy of the model, which is learned from the cases of other chips.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from neuro_eqprop.arrays import Array, UnknownNameError
-from neuro_eqprop.energy.estimate import estimate_job
+from neuro_eqprop.energy.discrepancy import (
+    KINDS,
+    NONE,
+    Discrepancy,
+    Quantity,
+    Residual,
+    learn,
+)
+from neuro_eqprop.energy.estimate import Options, estimate_job, estimate_use
 from neuro_eqprop.energy.event_counts import Event
-from neuro_eqprop.energy.monte_carlo import Draws, Interval
+from neuro_eqprop.energy.mapping import MappingGoal
+from neuro_eqprop.energy.monte_carlo import Draws, Interval, interval
 from neuro_eqprop.energy.terms import Job
-from neuro_eqprop.energy.time import Duration
-from neuro_eqprop.hardware.profile import Profile
-from neuro_eqprop.hardware.published import Case, Line, Measure, Role
+from neuro_eqprop.energy.time import Duration, barrier_events
+from neuro_eqprop.hardware.noc_traffic import noc_traffic
+from neuro_eqprop.hardware.placement import Placement
+from neuro_eqprop.hardware.profile import Boundary, Profile, Timing
+from neuro_eqprop.hardware.published import Case, Line, Measure, PublishedNetwork, Role
 from neuro_eqprop.io.profile.load import load_profile, parse_override, profile_names
-from neuro_eqprop.io.profile.schema import ProfileError
+from neuro_eqprop.io.profile.schema import ONE_WORKLOAD, ProfileError
 from neuro_eqprop.io.published_cases import case_files, read_cases
 
-MAX_RATIO = 10.0
-"""A range with a larger ratio of its ends is too wide to validate anything."""
+LEVELS = (0.5, 0.8, 0.9, 0.95)
+"""Central parts of the draws for which the calibration is shown."""
+FEW_DRAWS = 2001
+"""Draws of a prediction from which the discrepancy is learned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +51,13 @@ class Check:
     case: Case
     predicted: Interval
     nominal: float
+    below: float = 0.5
+    """Fraction of the draws below the measurement."""
 
     @property
     def error(self) -> float:
-        """The relative error of the prediction."""
-        return self.predicted.value / self.case.measured - 1
+        """The relative error of the nominal prediction."""
+        return self.nominal / self.case.measured - 1
 
     @property
     def within(self) -> bool:
@@ -56,9 +77,14 @@ class Check:
 
     @property
     def validates(self) -> bool:
-        """Whether agreement counts: a prediction with a range that is not too wide."""
-        narrow = self.predicted.high <= MAX_RATIO * self.predicted.low
-        return self.case.role is Role.PREDICTION and narrow
+        """Whether agreement counts: the constants come from elsewhere."""
+        return self.case.role is Role.PREDICTION
+
+    @property
+    def width(self) -> float:
+        """High over low of the range."""
+        low = self.predicted.low
+        return self.predicted.high / low if low > 0 else np.inf
 
     def to_json(self) -> dict[str, Any]:
         """The fields of `profiles validate --json`."""
@@ -72,12 +98,14 @@ class Check:
             "boundary": case.boundary.value,
             "measured": case.measured,
             "uncertainty": case.uncertainty,
-            "predicted": self.predicted.value,
+            "predicted": self.nominal,
+            "median": self.predicted.value,
             "low": self.predicted.low,
             "high": self.predicted.high,
             "nominal": self.nominal,
             "error": self.error,
             "within": self.within,
+            "below": self.below,
             "tolerance": case.tolerance,
             "must_be_in_range": case.in_range,
             "holds": self.holds,
@@ -92,21 +120,59 @@ class ProfileValidation:
     """The checks of all published measurements."""
 
     checks: tuple[Check, ...]
+    discrepancy: Mapping[str, Discrepancy]
+    """By profile, the discrepancy of the model, learned from the other chips."""
 
     @property
     def failed(self) -> list[Check]:
         """The checks whose conditions do not hold."""
         return [each for each in self.checks if each.holds is False]
 
+    @property
+    def predictions(self) -> list[Check]:
+        """The checks that validate."""
+        return [each for each in self.checks if each.validates]
+
+    @property
+    def coverage(self) -> float | None:
+        """Fraction of the predictions with the measurement in the range; None without any."""
+        found = self.predictions
+        return sum(each.within for each in found) / len(found) if found else None
+
+    @property
+    def sharpness(self) -> float | None:
+        """Median of high over low of the predictions."""
+        widths = [each.width for each in self.predictions]
+        return float(np.median(widths)) if widths else None
+
+    def calibration(self) -> list[dict[str, float]]:
+        """For central parts of the draws, the fraction of measurements that lie in them."""
+        sides = [abs(2 * each.below - 1) for each in self.predictions]
+        if not sides:
+            return []
+        observed = [float(np.mean([side <= level for side in sides])) for level in LEVELS]
+        return [
+            {"level": level, "observed": part} for level, part in zip(LEVELS, observed, strict=True)
+        ]
+
     def to_json(self) -> dict[str, Any]:
-        """The checks, how many of them are predictions, and how far off these are."""
-        counting = [each for each in self.checks if each.validates]
+        """The checks, coverage and sharpness of the predictions, and how far off these are."""
+        counting = self.predictions
         return {
             "cases": [each.to_json() for each in self.checks],
             "predictions": len(counting),
             "predictions_within": sum(each.within for each in counting),
+            "coverage": self.coverage,
+            "sharpness": self.sharpness,
+            "calibration": self.calibration(),
+            "misses": [each.case.name for each in counting if not each.within],
             "worst_prediction": max((abs(each.error) for each in counting), default=None),
             "consistency": sum(not each.validates for each in self.checks),
+            "profiles": len({each.case.profile for each in self.checks}),
+            "discrepancy": {
+                name: {"energy": d.energy, "time": d.time, "placement": d.placement}
+                for name, d in self.discrepancy.items()
+            },
         }
 
 
@@ -153,44 +219,205 @@ def validate_profiles(
             raise ProfileError(f"override {each!r} names no profile with a measurement")
         key, value = parse_override(rest)
         changes.setdefault(name, {})[key] = value
-    checks: list[Check] = []
-    loaded: dict[tuple[object, ...], Profile] = {}
-    for case in chosen:
-        if profile in (None, case.profile):
-            changed = changes.get(case.profile, {}) | dict(case.overrides)
-            key_ = (case.profile, *changed.items())
-            if key_ not in loaded:
-                loaded[key_] = load_profile(case.profile, changed)
-            checks.append(check(case, loaded[key_], seed=seed))
-    return ProfileValidation(tuple(checks))
+    profiles = {
+        case.name: profile_of(case, changes.get(case.profile, {}))
+        for case in chosen
+        if profile in (None, case.profile)
+    }
+    shipped = residuals(tuple(Quantity))
+    learned = {name: learn(shipped, without=name) for name in sorted(known)}
+    checks = tuple(
+        check(case, profiles[case.name], seed=seed, discrepancy=learned[case.profile])
+        for case in chosen
+        if case.name in profiles
+    )
+    return ProfileValidation(checks, learned)
 
 
-def check(case: Case, profile: Profile, *, seed: int) -> Check:
+def profile_of(case: Case, changes: Mapping[str, str | float]) -> Profile:
+    """The profile of a case, with changed values and at the supply of the measurement."""
+    found = load_profile(case.profile, {**changes, **case.overrides})
+    return found.at_supply(case.supply) if case.supply else found
+
+
+@lru_cache(maxsize=2)
+def residuals(kinds: tuple[Quantity, ...]) -> tuple[Residual, ...]:
+    """Predictions of the shipped cases beside their measurements, without any discrepancy."""
+    found = []
+    for path in case_files():
+        for case in read_cases(path):
+            if case.role is Role.PREDICTION and KINDS[case.measure] in kinds:
+                each = check(case, profile_of(case, {}), seed=0, draws=FEW_DRAWS)
+                found.append(
+                    Residual(
+                        case.profile,
+                        KINDS[case.measure],
+                        case.measured,
+                        each.nominal,
+                        each.predicted.low,
+                        each.predicted.high,
+                    )
+                )
+    return tuple(found)
+
+
+def discrepancy_of(profile: str) -> Discrepancy:
+    """The discrepancy of the model for a chip, learned from the published cases of the others."""
+    return learn(residuals((Quantity.ENERGY, Quantity.TIME)), without=profile)
+
+
+def check(
+    case: Case,
+    profile: Profile,
+    *,
+    seed: int,
+    discrepancy: Discrepancy = NONE,
+    draws: int | None = None,
+) -> Check:
     """Predict one measurement."""
+    given = Draws(seed) if draws is None else Draws(seed, draws)
     if case.line is not None:
         predicted = interpolate(case.line)
         return Check(case, predicted, predicted.value)
-    draws = Draws(seed)
-    events: dict[Event, float | Array | None] = {}
-    for name, (low, high) in case.events.items():
-        number = draws.between(f"{case.name} {name}", low, high) if low < high else low
-        events[Event(name)] = number
+    drawn, nominal = predict(case, profile, given)
+    sigma = getattr(discrepancy, KINDS[case.measure].value)
+    if case.measure is Measure.TIME and profile.timing is Timing.TICK:
+        sigma = 0.0
+    drawn = drawn * given.factor(f"discrepancy {case.name}", sigma)
+    return Check(case, interval(drawn), nominal, float(np.mean(drawn < case.measured)))
+
+
+def predict(case: Case, profile: Profile, draws: Draws) -> tuple[Array, float]:
+    """Draws and nominal value of a prediction, without discrepancy."""
+    if case.macs:
+        return predict_dense(case, profile, draws)
+    if case.network is not None:
+        return predict_network(case, case.network, profile, draws)
+    events = case_events(case, draws)
+    if case.measure is Measure.TIME:
+        return predict_seconds(case, profile, events, draws)
     seconds = case.seconds
     description = "as published" if seconds else "not needed: only events"
     time = Duration(np.full(draws.size, seconds) if seconds else None, seconds, description)
-    job = Job(events, time, 1, case.clock_hz)
-    found = estimate_job(job, profile, draws, overhead=case.overhead).within.get(case.boundary)
-    if found is None:
+    job = Job(events, time, case.chips, case.clock_hz)
+    found = estimate_job(job, profile, draws, overhead=case.overhead)
+    return power_or_energy(case, profile, found.drawn_within, seconds)
+
+
+def case_events(case: Case, draws: Draws) -> dict[Event, float | Array | None]:
+    """The events of a case, drawn where only their range is known."""
+    return {
+        Event(name): draws.between(f"{case.name} {name}", low, high) if low < high else low
+        for name, (low, high) in case.events.items()
+    }
+
+
+def power_or_energy(
+    case: Case,
+    profile: Profile,
+    within: Mapping[Boundary, tuple[Array, float]],
+    seconds: float,
+) -> tuple[Array, float]:
+    """Joules or watts inside the boundary of a case."""
+    inside = [each for each in within if case.boundary.holds(each)]
+    if not inside:
         raise ValueError(
             f"case {case.name!r}: profile {profile.name!r} has nothing at {case.boundary.value}; "
             "use the boundary at which its costs were measured"
         )
+    widest = max(inside, key=lambda each: within[each][1])
+    drawn, nominal = within[widest]
     if case.measure is Measure.ENERGY:
-        return Check(case, found, found.nominal)
+        return drawn, nominal
     if not seconds:
         raise ValueError(f"case {case.name!r} was measured in watts and needs seconds")
-    power = Interval(found.value / seconds, found.low / seconds, found.high / seconds)
-    return Check(case, power, found.nominal / seconds)
+    return drawn / seconds, nominal / seconds
+
+
+def predict_dense(case: Case, profile: Profile, draws: Draws) -> tuple[Array, float]:
+    """Joules or seconds of an inference on a dense device at batch 1.
+
+    The time of a multiplication is that of the network that the device was measured with.
+    """
+    points = [each for each in profile.batches if each.batch == 1 and each.per_mac]
+    if not points:
+        raise ValueError(f"case {case.name!r}: profile {profile.name!r} has no cost at batch 1")
+    point = points[0]
+    if case.measure is Measure.ENERGY:
+        cost = point.joules_per_mac
+        return case.macs * draws.quantity(f"{profile.name}.1", cost), case.macs * cost.value
+    if case.measure is not Measure.TIME or not case.reference_macs:
+        raise ValueError(
+            f"case {case.name!r}: a dense device predicts J, or s with reference_macs, not "
+            f"{case.measure.value}"
+        )
+    nominal = case.macs / case.reference_macs / point.inferences_per_second
+    ends = (1 - ONE_WORKLOAD, 1 + ONE_WORKLOAD)
+    return nominal * draws.between(f"{profile.name} time", *ends), nominal
+
+
+def predict_seconds(
+    case: Case, profile: Profile, events: Mapping[Event, float | Array | None], draws: Draws
+) -> tuple[Array, float]:
+    """Seconds of `steps` steps, with the events spread evenly over the published cores.
+
+    seconds = events x times / cores + steps x (tick, or barrier)
+    """
+    cores = sum(case.cores.values()) or 1
+    amounts: dict[str, float | Array] = {}
+    for event, number in events.items():
+        if number is not None:
+            amounts[f"time.{event.value}"] = number / cores
+    if profile.timing is Timing.TICK:
+        amounts = {"time.tick": float(case.steps)}
+    elif profile.timing is Timing.BARRIER:
+        tiles = -(-cores // case.chips // (profile.limit("cores_per_tile") or 1)) or 1
+        for key, number in barrier_events(tiles, case.chips).items():
+            amounts[key] = case.steps * number
+    drawn, nominal = np.zeros(draws.size), 0.0
+    for key, amount in amounts.items():
+        cost = profile.known(key)
+        if cost is not None:
+            drawn = drawn + amount * draws.quantity(key, cost)
+            nominal += float(np.mean(amount)) * cost.value
+    if not nominal:
+        raise ValueError(f"case {case.name!r}: profile {profile.name!r} has no times for it")
+    return drawn, nominal
+
+
+def predict_network(
+    case: Case, network: PublishedNetwork, profile: Profile, draws: Draws
+) -> tuple[Array, float]:
+    """Cores, messages, seconds, joules or watts of a network that is placed."""
+    workload = network.workload(case.steps)
+    options = Options(
+        seed=draws.seed,
+        draws=draws.size,
+        mapping=MappingGoal(case.mapping),
+        allocation=case.cores or None,
+        overhead=case.overhead,
+        step_seconds=case.seconds / case.steps if case.seconds else None,
+    )
+    found = estimate_use(workload, profile, options, learning=False)
+    placement = found.placement
+    if placement is None or placement.cores is None:
+        raise ValueError(f"case {case.name!r}: {found.reason or 'the network is not placed'}")
+    if case.measure is Measure.CORES:
+        return np.full(draws.size, float(placement.cores)), float(placement.cores)
+    if case.measure is Measure.MESSAGES:
+        sent = messages_of(network, placement, profile) * case.steps
+        return np.full(draws.size, sent), sent
+    if found.drawn_seconds is None:
+        raise ValueError(f"case {case.name!r}: the time is {found.time}")
+    if case.measure is Measure.TIME:
+        return found.drawn_seconds, found.nominal_seconds
+    return power_or_energy(case, profile, found.drawn_within, found.nominal_seconds)
+
+
+def messages_of(network: PublishedNetwork, placement: Placement, profile: Profile) -> float:
+    """Messages of a step: spikes times the cores that each reaches."""
+    traffic = noc_traffic(network.shape(), placement, profile)
+    return sum(each.spikes * traffic[each.name].messages for each in network.layer)
 
 
 def interpolate(line: Line) -> Interval:

@@ -73,7 +73,7 @@ class CountSettings:
     steps: int | None = None
     code: str | None = None
     bits: int | None = None
-    input: str = "current"
+    input: str | None = None
     presentations: int | None = None
 
 
@@ -103,7 +103,7 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
     steps: int | None = None,
     code: str | Code | None = None,
     bits: int | None = None,
-    input: str | InputCoding = "current",  # noqa: A002
+    input: str | InputCoding | None = None,  # noqa: A002
     presentations: int | None = None,
     batch: int | None = None,
     clock: str | Clock | None = None,
@@ -144,8 +144,10 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
     bits : int, optional
         Bits of a weight; events are then counted in fixed point. Default: 8 bits on the chip,
         events counted in floating point.
-    input : str
-        How data enter the network: ``"current"``, ``"rate"`` or ``"graded"``.
+    input : {"rate", "graded", "current"}, optional
+        How data enter the network. Default: as spikes on the chip, ``"rate"`` or ``"graded"`` as
+        the code has it. With ``"current"``, a host multiplies the first weights, and its
+        multiplications are charged at the cost of a small microcontroller (cortex_m33).
     presentations : int, optional
         Samples of the whole training; default: those of the run.
     batch : int, optional
@@ -315,7 +317,12 @@ def simulation_counts(simulation: Simulation, settings: CountSettings) -> Counte
     spiking = simulation.spiking
     bits = settings.bits or spiking.bits
     workload = Workload(
-        network_shape(simulation.network, bits=bits or BITS, off_chip=spiking.input_populations),
+        network_shape(
+            simulation.network,
+            bits=bits or BITS,
+            off_chip=spiking.input_populations,
+            driven=spiking.input is InputCoding.CURRENT,
+        ),
         simulation.counts,
         simulation.samples,
         simulation.steps,
@@ -330,15 +337,25 @@ def count_run(run: Run, settings: CountSettings, progress: StageCallback) -> Cou
     """Count the events of inference and of learning of a run on the emulator."""
     try:
         code = settings.code or "rate"
-        workload = inference_workload(run, code, settings, progress)
+        chosen = with_input(settings, code)
+        workload = inference_workload(run, code, chosen, progress)
     except LoweringError:
         if settings.code is not None:
             raise
         code = "graded"
-        workload = inference_workload(run, code, settings, progress)
+        chosen = with_input(settings, code)
+        workload = inference_workload(run, code, chosen, progress)
     learning, summary = learning_workload(run, code, workload, settings, progress)
     counted = summarise_counts(workload, "a run on the emulator", settings.bits, code, summary)
     return CountedSource(workload, learning, counted, run)
+
+
+def with_input(settings: CountSettings, code: str) -> CountSettings:
+    """The settings with an input coding: spikes on the chip that the code takes, unless given."""
+    if settings.input is not None:
+        return settings
+    graded = find_code(code).accumulates
+    return replace(settings, input=(InputCoding.GRADED if graded else InputCoding.RATE).name)
 
 
 def inference_workload(
@@ -361,7 +378,8 @@ def spikes_by_step(
     run: Run, code: str, counted: CountedRun, settings: CountSettings
 ) -> dict[str, Ints]:
     """Spikes of each neuron in each step of a few samples, by population."""
-    spiking = to_spiking(run.model, code=code, bits=settings.bits, input=settings.input)
+    entry = settings.input or InputCoding.CURRENT
+    spiking = to_spiking(run.model, code=code, bits=settings.bits, input=entry)
     populations = spiking.network.populations
     neurons = sum(each.size for each in populations)
     samples = min(RECORDED_SAMPLES, max(1, RECORDED_VALUES // (neurons * counted.steps)))
@@ -396,7 +414,7 @@ def count_inference(
         steps=steps,
         code=code,
         bits=settings.bits,
-        input=settings.input,
+        input=settings.input or InputCoding.CURRENT,
         progress=advance,
     )
 
@@ -404,7 +422,12 @@ def count_inference(
 def to_workload(counted: CountedRun, *, bits: int | None) -> Workload:
     """Counted events with the sizes of their network."""
     return Workload(
-        network_shape(counted.network, bits=bits or BITS, off_chip=counted.outside),
+        network_shape(
+            counted.network,
+            bits=bits or BITS,
+            off_chip=counted.outside,
+            driven=counted.input_coding == InputCoding.CURRENT.name,
+        ),
         counted.counts,
         counted.samples,
         counted.steps,
@@ -527,11 +550,8 @@ def count_curve(
     run: Run, code: str, steps: Sequence[int], settings: CountSettings
 ) -> Iterator[CountedRun]:
     """The counted events for each number of steps, in one code."""
-    if find_input_coding(settings.input) is not InputCoding.CURRENT:
-        graded = find_code(code).accumulates
-        settings = replace(
-            settings, input=(InputCoding.GRADED if graded else InputCoding.RATE).name
-        )
+    if settings.input is None or find_input_coding(settings.input) is not InputCoding.CURRENT:
+        settings = with_input(replace(settings, input=None), code)
     for each in steps:
         yield count_inference(run, code, each, settings)
 
@@ -552,4 +572,14 @@ def curve_points(
             joules = found.joules
             fits = found.placement.verdict is Verdict.FITS
             numbers = (counted.accuracy, joules.value, joules.low, joules.high)
-            yield chip.name, Point(code, counted.steps, *numbers, fits=fits)
+            seconds = None if found.seconds is None else found.seconds.value
+            yield (
+                chip.name,
+                Point(
+                    *(code, counted.steps, *numbers),
+                    fits=fits,
+                    profile=chip.name,
+                    seconds=seconds,
+                    bits=bits,
+                ),
+            )

@@ -114,6 +114,14 @@ def check_abilities(shape: NetworkShape, profile: Profile, check: LimitCheck) ->
         "subtractive_reset": any(each.soft_reset for each in shape.on_chip),
         "learning": shape.plastic,
     }
+    if shape.driven and profile.allows("input_current") is False:
+        check.violate(
+            "input current",
+            "the chip takes no current into its neurons; bring the input as spikes (input='rate')",
+        )
+    elif shape.driven and profile.allows("input_current") is None:
+        reason = "unknown whether the chip takes a current into its neurons"
+        check.leave_open("input current", reason, essential=False)
     for key in (key for key, wanted in needed.items() if wanted):
         able, meaning = profile.allows(key), KEYS[f"support.{key}"].meaning
         if able is None:

@@ -170,7 +170,30 @@ class BatchPoint:
 
     batch: int
     joules_per_mac: Quantity
+    """Joules of a multiplication; unless `per_mac`, of the inference of one published network."""
     inferences_per_second: float
+    per_mac: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """How costs change with the supply: a cost grows with (supply / reference)^exponent."""
+
+    supply: float
+    """The supply of the profile's values, volts."""
+    low: float
+    high: float
+    """The supplies between which the law holds."""
+    energy: float
+    """Exponent of energies of events."""
+    power: float
+    """Exponent of powers."""
+    src: str
+    where: str
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low <= self.supply <= self.high:
+            raise ValueError(f"low {self.low}, supply {self.supply}, high {self.high} are no range")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -204,6 +227,8 @@ class Profile:
     batches: tuple[BatchPoint, ...] = ()
     overridden: tuple[str, ...] = ()
     """Changes against the file or the profile it extends, as text."""
+    scaling: Scaling | None = None
+    """How costs change with the supply, where that is known."""
 
     def __repr__(self) -> str:
         known = sum(isinstance(entry, Quantity) for entry in self.entries.values())
@@ -227,6 +252,31 @@ class Profile:
         """An ability of the section `support`, or None where it is unknown."""
         found = self.known(f"support.{key}")
         return None if found is None else bool(found.value)
+
+    def at_supply(self, volts: float) -> Profile:
+        """The profile with its energies and powers scaled to another supply; times stay."""
+        law = self.scaling
+        if law is None:
+            raise ValueError(
+                f"profile {self.name!r} has no law for another supply; leave supply out for it"
+            )
+        if not law.low <= volts <= law.high:
+            raise ValueError(
+                f"profile {self.name!r} is scaled between {law.low:g} and {law.high:g} V, not to "
+                f"{volts:g} V"
+            )
+        entries = dict(self.entries)
+        for section, exponent in (("energy", law.energy), ("power", law.power)):
+            factor = (volts / law.supply) ** exponent
+            for key, each in self.entries.items():
+                if key.startswith(f"{section}.") and isinstance(each, Quantity):
+                    value, low, high = (factor * x for x in (each.value, each.low, each.high))
+                    entries[key] = replace(each, value=value, low=low, high=high)
+        change = (
+            f"supply {law.supply:g} V -> {volts:g} V: energies x (V/{law.supply:g})^{law.energy:g}"
+            f", powers ^{law.power:g}, times unchanged ({law.src}: {law.where})"
+        )
+        return replace(self, entries=entries, overridden=(*self.overridden, change))
 
     def with_quantity(self, key: str, quantity: Quantity, change: str) -> Profile:
         """The profile with one quantity replaced; `change` is added to `overridden`."""

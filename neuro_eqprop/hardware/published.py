@@ -5,8 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import pairwise
+from math import prod
 
+import numpy as np
+
+from neuro_eqprop.hardware.convolution import ConvolutionShape
 from neuro_eqprop.hardware.profile import Boundary, Overhead
+from neuro_eqprop.hardware.workload import (
+    FREE,
+    NetworkShape,
+    PopulationShape,
+    Workload,
+    convolution_projection,
+    dense_projection,
+)
+from neuro_eqprop.traces import Counts
 
 
 class Role(Enum):
@@ -19,10 +33,13 @@ class Role(Enum):
 
 
 class Measure(Enum):
-    """The measured quantity, by its SI unit."""
+    """The measured quantity, by its SI unit, or by what was counted."""
 
     POWER = "W"
     ENERGY = "J"
+    TIME = "s"
+    CORES = "cores"
+    MESSAGES = "messages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +55,88 @@ class Line:
     def __post_init__(self) -> None:
         if self.x[0] == self.x[1]:
             raise ValueError("the two points have the same x")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedLayer:
+    """A layer of a published network: its maps or its size, and how it is fed by the one before.
+
+    With a `kernel`, the layer before it feeds it by a convolution, else by dense synapses; the
+    first layer is fed by none.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    """Channels, height and width, or the number of neurons alone."""
+    kernel: tuple[int, ...] = ()
+    stride: tuple[int, ...] = (1, 1)
+    padding: tuple[int, ...] = (0, 0)
+    spikes: float = 0.0
+    """Mean spikes of all its neurons in a step."""
+    spikes_by_step: tuple[int, ...] = ()
+    """The same for each step, where it is known."""
+    off_chip: bool = False
+    soft_reset: bool = False
+    graded: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.shape) not in (1, 3):
+            raise ValueError(f"shape {list(self.shape)} is neither [neurons] nor three sizes")
+        for name in ("kernel", "stride", "padding"):
+            if len(getattr(self, name)) not in ((0, 2) if name == "kernel" else (2,)):
+                raise ValueError(f"{name} takes two numbers, height and width")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedNetwork:
+    """A network described by its layers, for cases that place it."""
+
+    name: str
+    layer: tuple[PublishedLayer, ...]
+    bits: int = 8
+
+    def shape(self) -> NetworkShape:
+        """The sizes of the network."""
+        populations = tuple(
+            PopulationShape(
+                each.name, prod(each.shape), each.soft_reset, each.graded, each.off_chip
+            )
+            for each in self.layer
+        )
+        links = []
+        for k, (before, after) in enumerate(pairwise(self.layer)):
+            if not after.kernel:
+                links.append(dense_projection(*populations[k : k + 2], bits=self.bits))
+                continue
+            if not len(before.shape) == len(after.shape) == 3:
+                raise ValueError(f"layer {after.name!r} has a kernel, but no maps on both sides")
+            geometry = ConvolutionShape(
+                (before.shape[0], before.shape[1], before.shape[2]),
+                (after.shape[0], after.shape[1], after.shape[2]),
+                (after.kernel[0], after.kernel[1]),
+                (after.stride[0], after.stride[1]),
+                (after.padding[0], after.padding[1]),
+            )
+            links.append(convolution_projection(before.name, after.name, geometry, bits=self.bits))
+        return NetworkShape(populations, tuple(links), self.layer[-1].name)
+
+    def workload(self, steps: int) -> Workload:
+        """One sample of that many steps with the published spikes."""
+        shape, counts, by_step = self.shape(), {}, {}
+        for each, size in zip(self.layer, shape.populations, strict=True):
+            spikes = round(each.spikes * steps)
+            fan_out = sum(link.synapses for link in shape.out_of(each.name)) / size.size
+            counts[each.name, FREE] = Counts(
+                steps=steps,
+                spikes=spikes,
+                synops=round(spikes * fan_out),
+                updates_active=spikes,
+                updates_idle=max(0, steps * size.size - spikes),
+            )
+            if each.spikes_by_step:
+                by_step[each.name] = np.asarray(each.spikes_by_step, dtype=np.int64)[:, None]
+        macs = sum(link.synapses for link in shape.projections)
+        return Workload(shape, counts, 1, steps, "rate", macs, by_step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +158,22 @@ class Case:
     events: Mapping[str, tuple[float, float]]
     """Lowest and highest number of events, by key of the section `energy`."""
     seconds: float = 0.0
+    """Published seconds; 0 where the time is not needed or is predicted."""
+    macs: int = 0
+    """Of a dense device: multiplications of one inference."""
+    reference_macs: int = 0
+    """Multiplications of the network that the device's time was measured with."""
+    network: PublishedNetwork | None = None
+    """The network that is placed, in place of events."""
+    steps: int = 1
+    """Steps that the measurement covers."""
+    chips: int = 1
+    mapping: str = "balanced"
+    """How the network is mapped, unless `cores` are published."""
+    cores: Mapping[str, int] = field(default_factory=dict)
+    """Published cores of each layer."""
+    supply: float = 0.0
+    """Supply of the measurement, where it is not the profile's; volts."""
     line: Line | None = None
     clock_hz: float | None = None
     overhead: Overhead | None = None
@@ -71,7 +186,9 @@ class Case:
     note: str = ""
 
     def __post_init__(self) -> None:
-        if not self.events and self.line is None:
-            raise ValueError("it has neither events nor a line to predict from")
+        if not (self.events or self.macs or self.network or self.line):
+            raise ValueError("it has neither events, macs, a network nor a line to predict from")
+        if self.network is None and self.measure in (Measure.CORES, Measure.MESSAGES):
+            raise ValueError(f"{self.measure.value} are predicted for a network; name one")
         if self.measured == 0:
             raise ValueError("measured is zero; the relative error of zero is undefined")

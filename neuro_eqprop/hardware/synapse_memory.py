@@ -156,7 +156,8 @@ class SynapseMemory:
             index = next_width(max(1, (n - 1).bit_length()), self.format.index_widths)
             sparse = axons * self.format.axon_bits(synapses, bits + index)
             if self.shares(projection) is not None:
-                total += sparse
+                # The position in the kernel is the index of the target.
+                total += axons * self.format.axon_bits(synapses, bits - self.format.extra_bits)
             elif self.shape.dense(projection):
                 total += axons * self.format.axon_bits(synapses, bits)
             else:

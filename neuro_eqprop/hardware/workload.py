@@ -84,6 +84,8 @@ class NetworkShape:
     """The population that is read out."""
     state_bits: int | None = None
     """Bits of a neuron's state; None where the network does not state them."""
+    driven: bool = False
+    """Whether neurons take an input current that is set for each sample."""
 
     def __post_init__(self) -> None:
         names = [each.name for each in self.populations]
@@ -234,7 +236,11 @@ def convolution_shape(synapses: Synapses) -> ConvolutionShape | None:
 
 
 def network_shape(
-    network: SpikingNetwork, *, bits: int, off_chip: frozenset[str] = frozenset()
+    network: SpikingNetwork,
+    *,
+    bits: int,
+    off_chip: frozenset[str] = frozenset(),
+    driven: bool = False,
 ) -> NetworkShape:
     """The shape of a spiking network.
 
@@ -246,12 +252,14 @@ def network_shape(
         Bits of a weight on the chip.
     off_chip
         Populations that only send input spikes to the chip.
+    driven
+        Whether neurons take an input current that is set for each sample.
     """
     populations = tuple(
         population_shape(each, off_chip=each.name in off_chip) for each in network.populations
     )
     projections = tuple(projection_shape(each, bits=bits) for each in network.projections)
-    return NetworkShape(populations, projections, network.output, state_bits(network))
+    return NetworkShape(populations, projections, network.output, state_bits(network), driven)
 
 
 def learning_shape(plastic: PlasticNetwork, *, input_name: str, bits: int) -> NetworkShape:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.hardware.published import Case
+from neuro_eqprop.hardware.published import Case, PublishedNetwork
 from neuro_eqprop.io.profile.load import parse_override, profile_folder
 from neuro_eqprop.io.profile.schema import check_key
 from neuro_eqprop.io.toml import Table, build, read_toml
@@ -21,15 +22,16 @@ def case_files() -> list[Path]:
 def read_cases(path: Path) -> list[Case]:
     """The published measurements of a file."""
     top = read_toml(path)
-    top.check_keys(("schema", "case"))
+    top.check_keys(("schema", "case", "network"))
     top.check_schema(SCHEMA)
     cases = top.tables("case")
     if not cases:
         top.fail("there is none; a case is a table [[case]]", key="case")
-    return [read_case(each) for each in cases]
+    networks = {each.text("name"): build(PublishedNetwork, each) for each in top.tables("network")}
+    return [read_case(each, networks) for each in cases]
 
 
-def read_case(table: Table) -> Case:
+def read_case(table: Table, networks: Mapping[str, PublishedNetwork]) -> Case:
     """One published measurement."""
     key = f"{table.key} {table.content.get('name', '')}".strip()
     table = Table(table.content, table.file, key, table.error)
@@ -38,7 +40,14 @@ def read_case(table: Table) -> Case:
         check_key(f"energy.{name}", table)
     ranges = {name: read_range(events, name) for name in events.content}
     overrides = dict(map(parse_override, table.texts("overrides")))
-    return build(Case, table, events=ranges, overrides=overrides)
+    network = None
+    if "network" in table:
+        name = table.text("network")
+        if name not in networks:
+            listed = ", ".join(networks) or "none"
+            table.fail(f"network {name!r} is not one of the tables [[network]]: {listed}")
+        network = networks[name]
+    return build(Case, table, events=ranges, overrides=overrides, network=network)
 
 
 def read_range(events: Table, name: str) -> tuple[float, float]:

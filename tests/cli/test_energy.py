@@ -111,7 +111,7 @@ def test_energy_has_the_fields_of_the_contract(
             assert side["joules"] is not None or side["reason"]
         assert each["learning"]["reason"] == "unknown: no learning run counted"
     assert {"device", "batch", "joules"} <= set(outcome["reference"][0])
-    assert len(outcome["reference"]) == 9
+    assert len(outcome["reference"]) == 15
     assert set(outcome["arithmetic_ratio"]) == {"mac45nm"}
     named = {each["profile"] for each in outcome["profiles"]}
     assert "loihi2_scenario" not in named
@@ -240,7 +240,7 @@ def test_two_runs_stand_side_by_side(
     runs = [tmp_path / name for name in ("one", "two")]
     for run in runs:
         run.mkdir()
-    base = ("--counts", str(counts), "--profile", "loihi1", "--profile", "loihi2")
+    base = ("--counts", str(counts), "--profile", "loihi1", "--profile", "akida1000")
     assert "energy.json is missing" in fails(
         capsys, "energy", str(runs[0]), *base, "--beside", str(runs[1])
     )
@@ -259,12 +259,12 @@ def test_two_runs_stand_side_by_side(
     assert "the other: 10 steps, input as current, 120 spikes" in shown
     assert f"{loihi['times']:.3g}" in shown
     held = json.loads((runs[1] / "energy.json").read_text())
-    held["profiles"][0]["inference"]["boundary"] = "board_total"
+    held["profiles"][0]["inference"]["boundary"] = "system_wall"
     (runs[1] / "energy.json").write_text(json.dumps(held))
     apart = call(capsys, *words, "--beside", str(runs[1]))["beside"]["profiles"][0]
-    assert (apart["times"], apart["boundaries"]) == (None, ["chip_total", "board_total"])
+    assert (apart["times"], apart["boundaries"]) == (None, ["board_total", "system_wall"])
     assert main([*words, "--beside", str(runs[1])]) == 0
-    assert "not compared: chip_total, board_total" in " ".join(capsys.readouterr().out.split())
+    assert "not compared: board_total, system_wall" in " ".join(capsys.readouterr().out.split())
     (runs[1] / "energy.json").write_text('{"profiles": [{"profile": "a"}]}')
     assert "inference is missing" in fails(
         capsys, "energy", str(runs[0]), *base, "--beside", str(runs[1])
@@ -316,7 +316,7 @@ def test_input_from_outside_is_counted_as_axons_and_needs_no_host(
 ) -> None:
     few = ("--samples", "2", "--steps", "8", "--profile", "loihi1")
     words = ("energy", str(run), *few, "--mapping", "fewest-cores")
-    fed, sent = call(capsys, *words), call(capsys, *words, "--input", "rate")
+    fed, sent = call(capsys, *words, "--input", "current"), call(capsys, *words)
     assert (fed["input_coding"], sent["input_coding"]) == ("current", "rate")
     assert fed["counted"]["host_macs_per_sample"] > 0
     assert sent["counted"]["host_macs_per_sample"] == 0
@@ -353,7 +353,8 @@ def test_a_network_without_a_placement_has_events_but_no_time(
 
 
 def test_bits_are_those_of_the_counted_run(capsys: pytest.CaptureFixture[str], run: Path) -> None:
-    words = ("energy", str(run), "--samples", "2", "--steps", "8", "--profile", "odin")
+    few = ("--samples", "2", "--steps", "8", "--input", "rate")
+    words = ("energy", str(run), *few, "--profile", "odin")
     wide, narrow = call(capsys, *words), call(capsys, *words, "--bits", "4")
     assert wide["profiles"][0]["fits"] is False
     assert "use bits=4" in wide["profiles"][0]["violations"][0]["reason"]
@@ -361,7 +362,8 @@ def test_bits_are_those_of_the_counted_run(capsys: pytest.CaptureFixture[str], r
     assert narrow["profiles"][0]["cores"] == 1
     assert narrow["counted"]["bits"] == 4
     evaluated = call(
-        capsys, "evaluate", str(run), "--on", "reference", "--steps", "8", "--bits", "4", *TWO
+        *(capsys, "evaluate", str(run), "--on", "reference", "--steps", "8", "--bits", "4"),
+        *("--input", "rate", *TWO),
     )
     assert narrow["counted"]["synops_per_sample"] == evaluated["synops_per_sample"]
 
@@ -376,7 +378,7 @@ def test_wrong_calls_of_energy_are_told_in_a_sentence(
     assert "no such file" in fails(capsys, *base, "--profile", "none.toml")
     assert "is no spiking chip" in fails(capsys, *base, "--profile", "gpu_k4000")
     assert "waits for your factor" in fails(capsys, *base, "--profile", "loihi2_scenario")
-    assert "not measured at a batch of 3" in fails(capsys, *base, "--batch", "3")
+    assert "measured at a batch of 3" in fails(capsys, *base, "--batch", "3")
     assert "leave out --counts" in fails(capsys, *base, "--curve", code=2)
     assert "names no profile" in fails(capsys, *base, "--override", "x.energy.synop=1")
 

@@ -117,7 +117,9 @@ def test_a_simulation_is_estimated_with_its_own_counts(
     trained_run: Path, report: EnergyReport
 ) -> None:
     run = ne.open_run(trained_run)
-    simulation = run.model.to_spiking(code="rate").run(run.data.test.x[:4], on="reference", steps=8)
+    simulation = run.model.to_spiking(code="rate", input="rate").run(
+        run.data.test.x[:4], on="reference", steps=8
+    )
     found = ne.estimate_energy(simulation, ["loihi1"])
     mine, counted = found["loihi1"].inference, report["loihi1"].inference
     events = [(t.name, t.amount) for t in mine.terms if not t.key.startswith("power.")]

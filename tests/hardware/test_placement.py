@@ -192,7 +192,9 @@ def test_one_neuron_that_no_core_takes_has_no_placement(loihi: Profile) -> None:
 
 
 def test_what_is_not_known_forbids_to_say_that_it_fits() -> None:
-    placement = place(layered(64, 128, 10), load_profile("loihi2"))
+    known = load_profile("loihi2")
+    entries = {k: e for k, e in known.entries.items() if k != "capacity.synapse_bits_per_core"}
+    placement = place(layered(64, 128, 10), replace(known, entries=entries))
     assert placement.verdict is Verdict.UNKNOWN
     assert "synapse memory" in [each.limit for each in placement.unchecked if each.essential]
     nowhere = place(layered(64, 128, 10), load_profile("spinnaker2"))

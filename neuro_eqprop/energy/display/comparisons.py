@@ -5,11 +5,11 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markup import escape
 
-from neuro_eqprop.energy.dense_reference import Comparison, Outcome, summarise
+from neuro_eqprop.energy.dense_reference import Outcome
 from neuro_eqprop.energy.display.console import plain_table
 from neuro_eqprop.energy.pareto import SLACK, Point, best, front
 from neuro_eqprop.energy.result import CountedEvents, CurveSettings, EnergyReport, RunComparison
-from neuro_eqprop.units import si
+from neuro_eqprop.units import si, si_range
 
 STYLES = {
     Outcome.WINS: ("green", "!"),
@@ -21,34 +21,29 @@ STYLES = {
 
 
 def print_dense(report: EnergyReport, console: Console) -> None:
-    """Print a dense pass on measured devices beside each chip, and which side uses less."""
+    """Print a dense pass on measured devices, and in plain words which side needs less."""
     if not report.references:
         return
     counted = report.counted
-    host = (
-        f", the host's {counted.host_macs:.4g} MACs at the device's own cost"
-        if counted.host_macs
-        else ""
-    )
     console.print(
-        f"\n[bold]against dense devices[/bold]: one pass of {counted.dense_macs} MACs at a stated "
-        f"batch size, above idle; below each chip, its joules over those of the device{host}"
+        f"\n[bold]against dense devices[/bold]: one pass of {counted.dense_macs} MACs; each device "
+        "at the boundary of its measurement"
     )
-    chips = [each for each in report if each.comparisons]
-    columns = ("device", "batch", "joules")
-    table = plain_table(console, columns, right=columns[1:])
-    for each in chips:
-        table.add_column(escape(each.profile), justify="right", overflow="fold")
+    columns = ("device", "batch", "joules", "95 % of draws", "boundary")
+    table = plain_table(console, columns, right=columns[1:3])
     previous = ""
-    for place, reference in enumerate(report.references):
+    for reference in report.references:
         name = reference.device if reference.device != previous else ""
-        previous = reference.device
-        cells = (ratio_cell(each.comparisons[place]) for each in chips)
-        joules = si(reference.joules.value, "J")
-        table.add_row(escape(name), str(reference.batch), joules, *cells)
+        previous, joules = reference.device, reference.joules
+        table.add_row(
+            escape(name),
+            str(reference.batch),
+            si(joules.value, "J"),
+            si_range(joules.low, joules.high, "J"),
+            reference.boundary.value.replace("_", " "),
+        )
     console.print(table)
-    for each in chips:
-        console.print(f"[bold]{escape(each.profile)}[/bold]: {escape(summarise(each.comparisons))}")
+    print_verdicts(report, console)
     for name, ratio in report.arithmetic_ratio.items():
         console.print(
             f"{escape(name)}: dense arithmetic over spiking arithmetic {ratio:.3g} "
@@ -57,12 +52,31 @@ def print_dense(report: EnergyReport, console: Console) -> None:
         )
 
 
-def ratio_cell(comparison: Comparison) -> str:
-    """The joules of a chip over those of a device, in the colour of the outcome."""
-    style, mark = STYLES[comparison.outcome]
-    if comparison.outcome is Outcome.REFUSED or comparison.spiking is None:
-        return f"[{style}]-[/{style}]"
-    return f"[{style}]{comparison.spiking / comparison.dense:.3g}{mark}[/{style}]"
+def print_verdicts(report: EnergyReport, console: Console) -> None:
+    """Print a row for each chip and device at batch 1; other batches are in the file."""
+    rows = [
+        (chip, each)
+        for chip in report
+        for each in chip.comparisons
+        if each.batch == 1 and each.outcome is not Outcome.REFUSED
+    ]
+    if not rows:
+        return
+    console.print("\n[bold]do spikes need less?[/bold]")
+    table = plain_table(console, ("chip", "in plain words"), wrap=True)
+    previous = ""
+    for chip, each in rows:
+        style, _ = STYLES[each.outcome]
+        name = "" if chip.profile == previous else escape(chip.profile)
+        previous = chip.profile
+        table.add_row(name, f"[{style}]{escape(each.verdict)}[/{style}]")
+    console.print(table)
+    doubtful = [chip.profile for chip in report if chip.comparisons and chip.inference.missing]
+    if doubtful:
+        console.print(
+            f"{', '.join(doubtful)}: as long as the costs that are unknown are small; see above",
+            style="dim",
+        )
 
 
 def print_run_comparison(counted: CountedEvents, beside: RunComparison, console: Console) -> None:

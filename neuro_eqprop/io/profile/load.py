@@ -178,6 +178,7 @@ def resolve(path: Path, *, seen: tuple[Path, ...]) -> tuple[dict[str, Any], tupl
 def merge(own: Table, base: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The tables of a base with one's own merged over them, and which quantities changed."""
     tables = deepcopy(dict(base))
+    tables.pop("notes", None)  # They speak of the other machine.
     changed = []
     for name, value in own.content.items():
         if name in SECTIONS:

@@ -17,6 +17,7 @@ from neuro_eqprop.hardware.profile import (
     Kind,
     Profile,
     Quantity,
+    Scaling,
     Source,
     Timing,
     Unknown,
@@ -28,7 +29,7 @@ SCHEMA = "neuro_eqprop.profile/1"
 SECTIONS = ("energy", "power", "time", "capacity", "support")
 TOP = (
     *("schema", "name", "title", "device", "timing", "notes", "scenario", "scale", "extends"),
-    *("sources", "operating_point", "batch", "unchecked", *SECTIONS),
+    *("sources", "operating_point", "batch", "unchecked", "scaling", *SECTIONS),
 )
 FIELDS = (
     *("value", "low", "high", "unit", "kind", "basis", "evidence", "src", "where", "boundary"),
@@ -180,13 +181,26 @@ def read_batches(top: Table, *, sources: Collection[str]) -> tuple[BatchPoint, .
     """The measured batch sizes of a dense device."""
     points = []
     for table in top.tables("batch"):
-        table.check_keys(("batch", "mac", "inferences_per_second"))
-        batch, speed = table.integer("batch"), table.number("inferences_per_second")
-        mac = entry(table.table("mac"), "energy.synop", sources=sources)
-        if not isinstance(mac, Quantity) or batch < 1 or speed <= 0:
-            table.fail("it needs a batch of at least one, a cost per MAC and a speed above zero")
-        points.append(BatchPoint(batch, mac, speed))
+        table.check_keys(("batch", "mac", "inference", "inferences_per_second"))
+        batch, name = table.integer("batch"), "inference" if "inference" in table else "mac"
+        speed = table.number("inferences_per_second", 0.0)
+        cost = entry(table.table(name), "energy.synop", sources=sources)
+        if not isinstance(cost, Quantity) or batch < 1:
+            table.fail("it needs a batch of at least one and a cost per MAC or per inference")
+        if name == "mac" and speed <= 0:
+            table.fail("inferences_per_second must be above zero")
+        points.append(BatchPoint(batch, cost, speed, per_mac=name == "mac"))
     return tuple(sorted(points, key=lambda point: point.batch))
+
+
+def read_scaling(top: Table, *, sources: Collection[str]) -> Scaling | None:
+    """How costs change with the supply; None where no law is given."""
+    if "scaling" not in top:
+        return None
+    found = build(Scaling, top.table("scaling"))
+    if found.src not in sources:
+        top.fail(f"src {found.src!r} is not one of the sources", key="scaling.src")
+    return found
 
 
 def to_profile(top: Table, *, overridden: tuple[str, ...] = ()) -> Profile:
@@ -203,11 +217,15 @@ def to_profile(top: Table, *, overridden: tuple[str, ...] = ()) -> Profile:
                 top.fail(f"it is missing; {UNKNOWN_HINT}", key=key)
         if not operating_point:
             top.fail("it is missing; state the voltage or the clock", key="operating_point")
+    timing = top.choice(Timing, "timing")
+    if timing is Timing.TICK and not isinstance(entries.get("time.tick"), Quantity):
+        top.fail("timing is 'tick', which needs a value here", key="time.tick")
     return Profile(
         name=top.text("name"),
         title=top.text("title"),
         device=device,
-        timing=top.choice(Timing, "timing"),
+        timing=timing,
+        scaling=read_scaling(top, sources=sources),
         sources=sources,
         operating_point={k: str(v) for k, v in operating_point.items()},
         entries=entries,

@@ -1,0 +1,99 @@
+"""How far the model itself is off: learned from published cases of other chips.
+
+The ranges of the constants say how far sources disagree. That a sum of events times constants is
+not what a chip does is a second error. It is learned from the predictions of the validation: with
+r = ln(measured / predicted) of a case and s the standard deviation that the constants give its
+logarithm, the variance left over is
+
+    sigma^2 = max(SIGMA_FLOOR^2, QUANTILE over chips of the mean over its cases of (r^2 - s^2)),
+
+over the chips other than the one that is estimated, so that a chip's own measurements never
+narrow its own range. The quantile covers four of five chips and is not set by a single one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from math import log, sqrt
+
+import numpy as np
+
+from neuro_eqprop.hardware.published import Measure
+
+QUANTILE = 0.8
+"""The part of the chips whose error a discrepancy covers."""
+SIGMA_FLOOR = 0.05
+"""Least standard deviation of the logarithm."""
+UNTESTED = 0.3
+"""The same where no case of another chip was predicted."""
+NORMAL_95 = 1.96
+
+
+class Quantity(Enum):
+    """What a discrepancy is learned for."""
+
+    ENERGY = "energy"
+    TIME = "time"
+    PLACEMENT = "placement"
+
+
+KINDS = {
+    Measure.POWER: Quantity.ENERGY,
+    Measure.ENERGY: Quantity.ENERGY,
+    Measure.TIME: Quantity.TIME,
+    Measure.CORES: Quantity.PLACEMENT,
+    Measure.MESSAGES: Quantity.PLACEMENT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """A prediction beside its measurement."""
+
+    profile: str
+    kind: Quantity
+    measured: float
+    predicted: float
+    low: float
+    high: float
+
+    @property
+    def left_over(self) -> float:
+        """r^2 - s^2, what the range of the constants does not explain."""
+        spread = 0.0
+        if self.low > 0:
+            spread = log(self.high / self.low) / (2 * NORMAL_95)
+        return log(self.measured / self.predicted) ** 2 - spread**2
+
+
+@dataclass(frozen=True, slots=True)
+class Discrepancy:
+    """Standard deviations of the logarithm of the model's error."""
+
+    energy: float = 0.0
+    time: float = 0.0
+    placement: float = 0.0
+    chips: int = 0
+    """Chips whose cases it was learned from."""
+
+
+NONE = Discrepancy()
+
+
+def learn(residuals: Iterable[Residual], *, without: str) -> Discrepancy:
+    """The discrepancy from the cases of all chips but one."""
+    others = [each for each in residuals if each.profile != without]
+    sigmas = {}
+    for kind in Quantity:
+        chips: dict[str, list[float]] = {}
+        for each in others:
+            if each.kind is kind:
+                chips.setdefault(each.profile, []).append(each.left_over)
+        means = [sum(values) / len(values) for values in chips.values()]
+        variance = UNTESTED**2
+        if means:
+            variance = float(np.quantile(means, QUANTILE, method="lower"))
+        sigmas[kind.value] = sqrt(max(SIGMA_FLOOR**2, variance))
+    return Discrepancy(**sigmas, chips=len({each.profile for each in others}))

@@ -1,0 +1,86 @@
+"""Figures of energy results: calibration of the predictions, and accuracy against joules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from neuro_eqprop.energy.pareto import Point
+from neuro_eqprop.energy.validation import ProfileValidation
+
+Axes: TypeAlias = Any
+"""matplotlib.axes.Axes; matplotlib is imported when a figure is drawn."""
+MARKERS = "os^Dvx*P"
+
+
+def new_axes(width: float = 6.0, height: float = 4.0) -> Axes:
+    """Axes of a new figure that no window shows."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained").add_subplot()
+
+
+def save_figure(axes: Axes, path: Path) -> Path:
+    """Write the figure of some axes; the ending of the file chooses the format."""
+    known = sorted(axes.figure.canvas.get_supported_filetypes())
+    if path.suffix.lstrip(".").lower() not in known:
+        raise ValueError(f"{path} has no known ending for a figure; use one of {', '.join(known)}")
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"{path.parent} is no folder; make it first")
+    axes.figure.savefig(path, dpi=150)
+    return path
+
+
+def plot_calibration(validation: ProfileValidation) -> Axes:
+    """Measured over predicted of each prediction with its 95 % range, chip by chip."""
+    checks = sorted(validation.predictions, key=lambda c: (c.case.profile, c.case.name))
+    axes = new_axes(7.0, 1.2 + 0.22 * len(checks))
+    for place, check in enumerate(checks):
+        colour = "tab:blue" if check.within else "tab:red"
+        low, high = (
+            check.case.measured / end for end in (check.predicted.high, check.predicted.low)
+        )
+        axes.plot([low, high], [place, place], color=colour, linewidth=1)
+        axes.plot(check.case.measured / check.nominal, place, "o", color=colour, markersize=4)
+    axes.axvline(1.0, color="black", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_yticks(range(len(checks)), [check.case.name for check in checks], fontsize=7)
+    axes.set_xlabel("measured over predicted, with the 95 % range; red: the range misses 1")
+    coverage, sharpness = validation.coverage, validation.sharpness
+    if coverage is not None and sharpness is not None:
+        axes.set_title(f"coverage {coverage:.0%}, median range a factor of {sharpness:.2g}")
+    return axes
+
+
+def plot_pareto(points: Iterable[Point], front: Iterable[Point]) -> Axes:
+    """Accuracy against joules over all chips, codes, steps and bits, with the Pareto front."""
+    points, kept = list(points), list(front)
+    axes = new_axes(7.0, 4.5)
+    chips = list(dict.fromkeys(point.profile for point in points))
+    for place, chip in enumerate(chips):
+        own = [point for point in points if point.profile == chip]
+        axes.errorbar(
+            [point.joules for point in own],
+            [100 * point.accuracy for point in own],
+            xerr=[
+                [max(0.0, point.joules - point.low) for point in own],
+                [max(0.0, point.high - point.joules) for point in own],
+            ],
+            fmt=MARKERS[place % len(MARKERS)],
+            markersize=4,
+            linewidth=0.6,
+            label=chip,
+        )
+    axes.plot(
+        [point.joules for point in kept],
+        [100 * point.accuracy for point in kept],
+        color="black",
+        linewidth=1,
+        label="Pareto front",
+    )
+    axes.set_xscale("log")
+    axes.set_xlabel("joules of an inference, with the 95 % range")
+    axes.set_ylabel("accuracy [%]")
+    axes.legend(fontsize="small")
+    return axes
