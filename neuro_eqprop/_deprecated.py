@@ -46,7 +46,6 @@ MODULES = {
 """Old module: new module."""
 
 NAMES = {
-    "analysis.compare:cosine": "analysis.metrics:cosine",
     "analysis.compare:update": "analysis.compare:hebbian_update",
     "backends.base:load": "backends.registry:load_backend",
     "data:generate": "data:make_sequences",
