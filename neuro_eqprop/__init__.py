@@ -33,6 +33,7 @@ HOMES = {
     "SweepResult": "sweeps.result",
     "Trace": "io.trace.trace",
     "check_backend": "testing",
+    "check_run": "experiments.check_run",
     "compare": "analysis.compare",
     "estimate_energy": "experiments.energy",
     "from_nir": "experiments.translate",

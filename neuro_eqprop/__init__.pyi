@@ -7,6 +7,7 @@ from neuro_eqprop.data import load as load_data
 from neuro_eqprop.energy.result import EnergyEstimate as EnergyEstimate
 from neuro_eqprop.energy.result import EnergyReport as EnergyReport
 from neuro_eqprop.estimator import EqPropClassifier as EqPropClassifier
+from neuro_eqprop.experiments.check_run import check_run as check_run
 from neuro_eqprop.experiments.energy import estimate_energy as estimate_energy
 from neuro_eqprop.experiments.evaluate import Evaluation as Evaluation
 from neuro_eqprop.experiments.learn_on_chip import learn_on_chip as learn_on_chip
@@ -52,6 +53,7 @@ __all__ = [
     "SweepResult",
     "Trace",
     "check_backend",
+    "check_run",
     "compare",
     "estimate_energy",
     "from_nir",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from argparse import Namespace
 from collections.abc import Collection
 from importlib import import_module
@@ -29,6 +30,7 @@ COMMANDS = {
     "report": "one self-contained page from a run",
     "sweep": "many trainings with different settings, here or on a cluster",
     "claims": "test the claims of the research notes",
+    "check": "verify a run folder: digests, files, unfinished lines",
     "data": "the data sets: where they are, what is in them",
     "doctor": "what is installed and works here, and how to get what is missing",
     "completion": "a script that completes commands, options and names in your shell",
@@ -114,13 +116,20 @@ def main(argv: list[str] | None = None) -> int:
         return 0
 
 
+def show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Write a warning to standard error, without the line of code that it comes from."""
+    sys.stderr.write(f"warning: {message}\n")
+
+
 def attempt(args: Namespace) -> int:
     """Run a command; an error becomes one sentence and an exit code."""
     try:
-        perform(args)
+        with warnings.catch_warnings():
+            warnings.showwarning = show_warning
+            perform(args)
     except BrokenPipeError:
         raise
-    except (ValueError, RuntimeError, OSError, KeyError, MemoryError) as error:
+    except (ValueError, RuntimeError, OSError, LookupError, ArithmeticError, MemoryError) as error:
         if args.debug:
             raise
         sentence = in_flags(str(error), command(args.command).options)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neuro_eqprop.checked_files.write import append_json, write_text
+from neuro_eqprop.checked_files.lock import FileLock, LockedError
+from neuro_eqprop.checked_files.read import read_toml
+from neuro_eqprop.checked_files.write import append_json, remove, sweep, write_text
 from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments import config
@@ -152,23 +158,112 @@ def first_samples(data: Dataset, count: int | None) -> Split:
     return data.test.take(slice(0, count))
 
 
-def claim(path: Path, *, force: bool) -> None:
-    """Make an empty folder for a new run; a run that is there is removed only with `force`."""
-    held = [name for name in (STUDY, MODEL, METRICS, RESUME) if (path / name).exists()]
+RUN = (STUDY, MODEL, METRICS, RESUME)
+"""The files by which a folder holds a run."""
+OWN = (*RUN, EVALUATIONS, TRACES, ENERGY, REPORT)
+"""The files that a run itself makes; all others in its folder are left alone."""
+BEFORE, LOCK = ".before", ".lock"
+"""The folder that keeps a run while another one replaces it, and the lock of the writer."""
+
+
+class RunWarning(UserWarning):
+    """A run folder was left by a process that ended; the message says what was done."""
+
+
+@contextmanager
+def writing(path: Path, *, force: bool = False, resume: bool = False) -> Iterator[None]:
+    """A context in which this process alone writes the run in a folder.
+
+    A new run needs a folder without one, or `force`: the files of the old run are then kept aside
+    until the block ends well, and come back if it fails before the new run can be resumed.
+    """
+    if path.exists() and not path.is_dir():
+        raise RunError(f"{path} is a file; `out` names a folder")
+    if resume:
+        check_begun(path)
+    else:
+        refuse_run(path, force=force)
+    made = not path.exists()
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        with locked(path, quiet=resume):
+            sweep(path)
+            if resume:
+                yield
+                return
+            refuse_run(path, force=force)  # again: it may have been made meanwhile
+            set_aside(path)
+            try:
+                yield
+            except BaseException:
+                if not (path / RESUME).exists():
+                    put_back(path)
+                raise
+            remove(path / BEFORE)
+    finally:
+        if made and path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
+
+
+@contextmanager
+def locked(path: Path, *, quiet: bool = False) -> Iterator[None]:
+    """A context in which this process holds the lock of a run folder.
+
+    A lock that an ended process left is taken over with a warning, unless `quiet`: who resumes a
+    run knows that it was left.
+    """
+    lock = FileLock(path / LOCK)
+    try:
+        with lock:
+            if lock.stale is not None and not quiet:
+                warnings.warn(
+                    f"{path} was left by {lock.stale}, which has ended; its lock is taken over",
+                    RunWarning,
+                    stacklevel=5,
+                )
+            yield
+    except LockedError as error:
+        raise RunError(
+            f"{path} is being written by {error.owner or 'another process'}; wait until it has "
+            f"ended, or choose another `out`"
+        ) from None
+
+
+def refuse_run(path: Path, *, force: bool) -> None:
+    """Raise RunError for a folder that holds a run, unless `force` allows to replace it."""
+    held = [name for name in RUN if (path / name).exists()]
     if held and not force:
         raise RunError(
             f"{path} already holds a run ({', '.join(held)}); choose another `out`, go on with "
             f"resume=True, or replace it with force=True"
         )
-    if path.exists() and not path.is_dir():
-        raise RunError(f"{path} is a file; `out` names a folder")
-    path.mkdir(parents=True, exist_ok=True)
-    if not held:
-        return  # other files in the folder stay
-    for name in (STUDY, MODEL, METRICS, RESUME, EVALUATIONS, ENERGY, REPORT):
-        (path / name).unlink(missing_ok=True)
-    for trace in path.glob("*.h5"):
-        trace.unlink()
+
+
+def set_aside(path: Path) -> None:
+    """Move the files of a run to the folder `BEFORE`; one that is kept there already stays."""
+    kept = path / BEFORE
+    if not any((path / name).exists() for name in RUN):
+        return
+    if kept.exists() and not (path / MODEL).exists():
+        # A run that was to replace it did not get far: what it left is given up.
+        for name in OWN:
+            remove(path / name)
+        return
+    remove(kept)
+    kept.mkdir()
+    for name in [name for name in OWN if (path / name).exists()]:
+        (path / name).replace(kept / name)
+
+
+def put_back(path: Path) -> None:
+    """Remove the files of a run that failed, and move those that it was to replace back."""
+    for name in RUN:
+        remove(path / name)
+    kept = path / BEFORE
+    if kept.is_dir():
+        for each in kept.iterdir():
+            each.replace(path / each.name)
+        kept.rmdir()
 
 
 def check_begun(path: Path) -> None:
@@ -180,12 +275,17 @@ def check_begun(path: Path) -> None:
         )
 
 
-def abandon(path: Path) -> None:
-    """Remove a run that diverged in its first epoch."""
-    for name in (STUDY, METRICS, RESUME):
-        (path / name).unlink(missing_ok=True)
-    if not any(path.iterdir()):
-        path.rmdir()
+def study_digest(path: Path) -> str:
+    """The SHA-256 of the settings in a study file, but for the data set, which may be moved."""
+    content = {key: value for key, value in read_toml(path).items() if key != "dataset"}
+    return sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def save_model(path: Path, model: Model) -> None:
+    """Write the model of a run, with the digest of its study, in place of its resume state."""
+    checkpoint.save(path / MODEL, model, study=study_digest(path / STUDY))
+    (path / RESUME).unlink(missing_ok=True)
+    remove(path / BEFORE)
 
 
 def open_run(path: str | Path) -> Run:
@@ -230,6 +330,12 @@ def open_run(path: str | Path) -> Run:
         state = more if (path / RESUME).exists() else "holds none"
         raise RunError(f"{path} has no {MODEL}: the run {state}")
     study = config.read(path / STUDY)
+    stored = checkpoint.stored_study(path / MODEL)
+    if stored is not None and stored != study_digest(path / STUDY):
+        raise RunError(
+            f"{path / STUDY} does not hold the settings that {MODEL} was trained with; restore it "
+            f"from a copy, or train anew"
+        )
     history = read_history(path / METRICS)
     model = replace(checkpoint.load(path / MODEL), study=study, history=history)
     return Run(path, model, study)
@@ -252,11 +358,11 @@ def save_run(model: Model, out: str | Path, *, dataset: str | Path, force: bool 
     out, sizes = Path(out), [layer.size for layer in model.network.moving[:-1]] or [1]
     name = str(Path(dataset).resolve()) if str(dataset).endswith(".npz") else str(dataset)
     study = model.study or config.adapt(Study(), {"hidden": tuple(sizes)})
-    claim(out, force=force)
-    write_text(out / STUDY, config.write(config.adapt(study, {"dataset": name})))
-    checkpoint.save(out / MODEL, model)
-    for row in model.history:
-        append_json(out / METRICS, row)
+    with writing(out, force=force):
+        write_text(out / STUDY, config.write(config.adapt(study, {"dataset": name})))
+        for row in model.history:
+            append_json(out / METRICS, row)
+        save_model(out, model)
 
 
 def head(path: Path | None, study: Study, model: Model) -> dict[str, Any]:

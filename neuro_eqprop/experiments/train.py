@@ -219,6 +219,17 @@ def train_in_group(
     if traces is not None and traces.exists() and not overwrite:
         raise run_folder.RunError(f"{traces} exists already; name another file or use force=True")
     dry_run(study, network, data)
+    if out is None:
+        return train_prepared(study, network, data, output, group)
+    with run_folder.writing(out, force=output.force, resume=output.resume):
+        return train_prepared(study, network, data, output, group)
+
+
+def train_prepared(
+    study: Study, network: Network, data: Dataset, output: TrainingOutput, group: ProcessGroup
+) -> tuple[Model, str | None]:
+    """As `train_study`, into a folder that belongs to this process."""
+    out, traces, overwrite = output.path, output.traces, output.force or output.resume
     start = (
         initial_snapshot(study, network) if out is None else prepare(study, network, out, output)
     )
@@ -253,13 +264,10 @@ def train_in_group(
         except TrainingError as error:
             diverged = error
     if diverged is not None and not start.epoch:
-        if out is not None:
-            run_folder.abandon(out)
         raise diverged
     model = Model(network, start.params, start.epoch, study, History(tuple(rows)))
     if out is not None:
-        checkpoint.save(out / run_folder.MODEL, model)
-        (out / run_folder.RESUME).unlink(missing_ok=True)
+        run_folder.save_model(out, model)
     if diverged is None:
         return model, None
     where = "the result is" if out is None else f"{out} keeps"
@@ -340,10 +348,8 @@ def check_training(training: TrainingSettings) -> None:
 def prepare(study: Study, network: Network, out: Path, output: TrainingOutput) -> Snapshot:
     """The start of a training into a folder: initial parameters, or those to resume from."""
     if output.resume:
-        run_folder.check_begun(out)
         return resume_snapshot(study, network, out)
     start = initial_snapshot(study, network)
-    run_folder.claim(out, force=output.force)
     write_text(out / run_folder.STUDY, config.write(study))
     return start
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.checked_files.read import parse_json
+from neuro_eqprop.checked_files.read import one_line, parse_json
 from neuro_eqprop.checked_files.write import write_bytes
 from neuro_eqprop.io.operator_json import from_json, to_json
 from neuro_eqprop.model import TRAINED, Model
@@ -107,9 +107,14 @@ def activation(layer: Mapping[str, Any]) -> Activation:
     return Activation(str(t["name"]), low, high, ActivationKind(t["curve"]))
 
 
-def save(path: Path, model: Model, memory: Mapping[str, Array] | None = None) -> None:
-    """Write a model and, while it trains, the optimiser's state, atomically."""
-    write_bytes(path, encode(model, memory))
+def save(
+    path: Path, model: Model, memory: Mapping[str, Array] | None = None, *, study: str | None = None
+) -> None:
+    """Write a model and, while it trains, the optimiser's state, atomically.
+
+    `study` is the digest of the settings beside the file.
+    """
+    write_bytes(path, encode(model, memory, study=study))
 
 
 def digest(model: Model) -> str:
@@ -117,18 +122,39 @@ def digest(model: Model) -> str:
     return sha256(encode(model)).hexdigest()
 
 
-def encode(model: Model, memory: Mapping[str, Array] | None = None) -> bytes:
+def encode(
+    model: Model, memory: Mapping[str, Array] | None = None, *, study: str | None = None
+) -> bytes:
     """The bytes of the file that `save` writes."""
     from safetensors.numpy import save as to_bytes
 
     tensors = {f"params/{n}": np.ascontiguousarray(v) for n, v in model.params.items()}
     tensors |= {f"memory/{n}": np.ascontiguousarray(v) for n, v in (memory or {}).items()}
     header = {"schema": SCHEMA, "network": describe(model.network), "epoch": model.epochs}
+    header["sha256"] = content_digest(header, tensors)
+    if study is not None:
+        header["study_sha256"] = study
     if model.provenance != TRAINED:
         header["provenance"] = model.provenance
     # One key only: the order of several is not kept, and equal contents must give equal bytes.
     metadata = {"neuro_eqprop": json.dumps(header, sort_keys=True)}
     return to_bytes(dict(sorted(tensors.items())), metadata)
+
+
+def content_digest(header: Mapping[str, Any], tensors: Mapping[str, Array]) -> str:
+    """The SHA-256 of the network, the epoch and all tensors of a file."""
+    described = {key: header.get(key) for key in ("network", "epoch")}
+    found = sha256(json.dumps(described, sort_keys=True).encode())
+    for name, values in sorted(tensors.items()):
+        found.update(f"{name} {values.dtype.str} {values.shape}\n".encode())
+        found.update(np.ascontiguousarray(values).tobytes())
+    return found.hexdigest()
+
+
+def stored_study(path: Path) -> str | None:
+    """The digest of the settings that a model was written with; None in files without one."""
+    stored = read_header(path).get("study_sha256")
+    return None if stored is None else str(stored)
 
 
 def check_memory(
@@ -187,7 +213,34 @@ def load_training(path: Path) -> tuple[Model, dict[str, Array]]:
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The metadata and the tensors of a file that this package wrote."""
+    """The metadata and the tensors of a file that this package wrote, checked by their digest."""
+    from safetensors import SafetensorError, safe_open
+
+    header = read_header(path)
+    try:
+        with safe_open(path, framework="numpy") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, *DAMAGE) as error:
+        raise unreadable(path, error) from error
+    # Files of version 0.1 have no digest.
+    if "sha256" in header and header["sha256"] != content_digest(header, tensors):
+        raise CheckpointError(
+            f"{path} is damaged: its contents are not those that were written (SHA-256); restore "
+            f"it from a copy, or train again"
+        )
+    return header, tensors
+
+
+def unreadable(path: Path, reason: object) -> CheckpointError:
+    """The error for a file that is no safetensors file."""
+    return CheckpointError(
+        f"{path} is cut short or no safetensors file ({one_line(reason)}); train again or restore "
+        f"a copy"
+    )
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """The metadata of a file that this package wrote."""
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
@@ -197,11 +250,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, *DAMAGE) as error:
-        raise CheckpointError(
-            f"{path} is cut short or no safetensors file ({error}); train again or restore a copy"
-        ) from error
+        raise unreadable(path, error) from error
     if "neuro_eqprop" not in metadata:
         raise CheckpointError(f"{path} is a safetensors file of another program")
     header = parse_json(
@@ -209,4 +259,4 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     )
     if not isinstance(header, dict):
         raise CheckpointError(f"{path} does not describe a network: its header is no JSON object")
-    return header, tensors
+    return header

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,14 +59,19 @@ class Output:
     resume: bool = False
     """Continue the run that the folder holds."""
 
+    def writing(self) -> AbstractContextManager[None]:
+        """A context in which the folder belongs to this process."""
+        if self.path is None:
+            return nullcontext()
+        return run_folder.writing(self.path, force=self.force, resume=self.resume)
+
     def start(self, task: Task) -> tuple[LearningState, list[Mapping[str, Any]]]:
-        """The state to start from and the metrics of earlier epochs; a new folder is claimed."""
+        """The state to start from and the metrics of earlier epochs."""
         if self.path is None:
             return initial_state(task), []
         if self.resume:
             state = resume_state(task, self.path)
             return state, [*read_history(self.path / run_folder.METRICS)]
-        run_folder.claim(self.path, force=self.force)
         text = on_chip_config.write(task.study, task.config)
         write_text(self.path / run_folder.STUDY, text)
         return initial_state(task), []
@@ -83,8 +89,7 @@ class Output:
         """Write the model in place of the state."""
         if self.path is None:
             return
-        checkpoint.save(self.path / run_folder.MODEL, model)
-        (self.path / run_folder.RESUME).unlink(missing_ok=True)
+        run_folder.save_model(self.path, model)
 
 
 def record_snapshots(task: Task, state: LearningState, recording: LearningRecorder) -> None:
@@ -105,11 +110,26 @@ def learn(
     on_samples: SampleCallback = no_samples,
 ) -> OnChipModel:
     """Learn all epochs of a task that are left."""
-    began, total = time.perf_counter(), task.total_samples
+    began = time.perf_counter()
     recorder = open_trace(task, trace, overwrite=output.force or output.resume)
     if not task.on_rates:
-        # Before the folder is claimed, so that a refusal keeps the run that it holds.
+        # Before the folder is taken, so that a refusal keeps the run that it holds.
         load_learner(task.config.on).check(task.plastic, task.training_samples(0)[1])
+    with output.writing():
+        model = learn_epochs(task, output, recorder, trace, on_epoch, on_samples)
+    return replace(model, seconds=time.perf_counter() - began)
+
+
+def learn_epochs(
+    task: Task,
+    output: Output,
+    recorder: AbstractContextManager[LearningRecorder],
+    trace: TraceRequest | None,
+    on_epoch: EpochCallback,
+    on_samples: SampleCallback,
+) -> OnChipModel:
+    """Learn the epochs that are left, into a folder that belongs to this process."""
+    total = task.total_samples
     state, history = output.start(task)
     done = state.samples
 
@@ -154,4 +174,4 @@ def learn(
         path=output.path,
     )
     output.finish(model)
-    return replace(model, seconds=time.perf_counter() - began)
+    return model

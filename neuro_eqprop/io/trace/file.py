@@ -17,6 +17,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.checked_files.hdf5 import leave_open
+from neuro_eqprop.checked_files.lock import FileLock, LockedError
 from neuro_eqprop.checked_files.read import one_line
 from neuro_eqprop.checked_files.write import WriteError, check_space, temporary_name
 from neuro_eqprop.io.trace.append_buffer import WRITE_ERRORS, AppendBuffer
@@ -89,6 +90,7 @@ class Writer:
             raise TraceError(f"{path} exists already; choose another file, or overwrite=True")
         check_names(path, plan)
         self.path, self.plan, self.taken, self._earlier = path, plan, 0, earlier
+        self._lock = FileLock(path.with_name(f".{path.name}.lock"))
         self._file: Node = None
         self._buffer = AppendBuffer(None, path)
         self._events = dict.fromkeys(plan.record.spikes, 0)
@@ -108,6 +110,15 @@ class Writer:
 
         hidden = temporary_name(self.path)
         try:
+            self._lock.__enter__()
+        except LockedError as error:
+            raise TraceError(
+                f"{self.path} is being written by {error.owner or 'another process'}; wait until "
+                f"it has ended, or choose another file"
+            ) from None
+        except OSError as error:
+            raise TraceError(f"{self.path} cannot be written: {error}") from None
+        try:
             check_space(self.path, self.plan.fixed_bytes)
             self._file = h5py.File(hidden, "w", libver="latest")
             create_layout(self._file, self.plan)
@@ -123,7 +134,11 @@ class Writer:
         except (OSError, RuntimeError) as error:
             if self._file is not None and not isinstance(error, WriteError):
                 leave_open(self._file)
+            self._lock.__exit__(None, None, None)
             raise TraceError(f"{self.path} cannot be written: {error}") from None
+        except BaseException:
+            self._lock.__exit__(None, None, None)
+            raise
         finally:
             hidden.unlink(missing_ok=True)
         return self
@@ -252,26 +267,27 @@ class Writer:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        failure: TraceError | None = None
+        complete = False
         try:
-            if kind is None and self.taken != len(self.plan.index):
-                wanted = len(self.plan.index)
-                raise TraceError(
-                    f"{self.path}: {self.taken} of {wanted} announced samples recorded"
-                )
+            taken, wanted = self.taken, len(self.plan.index)
             with self._writing():
-                self._finish(complete=kind is None)
-        except TraceError as found:
-            failure = found
+                self._finish(complete=kind is None and taken == wanted)
+            complete = kind is None and taken == wanted
+            if kind is None and not complete:
+                raise TraceError(f"{self.path}: {taken} of {wanted} announced samples recorded")
+        except TraceError:
+            if kind is None:  # else the error that ended the block goes on
+                raise
         finally:
             self._close()
-        if kind is None and failure is None:
-            self.before.unlink(missing_ok=True)
-            return
-        with suppress(OSError):  # a lost disk
-            self._put_back()
-        if kind is None and failure is not None:
-            raise failure
+            try:
+                if complete:
+                    self.before.unlink(missing_ok=True)
+                else:
+                    with suppress(OSError):  # a lost disk
+                        self._put_back()
+            finally:
+                self._lock.__exit__(None, None, None)
 
     def _finish(self, *, complete: bool) -> None:
         """Write what is buffered; mark the file complete if it reads back as it was written."""

@@ -1,0 +1,195 @@
+"""Verify the files of a run folder, and repair what can be repaired."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from neuro_eqprop.checked_files.lock import lock_owner
+from neuro_eqprop.checked_files.read import json_lines
+from neuro_eqprop.checked_files.write import leftovers, remove, write_text
+from neuro_eqprop.energy.file import read_energy
+from neuro_eqprop.experiments import config, run_folder
+from neuro_eqprop.html import html_table
+from neuro_eqprop.io import checkpoint
+from neuro_eqprop.io.trace.lazy import read as read_trace
+from neuro_eqprop.io.trace.schema import TraceError
+
+OK, NOTE, DAMAGED, REPAIRED = "ok", "note", "damaged", "repaired"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found about a file of a run folder.
+
+    `state` is "ok", "note" (unusual, but nothing is wrong), "damaged" or "repaired".
+    """
+
+    file: str
+    state: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunCheck:
+    """The result of `check_run`."""
+
+    run: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no file is damaged."""
+        return all(each.state != DAMAGED for each in self.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of `check --json`."""
+        return {"run": self.run, "ok": self.ok, "files": [asdict(each) for each in self.findings]}
+
+    def _repr_html_(self) -> str:
+        rows = {each.file: f"{each.state}: {each.detail}" for each in self.findings}
+        return html_table(f"Check of {self.run}", rows)
+
+
+def check_run(path: str | Path, *, repair: bool = True) -> RunCheck:
+    """Verify the files of a run folder, and repair what can be repaired.
+
+    Digests of the model and of its settings are compared, every trace is read completely, and every
+    line of metrics and evaluations is parsed. Temporary files of ended processes and unfinished or
+    damaged lines are removed; the old file is kept as `NAME.damaged` where a whole line is lost.
+
+    Parameters
+    ----------
+    path : str or Path
+        The run folder.
+    repair : bool
+        False only reports.
+
+    Returns
+    -------
+    RunCheck
+        The findings by file; `ok` if nothing is damaged now.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> _ = ne.train("layered", "digits", hidden=(16,), epochs=1, out="runs/checked")
+    >>> ne.check_run("runs/checked").ok
+    True
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        raise run_folder.RunError(
+            f"there is no run folder {folder}; `neuro-eqprop train --out {folder}` makes one"
+        )
+    owner = lock_owner(folder / run_folder.LOCK)
+    if owner is not None:
+        found = Finding(run_folder.LOCK, NOTE, f"the run is being written by {owner}")
+        return RunCheck(str(folder), (found, *check_files(folder, repair=False)))
+    if repair:
+        with run_folder.locked(folder):
+            return RunCheck(str(folder), tuple(check_files(folder, repair=True)))
+    return RunCheck(str(folder), tuple(check_files(folder, repair=False)))
+
+
+def check_files(folder: Path, *, repair: bool) -> Iterator[Finding]:
+    """The findings of all files of a run folder."""
+    yield from check_state(folder)
+    for name in (run_folder.METRICS, run_folder.EVALUATIONS):
+        if (folder / name).exists():
+            yield check_lines(folder / name, repair=repair)
+    if (folder / run_folder.ENERGY).exists():
+        yield attempt(folder / run_folder.ENERGY, describe_energy)
+    for path in sorted([*folder.glob("*.h5"), *folder.glob("*.h5.partial")]):
+        yield check_trace(path)
+    for path in sorted(folder.glob("*.h5.before")):
+        yield Finding(path.name, NOTE, "the trace that an unfinished one was to replace")
+    if (folder / run_folder.BEFORE).exists():
+        yield Finding(
+            run_folder.BEFORE, NOTE, "the run that an unfinished one is to replace; move it back"
+        )
+    for path in leftovers(folder):
+        if repair:
+            remove(path)
+        state = REPAIRED if repair else NOTE
+        yield Finding(path.name, state, "temporary file of a process that has ended")
+
+
+def attempt(path: Path, read: Callable[[Path], str]) -> Finding:
+    """The finding of a file that `read` reads."""
+    try:
+        return Finding(path.name, OK, read(path))
+    except (ValueError, OSError, RuntimeError, KeyError) as error:
+        return Finding(path.name, DAMAGED, str(error))
+
+
+def check_state(folder: Path) -> Iterator[Finding]:
+    """The findings of the settings, the model and the state to resume from."""
+    study, model = folder / run_folder.STUDY, folder / run_folder.MODEL
+    resume = folder / run_folder.RESUME
+    if not study.exists():
+        yield Finding(study.name, DAMAGED, "missing: the settings of the run are lost")
+    else:
+        yield attempt(study, lambda path: f"model {config.read(path).model.name}")
+    if model.exists():
+        yield attempt(model, describe_model)
+    elif not resume.exists():
+        yield Finding(model.name, NOTE, "missing: the run has not finished an epoch")
+    if resume.exists():
+        yield attempt(resume, describe_model)
+
+
+def describe_energy(path: Path) -> str:
+    """What an energy file holds."""
+    return f"{len(read_energy(path).estimates)} chips"
+
+
+def describe_model(path: Path) -> str:
+    """What a model file holds; errors if it or its settings are not those that were written."""
+    model = checkpoint.load_training(path)[0]
+    stored, study = checkpoint.stored_study(path), path.parent / run_folder.STUDY
+    if stored is not None and study.exists() and stored != run_folder.study_digest(study):
+        raise run_folder.RunError(f"{study} does not hold the settings it was trained with")
+    checked = "sha256" in checkpoint.read_header(path)
+    digest = "digest verified" if checked else "without a digest (version 0.1)"
+    return f"{model.parameters} parameters after {model.epochs} epochs, {digest}"
+
+
+def check_lines(path: Path, *, repair: bool) -> Finding:
+    """The finding of a JSONL file, whose damaged lines are removed."""
+    try:
+        lines = list(json_lines(path))
+        ended = path.read_bytes()[-1:] in (b"", b"\n")
+    except (ValueError, OSError) as error:
+        return Finding(path.name, DAMAGED, str(error))
+    good = [line.row for line in lines if line.row is not None]
+    bad = [line for line in lines if line.row is None]
+    if not bad and ended:
+        return Finding(path.name, OK, f"{len(good)} lines")
+    what = f"{len(good)} lines" + (", the last without its end" if not ended else "")
+    lost = [line for line in bad if not line.unfinished]
+    if lost:
+        what += f"; damaged: {', '.join(str(line.number) for line in lost)}"
+    if not repair:
+        return Finding(path.name, DAMAGED, what)
+    if lost:
+        path.with_name(f"{path.name}.damaged").write_bytes(path.read_bytes())
+        what += f"; removed, the old file is {path.name}.damaged"
+    write_text(path, "".join(json.dumps(row, allow_nan=False) + "\n" for row in good))
+    return Finding(path.name, REPAIRED, what)
+
+
+def check_trace(path: Path) -> Finding:
+    """The finding of a trace, read completely."""
+    try:
+        trace = read_trace(path)
+    except TraceError as error:
+        if "not a trace of this program" in str(error):
+            return Finding(path.name, NOTE, "no trace of this program, left alone")
+        return Finding(path.name, DAMAGED, str(error))
+    if trace.complete:
+        return Finding(path.name, OK, f"{trace.samples} samples, complete")
+    return Finding(path.name, NOTE, f"not complete: the first {trace.samples} samples are there")
