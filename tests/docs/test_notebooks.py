@@ -11,8 +11,17 @@ from typing import Any
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
-NOTEBOOKS = ("hebbian", "lava", "joules")
-NEEDS = {"lava": pytest.mark.lava}
+NEEDS = {
+    "zero-to-spikes": [pytest.mark.brian2, pytest.mark.snntorch],
+    "your-data-and-torch": [],
+    "lava-graph": [pytest.mark.lava],
+    "learning-on-chip": [pytest.mark.brian2],
+    "synapse-history": [],
+    "energy-on-chips": [],
+    "sweep-and-cluster": [],
+}
+"""The tutorials, and what each needs."""
+NOTEBOOKS = tuple(NEEDS)
 
 
 def cells(name: str) -> list[dict[str, Any]]:
@@ -40,7 +49,7 @@ def test_it_was_executed_from_top_to_bottom(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("nbclient") is None, reason="nbclient is not installed")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("name", [pytest.param(n, marks=NEEDS.get(n, ())) for n in NOTEBOOKS])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=NEEDS[n]) for n in NOTEBOOKS])
 def test_it_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
