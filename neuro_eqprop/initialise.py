@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from neuro_eqprop.activations import RELU
 from neuro_eqprop.arrays import Array, Shape
 from neuro_eqprop.networks import Connection, Network, Role
-from neuro_eqprop.operators import Attention, Operator, Patches, PerToken
+from neuro_eqprop.operators import Attention, Embedding, Normalised, Operator, Patches, PerToken
 from neuro_eqprop.ops.numpy import NumpyOps
 
 INITIAL_COUPLING = 0.5
@@ -21,15 +22,21 @@ EMBEDDING_GAIN = 4.0
 """Factor on the initial token embedding, since few of a token's features are non-zero."""
 
 
+WORD_DEVIATION = 0.1
+"""Standard deviation of the initial vectors of words."""
+
+
 def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
     """Uniform weights and zero biases, by parameter name.
 
-    Weights have the variance 2 / (fan in + fan out) (Glorot & Bengio 2010). Recurrent weights are
-    scaled down to `INITIAL_COUPLING` and to their spectral bound, and are symmetric if a layer is
-    connected to itself. Attention starts with queries equal to keys (an orthogonal matrix), so that
-    tokens attend to similar tokens.
+    Weights have the variance 2 / (fan in + fan out) (Glorot & Bengio 2010); convolutions to relu
+    layers have 2 / fan in if the input is normalised, as that assumes (He et al. 2015). Recurrent
+    weights are scaled down to `INITIAL_COUPLING` and to their spectral bound, and are symmetric if
+    a layer is connected to itself. Attention starts with queries equal to keys (an orthogonal
+    matrix), so that tokens attend to similar tokens.
     """
     params: dict[str, Array] = {}
+    standardised = any(isinstance(c.operator, Normalised) for c in network.connections)
     for connection in network.connections:
         shape = network.weight_shape(connection)
         from_input = network[connection.source].role is Role.INPUT
@@ -40,7 +47,14 @@ def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
         if not np.prod(shape):
             params[connection.name] = np.zeros(shape)
             continue
-        limit = np.sqrt(6.0 / fan_sum(connection.operator, shape))
+        if isinstance(connection.operator, Embedding):
+            params[connection.name] = word_vectors(shape, rng)
+            continue
+        rectified = network[connection.target].activation == RELU
+        if standardised and rectified and len(shape) == 4:
+            limit = np.sqrt(6.0 / np.prod(shape[1:]))
+        else:
+            limit = np.sqrt(6.0 / fan_sum(connection.operator, shape))
         weight = rng.uniform(-limit, limit, shape)
         if connection.loops and connection.symmetric and connection.operator.matrix:
             weight = (weight + weight.T) / 2
@@ -52,6 +66,13 @@ def initialise(network: Network, rng: np.random.Generator) -> dict[str, Array]:
     for layer in network.moving:
         params[layer.name] = np.zeros(layer.bias)
     return params
+
+
+def word_vectors(shape: Shape, rng: np.random.Generator) -> Array:
+    """Normal vectors of deviation `WORD_DEVIATION`; that of padding is zero."""
+    table = WORD_DEVIATION * rng.standard_normal(shape)
+    table[0] = 0.0
+    return table
 
 
 def equal_orthogonal(shape: Shape, norm: float, rng: np.random.Generator) -> Array:

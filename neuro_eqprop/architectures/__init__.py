@@ -5,6 +5,8 @@ from neuro_eqprop.architectures.hopfield import modern, modern_notes
 from neuro_eqprop.architectures.looped import looped
 from neuro_eqprop.architectures.mlp import feed_forward, layered
 from neuro_eqprop.architectures.multiscale import multiscale
+from neuro_eqprop.architectures.pyramid import pyramid
+from neuro_eqprop.architectures.text import text
 from neuro_eqprop.architectures.toroidal import toroidal
 from neuro_eqprop.architectures.transformer import Block, looped_block, transformer
 
@@ -18,6 +20,8 @@ __all__ = [
     "modern",
     "modern_notes",
     "multiscale",
+    "pyramid",
+    "text",
     "toroidal",
     "transformer",
 ]

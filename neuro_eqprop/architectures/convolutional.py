@@ -12,6 +12,7 @@ from neuro_eqprop.operators import Conv2d, Dense, Pooled
 from neuro_eqprop.settings import setting
 
 POOL = 2
+PADDINGS = ("valid", "same")
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class ConvSettings(RateSettings):
         0.1, "scale of the feedback from layer to layer; below 1 it settles sooner", above=0
     )
     kernel: int = setting(5, "side of the kernels, in pixels", above=0)
+    padding: str = setting(
+        "valid",
+        "valid: kernels stay inside the image; same: zeros around it keep its size (odd kernels)",
+        choices=PADDINGS,
+    )
 
 
 def convolutional(
@@ -36,7 +42,7 @@ def convolutional(
     channels: tuple[int, ...],
     outputs: int,
     *,
-    kernel: int,
+    kernel: int | Conv2d,
     hidden_rate: Activation,
     output_rate: Activation,
     bound: float | None = None,
@@ -45,26 +51,28 @@ def convolutional(
     """Convolutions over an image (channels, height, width), with 2 x 2 average pooling between.
 
     A dense connection follows. Pooling is part of the connections, which act both ways; `bound` and
-    `feedback` as in `layered`. Units of a channel share their bias.
+    `feedback` as in `layered`. Units of a channel share their bias. `kernel` is the side of the
+    kernels, or the convolution itself with its padding.
     """
+    convolution = Conv2d(kernel) if isinstance(kernel, int) else kernel
     if len(image) != 3:
         raise ValueError(
             f"a convolutional network takes images (channels, height, width), not samples of "
             f"shape {image}: give x as (samples, channels, height, width), or use model 'layered'"
         )
-    reason = misfit(image, kernel, len(channels))
+    reason = misfit(image, convolution, len(channels))
     if reason:
-        raise ValueError(f"{reason}; {suggest(image, channels, kernel)}")
+        raise ValueError(f"{reason}; {suggest(image, channels, convolution)}")
     layers = [Layer("input", image, output_rate, Role.INPUT)]
     connections: list[Connection] = []
     for k, count in enumerate(channels):
-        size = tuple((n // (POOL if k else 1)) - kernel + 1 for n in layers[-1].shape[1:])
+        size = tuple(shrunk(n // (POOL if k else 1), convolution) for n in layers[-1].shape[1:])
         shape = (count, *size)
         name, stiff = f"conv{k + 1}", feedback**k
         layers.append(
             Layer(name, shape, hidden_rate, stiffness=stiff, shared=(count, *[1] * len(size)))
         )
-        operator = Pooled(POOL, Conv2d(kernel)) if k else Conv2d(kernel)
+        operator = Pooled(POOL, convolution) if k else convolution
         limit = bound if k else None
         connections.append(Connection(layers[-2].name, name, operator, bound=limit))
     softest = feedback ** len(channels)
@@ -73,13 +81,20 @@ def convolutional(
     return Network(tuple(layers), tuple(connections))
 
 
-def misfit(image: Shape, kernel: int, layers: int) -> str | None:
+def shrunk(side: int, convolution: Conv2d) -> int:
+    """The side of an image after a convolution."""
+    return side + 2 * convolution.padding - convolution.kernel + 1
+
+
+def misfit(image: Shape, convolution: Conv2d, layers: int) -> str | None:
     """Why that number of convolutions does not fit the image; None where it does."""
     sides = image[1:]
     for k in range(layers):
-        sides = tuple((n // (POOL if k else 1)) - kernel + 1 for n in sides)
+        sides = tuple(shrunk(n // (POOL if k else 1), convolution) for n in sides)
         if min(sides) < 1:
-            return f"kernels of {kernel} leave no pixel of {image} at layer 'conv{k + 1}'"
+            return (
+                f"kernels of {convolution.kernel} leave no pixel of {image} at layer 'conv{k + 1}'"
+            )
         if any(n % POOL for n in sides):
             return (
                 f"layer 'conv{k + 1}' is {sides[0]} by {sides[1]}, which pooling by {POOL} does "
@@ -88,11 +103,18 @@ def misfit(image: Shape, kernel: int, layers: int) -> str | None:
     return None
 
 
-def suggest(image: Shape, channels: tuple[int, ...], kernel: int) -> str:
-    """The nearest settings that fit an image: fewer layers, or another kernel."""
-    depths = [n for n in range(1, len(channels)) if not misfit(image, kernel, n)]
-    kernels = [n for n in range(1, min(image[1:]) + 1) if not misfit(image, n, len(channels))]
+def suggest(image: Shape, channels: tuple[int, ...], convolution: Conv2d) -> str:
+    """The nearest settings that fit an image: padding, fewer layers, or another kernel."""
+    kernel, same = convolution.kernel, Conv2d(convolution.kernel, convolution.kernel // 2)
+    depths = [n for n in range(1, len(channels)) if not misfit(image, convolution, n)]
+    kernels = [
+        n
+        for n in range(2, min(image[1:]) + 1)  # a kernel of one pixel sees no neighbours
+        if not convolution.padding and not misfit(image, Conv2d(n), len(channels))
+    ]
     settings = []
+    if convolution != same and kernel % 2 and not misfit(image, same, len(channels)):
+        settings.append("zeros around the images (padding=same)")
     if depths:
         settings.append(f"fewer layers (hidden={','.join(map(str, channels[: depths[-1]]))})")
     if kernels:
@@ -102,11 +124,16 @@ def suggest(image: Shape, channels: tuple[int, ...], kernel: int) -> str:
 
 def build(settings: ConvSettings, shape: Shape, classes: int) -> Network:
     """The network of the settings."""
+    if settings.padding == "same" and settings.kernel % 2 == 0:
+        raise ValueError(
+            f"kernel is {settings.kernel}; kernels that keep the size of an image are odd: use "
+            f"kernel={settings.kernel + 1} or padding=valid"
+        )
     return convolutional(
         shape,
         settings.hidden,
         classes,
-        kernel=settings.kernel,
+        kernel=Conv2d(settings.kernel, settings.kernel // 2 if settings.padding == "same" else 0),
         **settings.rates,
         bound=settings.bound or None,
         feedback=settings.feedback,

@@ -16,6 +16,8 @@ MODELS = Registry(
         "modern": f"{HERE}.hopfield:MODERN",
         "conv": f"{HERE}.convolutional:CONV",
         "multiscale": f"{HERE}.multiscale:MULTISCALE",
+        "pyramid": f"{HERE}.pyramid:PYRAMID",
+        "text": f"{HERE}.text:TEXT",
         "predictive": f"{HERE}.mlp:PREDICTIVE",
         "transformer": f"{HERE}.transformer:TRANSFORMER",
     },

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from neuro_eqprop.activations import LINEAR, TANH
 from neuro_eqprop.architectures.base import Architecture, HiddenSettings
+from neuro_eqprop.architectures.text import check_ids
 from neuro_eqprop.arrays import Shape
 from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role
 from neuro_eqprop.operators import (
@@ -14,11 +15,14 @@ from neuro_eqprop.operators import (
     AtToken,
     CrossAttention,
     Dense,
+    Embedding,
     Identity,
     LayerNorm,
+    Operator,
     Patches,
     PerToken,
     Query,
+    TokenMean,
 )
 from neuro_eqprop.settings import setting
 
@@ -48,6 +52,11 @@ class TransformerSettings(HiddenSettings):
     attention_bound: float = setting(1.2, "bound on the norms of W_q and W_k", above=0)
     patch: int = setting(7, "side of the patches that images are cut into, in pixels", above=0)
     query: bool = setting(False, "read the last token only")
+    vocabulary: int = setting(
+        0,
+        "rows of the table of word vectors; 0 for the token ids of the data, if it has any",
+        least=0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +72,13 @@ class Block:
     """Bound on the spectral norms of W_q and W_k."""
 
 
-def embed_tokens(given: Shape, patch: int) -> tuple[int, Patches | PerToken]:
+def embed_tokens(
+    given: Shape, patch: int, vocabulary: int = 0
+) -> tuple[int, Patches | PerToken | Embedding]:
     """Number of tokens of a sample, and the operator that embeds them."""
+    if vocabulary:
+        check_ids("transformer", vocabulary, given)
+        return given[0], Embedding(vocabulary)
     if len(given) == 3:
         patches = Patches(patch)
         return patches.count(given), patches
@@ -78,15 +92,21 @@ def embed_tokens(given: Shape, patch: int) -> tuple[int, Patches | PerToken]:
 
 
 def transformer(
-    given: Shape, block: Block, outputs: int, *, patch: int, query: int | None = None
+    given: Shape,
+    block: Block,
+    outputs: int,
+    *,
+    patch: int,
+    query: int | None = None,
+    vocabulary: int = 0,
 ) -> Network:
     """Tokens h_i that attend to each other, each with a memory, read by a softmax.
 
     An image (channels, height, width) is cut into patches; a sequence (tokens, width) is used
-    directly. Each position has its own bias, a positional embedding. All tokens are read, or
-    only the `query`.
+    directly; token ids (tokens,) of a `vocabulary` get learned vectors. Each position has its own
+    bias, a positional embedding. All tokens are read, or only the `query`; of token ids the mean.
     """
-    tokens, embedding = embed_tokens(given, patch)
+    tokens, embedding = embed_tokens(given, patch, vocabulary)
     layers = (
         Layer("input", given, LINEAR, Role.INPUT),
         Layer("tokens", (tokens, block.width), TANH),
@@ -96,7 +116,10 @@ def transformer(
     attention: tuple[Connection, ...] = ()
     if block.attention is not None:
         attention = (Connection("tokens", "tokens", block.attention, bound=block.attention_bound),)
-    read = Dense() if query is None else AtToken(query)
+    if vocabulary and query is not None:
+        raise ValueError("the last token of a padded sentence is padding: use query=false")
+    read: Operator = TokenMean() if vocabulary else Dense()
+    read = read if query is None else AtToken(query)
     connections = (
         Connection("input", "tokens", embedding),
         *attention,
@@ -107,7 +130,13 @@ def transformer(
 
 
 def looped_block(
-    given: Shape, block: Block, outputs: int, *, patch: int, query: int | None = None
+    given: Shape,
+    block: Block,
+    outputs: int,
+    *,
+    patch: int,
+    query: int | None = None,
+    vocabulary: int = 0,
 ) -> Network:
     """h_i = n(g_i + W_2 tanh(W_1 n(g_i) + b)), g_i = h_i + W_e p_i + W_o a_i: the notes' block.
 
@@ -119,6 +148,8 @@ def looped_block(
         raise ValueError(
             "the looped block needs attention: use attention 'linear' or 'softmax', not 'none'"
         )
+    if vocabulary:
+        raise ValueError("the looped block takes vectors, not token ids: use symmetric=true")
     tokens, embedding = embed_tokens(given, patch)
     width, memory, bound = block.width, block.memory, block.bound
     wide, look = (tokens, width), CrossAttention(block.attention.kind, block.attention.heads)
@@ -164,7 +195,8 @@ def build(settings: TransformerSettings, shape: Shape, classes: int) -> Network:
     )
     make = transformer if settings.symmetric else looped_block
     query = -1 if settings.query else None
-    return make(shape, block, classes, patch=settings.patch, query=query)
+    ids = settings.vocabulary
+    return make(shape, block, classes, patch=settings.patch, query=query, vocabulary=ids)
 
 
 TRANSFORMER = Architecture(

@@ -68,7 +68,7 @@ def run(args: Namespace) -> Json:
     from neuro_eqprop.experiments.export import export_lava, export_netx
 
     opened = open_run(args.run)
-    x = opened.data.test.x[: args.samples]
+    x = opened.data.test.take(slice(args.samples)).x
     if args.to == "lava":
         made = export_lava(
             opened.model,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,21 +13,34 @@ import numpy.typing as npt
 from neuro_eqprop.arrays import Array, Ints, Shape
 from neuro_eqprop.html import html_table
 
+LARGEST_BYTE = 255.0
+"""The byte that stands for one."""
+
 
 class DataError(ValueError):
     """A data set is missing or invalid; the message says what to do."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, init=False, eq=False)
 class Split:
     """Labelled samples.
 
     Parameters
     ----------
     x : array (samples, features)
-        The samples; images lie in 0..1.
+        The samples; images lie in 0..1. Bytes are kept as bytes, which take an eighth of the
+        memory, and are divided by 255 where they are read.
     y : array of int (samples,)
         Their class numbers.
+
+    Attributes
+    ----------
+    x : array of float (samples, features)
+        The samples; of bytes a new array, so take few rows first: `split.take(rows).x`.
+    y : array of int (samples,)
+        Their class numbers.
+    stored : array (samples, features)
+        The samples as they are kept: floats, or bytes.
 
     Examples
     --------
@@ -35,18 +49,37 @@ class Split:
     Split(5 samples of 64 features)
     """
 
-    x: Array
+    stored: npt.NDArray[Any]
     y: Ints
+
+    def __init__(self, x: npt.NDArray[Any], y: Ints) -> None:
+        object.__setattr__(self, "stored", x)
+        object.__setattr__(self, "y", y)
+
+    @property
+    def x(self) -> Array:
+        """The samples as floats."""
+        return self.stored / LARGEST_BYTE if self.in_bytes else self.stored
+
+    @property
+    def in_bytes(self) -> bool:
+        """Whether the samples are kept as bytes."""
+        return self.stored.dtype == np.uint8
 
     def __len__(self) -> int:
         return len(self.y)
 
     def __repr__(self) -> str:
-        return f"Split({len(self)} samples of {self.x.shape[-1]} features)"
+        return f"Split({len(self)} samples of {self.stored.shape[-1]} features)"
 
     def take(self, rows: Ints | slice) -> Split:
         """The samples of these rows."""
-        return Split(self.x[rows], self.y[rows])
+        return Split(self.stored[rows], self.y[rows])
+
+    def parts(self, at_once: int = 1000) -> Iterator[Split]:
+        """The split in parts of `at_once` samples, to limit the memory."""
+        for start in range(0, len(self), at_once):
+            yield self.take(slice(start, start + at_once))
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
@@ -63,6 +96,8 @@ class Dataset:
         Test samples; without them a seeded, stratified fifth of the training samples.
     name : str
         A name for messages.
+    vocabulary : int
+        The number of token ids, if samples are rows of ids (tokens,); id 0 is padding.
 
     Attributes
     ----------
@@ -74,7 +109,9 @@ class Dataset:
         The shape of a sample before it was flattened: (channels, height, width) of an image,
         (tokens, width) of a sequence, (features,) of a vector.
     note : str
-        Remarks on the data: labels that were renumbered, an unusual scale.
+        Remarks on the data: labels that were renumbered, an unusual scale, a copy of the files.
+    vocabulary : int
+        The number of token ids if samples are rows of ids, 0 otherwise; id 0 is padding.
 
     Examples
     --------
@@ -96,6 +133,7 @@ class Dataset:
     shape: Shape
     validation: Split | None
     note: str
+    vocabulary: int
 
     def __init__(
         self,
@@ -105,11 +143,12 @@ class Dataset:
         y_test: npt.ArrayLike | None = None,
         *,
         name: str = "arrays",
+        vocabulary: int = 0,
     ) -> None:
         from neuro_eqprop.data.from_arrays import split_arrays
 
         train, test = (x_train, y_train), (x_test, y_test)
-        self._fill(name, *split_arrays(train, test, name))
+        self._fill(name, *split_arrays(train, test, name), vocabulary=vocabulary)
 
     @classmethod
     def from_splits(
@@ -122,10 +161,11 @@ class Dataset:
         *,
         validation: Split | None = None,
         note: str = "",
+        vocabulary: int = 0,
     ) -> Dataset:
         """A data set of splits whose samples are rows and whose classes are numbered from 0."""
         made = cls.__new__(cls)
-        made._fill(name, train, test, classes, shape, note, validation)
+        made._fill(name, train, test, classes, shape, note, validation, vocabulary)
         return made
 
     def _fill(
@@ -137,14 +177,17 @@ class Dataset:
         shape: Shape,
         note: str,
         validation: Split | None = None,
+        vocabulary: int = 0,
     ) -> None:
-        shape = tuple(int(n) for n in shape) or (int(train.x.shape[-1]),)
-        values = (name, train, test, classes, shape, validation, note)
+        shape = tuple(int(n) for n in shape) or (int(train.stored.shape[-1]),)
+        values = (name, train, test, classes, shape, validation, note, vocabulary)
         for field, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, field.name, value)
         for part, split in self.parts.items():
             check(split, f"{part} samples of {name!r}", classes)
-            if split.x.shape[1] != self.features:
+            if vocabulary:
+                check_ids(split, f"{part} samples of {name!r}", vocabulary)
+            if split.stored.shape[1] != self.features:
                 raise DataError(f"{name!r}: train and {part} samples differ in size")
         if prod(shape) != self.features:
             raise DataError(
@@ -173,20 +216,28 @@ class Dataset:
     @property
     def features(self) -> int:
         """The number of features of a sample."""
-        return int(self.train.x.shape[1])
+        return int(self.train.stored.shape[1])
 
 
 def check(split: Split, where: str, classes: int) -> None:
     """Raise DataError unless samples fit their labels, are finite and of a known class."""
-    if not len(split.x) and not len(split.y):
+    x = split.stored
+    if not len(x) and not len(split.y):
         raise DataError(f"{where}: there are no samples, and at least one is needed")
-    if split.x.ndim != 2 or split.y.shape != (len(split.x),):
-        raise DataError(f"{where}: x {split.x.shape} and y {split.y.shape} do not match")
-    if not np.isfinite(split.x).all():
-        rows = np.flatnonzero(~np.isfinite(split.x).all(axis=1))
+    if x.ndim != 2 or split.y.shape != (len(x),):
+        raise DataError(f"{where}: x {x.shape} and y {split.y.shape} do not match")
+    if not split.in_bytes and not np.isfinite(x).all():
+        rows = np.flatnonzero(~np.isfinite(x).all(axis=1))
         raise DataError(f"{where}: sample {rows[0]} holds values that are not finite")
     if split.y.min() < 0 or split.y.max() >= classes:
         raise DataError(f"{where}: labels are outside 0..{classes - 1}")
+
+
+def check_ids(split: Split, where: str, vocabulary: int) -> None:
+    """Raise DataError unless all samples are rows of token ids."""
+    x = split.x
+    if (x != np.round(x)).any() or x.min() < 0 or x.max() >= vocabulary:
+        raise DataError(f"{where}: token ids are integers in 0..{vocabulary - 1}")
 
 
 def one_hot(y: Ints, classes: int) -> Array:

@@ -44,4 +44,5 @@ def hold_out(dataset: Dataset, part: float, seed: int) -> Dataset:
         dataset.shape,
         validation=held,
         note=dataset.note,
+        vocabulary=dataset.vocabulary,
     )

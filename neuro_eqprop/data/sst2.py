@@ -1,9 +1,8 @@
-"""SST-2, sentences of film reviews with their sentiment (Socher et al. 2013), as fixed vectors.
+"""SST-2, sentences of film reviews with their sentiment (Socher et al. 2013), as token ids.
 
-A sentence is split into lower-case words and punctuation marks. Its first `tokens` ones are
-embedded by a table E (words + 2, width): E[0] = 0 is padding, E[1] stands for every word that is
-not among the `words` most frequent of the training sentences. All entries but those of E[0] are
-drawn from a standard normal distribution by `seed`.
+A sentence is split into lower-case words and punctuation marks, and its first `tokens` ones become
+ids: 0 is padding, 1 stands for every word that is not among the `words` most frequent of the
+training sentences, and the others are numbered from 2, the most frequent first.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ NAME, ARCHIVE = "sst2", "SST-2.zip"
 PARTS = ("train.tsv", "dev.tsv")
 FILES = (ARCHIVE, PARTS[0], f"SST-2/{PARTS[0]}")
 """A folder with one of these holds the data set: as the downloaded archive, or unpacked."""
-TOKENS, WIDTH, WORDS = 32, 16, 5000
+TOKENS, WORDS = 40, 20000
 LARGEST = 1 << 26
 """Limit on the bytes of a file of sentences, far above those of SST-2."""
 
@@ -34,23 +33,22 @@ PADDING, UNKNOWN = 0, 1
 TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[^\sa-z0-9]")
 
 
-def load_sst2(
-    *, tokens: int = TOKENS, width: int = WIDTH, words: int = WORDS, seed: int = 0
-) -> Dataset:
-    """Sentences as (tokens, width); GLUE's development sentences are the test samples."""
-    if min(tokens, width, words) < 1:
-        raise DataError(f"{NAME!r} needs at least one token, width and word")
+def load_sst2(*, tokens: int = TOKENS, words: int = WORDS) -> Dataset:
+    """Sentences as rows of token ids; GLUE's development sentences are the test samples."""
+    if min(tokens, words) < 1:
+        raise DataError(f"{NAME!r} needs at least one token and word")
     (train, train_y), (test, test_y) = (
         sentences(*given) for given in zip(raw(), PARTS, strict=True)
     )
     known = vocabulary(train, words)
-    table = np.random.default_rng(seed).normal(size=(len(known) + 2, width))
-    table[PADDING] = 0.0
-
-    def split(texts: Sequence[Sequence[str]], labels: Ints) -> Split:
-        return Split(embed(texts, known, table, tokens), labels)
-
-    return Dataset.from_splits(NAME, split(train, train_y), split(test, test_y), 2, (tokens, width))
+    return Dataset.from_splits(
+        NAME,
+        Split(token_ids(train, known, tokens), train_y),
+        Split(token_ids(test, known, tokens), test_y),
+        2,
+        (tokens,),
+        vocabulary=len(known) + 2,
+    )
 
 
 def raw() -> tuple[bytes, bytes]:
@@ -118,15 +116,13 @@ def vocabulary(texts: Iterable[Sequence[str]], words: int) -> dict[str, int]:
     return {token: place + 2 for place, token in enumerate(order[:words])}
 
 
-def embed(
-    texts: Sequence[Sequence[str]], known: Mapping[str, int], table: Array, tokens: int
-) -> Array:
-    """The vectors of the first tokens of each text, concatenated."""
-    places = np.full((len(texts), tokens), PADDING)
+def token_ids(texts: Sequence[Sequence[str]], known: Mapping[str, int], tokens: int) -> Array:
+    """The ids of the first tokens of each text, followed by padding."""
+    ids = np.full((len(texts), tokens), float(PADDING))
     for row, text in enumerate(texts):
         cut = text[:tokens]
-        places[row, : len(cut)] = [known.get(token, UNKNOWN) for token in cut]
-    return np.asarray(table[places].reshape(len(texts), tokens * table.shape[1]))
+        ids[row, : len(cut)] = [known.get(token, UNKNOWN) for token in cut]
+    return ids
 
 
-SST2 = DatasetInfo(NAME, "film reviews", load_sst2, (TOKENS, WIDTH), 2, 67349, 872, files=FILES)
+SST2 = DatasetInfo(NAME, "film reviews", load_sst2, (TOKENS,), 2, 67349, 872, files=FILES)

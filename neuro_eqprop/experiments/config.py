@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from neuro_eqprop.architectures import feed_forward
 from neuro_eqprop.architectures.base import Architecture, ModelSettings
 from neuro_eqprop.architectures.mlp import LayeredSettings
+from neuro_eqprop.architectures.normalised import normalise_input
 from neuro_eqprop.architectures.registry import MODELS
 from neuro_eqprop.arrays import Shape, UnknownNameError
 from neuro_eqprop.data import Dataset
+from neuro_eqprop.data.statistics import channel_statistics
 from neuro_eqprop.io.toml import read_toml
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.settings import check, convert, setting, settings_of
@@ -37,6 +39,26 @@ CUSTOM = Architecture("custom", "a Network object", lambda: ModelSettings("custo
 def find_architecture(name: str) -> Architecture:
     """The architecture of that name."""
     return CUSTOM if name == CUSTOM.name else MODELS.find(name)
+
+
+def with_vocabulary(model: ModelSettings, data: Dataset) -> ModelSettings:
+    """The settings with the vocabulary of the data; ValueError if one has ids, the other not."""
+    takes_ids = "vocabulary" in settings_of(type(model))
+    if data.vocabulary and not takes_ids:
+        fitting = [n for n in MODELS if "vocabulary" in settings_of(type(MODELS[n].settings()))]
+        raise ValueError(
+            f"{data.name!r} has rows of token ids, and model {model.name!r} takes numbers: use "
+            f"model {' or '.join(fitting)}"
+        )
+    if not takes_ids or not data.vocabulary:
+        return model
+    given: int = model.vocabulary  # type: ignore[attr-defined]
+    if given and given < data.vocabulary:
+        raise ValueError(
+            f"vocabulary is {given}, but {data.name!r} has {data.vocabulary} token ids: leave it "
+            f"out to take all"
+        )
+    return replace(model, vocabulary=given or data.vocabulary)  # type: ignore[call-arg]
 
 
 @dataclass(frozen=True)
@@ -100,7 +122,9 @@ class Study:
     def network(self, data: Dataset) -> Network:
         """The network of this study, sized for the data."""
         architecture = find_architecture(self.model.name)
-        made = architecture.build(self.model, data.shape, data.classes)
+        made = architecture.build(with_vocabulary(self.model, data), data.shape, data.classes)
+        if self.training.normalise:
+            made = normalise_input(made, data.shape, *channel_statistics(data))
         cost = self.training.cost
         made = replace(made, cost=Cost(cost)) if cost else made
         if not RULES[self.rule.name].feed_forward:
@@ -114,9 +138,15 @@ class Study:
 
     def view(self, data: Dataset) -> Augmentation:
         """The augmentation of training samples."""
-        from neuro_eqprop.training.augment import random_shift
+        from neuro_eqprop.training import augment
 
-        return random_shift(self.training.shift, data.shape)
+        shifted = self.training.shift and self.training.normalise
+        fill = channel_statistics(data)[0] if shifted and len(data.shape) == 3 else ()
+        return augment.in_turn(
+            augment.random_shift(self.training.shift, data.shape, fill),
+            augment.random_flip(self.training.flip, data.shape),
+            augment.word_dropout(self.training.word_dropout, data.vocabulary),
+        )
 
     def recipe(self) -> TrainingConfig:
         """How the network is trained."""

@@ -169,7 +169,7 @@ def plan_of(study: Study, network: Network, data: Dataset, start: Snapshot) -> P
         tuple(weights),
         rows,
         data.test.y[rows],
-        data.test.x[rows],
+        data.test.take(rows).x,
         parse_record(dense, kinds, ranking_weights(network, weights, data.train.x)),
         weights,
         learns=True,

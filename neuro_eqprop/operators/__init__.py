@@ -8,8 +8,10 @@ from neuro_eqprop.operators.convolution import Conv2d, Pooled
 from neuro_eqprop.operators.cross_attention import CrossAttention, Query
 from neuro_eqprop.operators.delayed_feedback import DelayedFeedback
 from neuro_eqprop.operators.dense import Dense
+from neuro_eqprop.operators.embedding import Embedding, TokenMean, TokenSum
 from neuro_eqprop.operators.identity import Identity
 from neuro_eqprop.operators.layer_norm import LayerNorm
+from neuro_eqprop.operators.normalised import Normalised
 from neuro_eqprop.operators.tokens import AtToken, Patches, PerToken
 
 OPERATORS: tuple[Any, ...] = (
@@ -25,6 +27,10 @@ OPERATORS: tuple[Any, ...] = (
     Query,
     CrossAttention,
     Identity,
+    Normalised,
+    Embedding,
+    TokenSum,
+    TokenMean,
 )
 """All operators that a network file can name."""
 
@@ -37,11 +43,15 @@ __all__ = [
     "CrossAttention",
     "DelayedFeedback",
     "Dense",
+    "Embedding",
     "Identity",
     "LayerNorm",
+    "Normalised",
     "Operator",
     "Patches",
     "PerToken",
     "Pooled",
     "Query",
+    "TokenMean",
+    "TokenSum",
 ]

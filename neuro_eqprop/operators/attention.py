@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,6 +49,11 @@ class Attention:
     linear: ClassVar[bool] = False
     matrix: ClassVar[bool] = False
 
+    def with_mask(self, mask: Values) -> MaskedAttention:
+        """Attention between the tokens of the mask (samples, tokens); padding takes no part."""
+        same = (self.kind, self.heads, self.scale, self.sharpness, self.others)
+        return MaskedAttention(*same, mask=mask)
+
     def weight_shape(self, source: Shape, target: Shape) -> Shape:
         """(2, D, D) for D units a token."""
         if source != target or len(source) != 2:
@@ -69,12 +74,19 @@ class Attention:
     def attention_weights(self, ops: Ops, match: Values, width: int) -> Values:
         """The coefficient of k_j in dA/dq_i (n, heads, i, j)."""
         tokens = match.shape[-1]
-        diagonal = ops.from_numpy(np.eye(tokens)) if self.others else None
+        keep, real = self.kept_pairs(ops, tokens)
         if self.kind is AttentionKind.LINEAR:
-            weights = (self.scale / (tokens * width**0.5)) * match
-            return weights if diagonal is None else weights * (1.0 - diagonal)
+            return (self.scale / (tokens * width**0.5)) * match * keep * real[..., None]
         scaled = (self.sharpness / width**0.5) * match
-        return self.scale * ops.softmax(scaled if diagonal is None else scaled - 1e9 * diagonal)
+        return self.scale * ops.softmax(scaled - 1e9 * (1.0 - keep)) * real[..., None]
+
+    def kept_pairs(self, ops: Ops, tokens: int) -> tuple[Values, Values]:
+        """1 for each key j that a query i may attend to, and 1 for each query that takes part.
+
+        The shapes broadcast to (n, heads, i, j) and (n, heads, i).
+        """
+        every = ops.zeros((1,)) + 1.0
+        return (ops.from_numpy(1.0 - np.eye(tokens)) if self.others else every), every
 
     def query_key_gradients(self, ops: Ops, weight: Values, h: Values) -> tuple[Values, Values]:
         """dA/dq and dA/dk, each (n, S, D)."""
@@ -107,13 +119,27 @@ class Attention:
         """A for each sample."""
         _, _, match = self.scores(ops, weight, h)
         tokens, width = match.shape[-1], h.shape[2] // self.heads
-        keep = ops.from_numpy(1.0 - np.eye(tokens)) if self.others else ops.from_numpy(np.ones(1))
+        keep, real = self.kept_pairs(ops, tokens)
         if self.kind is AttentionKind.LINEAR:
-            squares = match * match * keep
+            squares = match * match * keep * real[..., None]
             return (0.5 * self.scale / (tokens * width**0.5)) * squares.sum((1, 2, 3))
         sharp = self.sharpness / width**0.5
-        return (self.scale / sharp) * np.log((np.exp(sharp * match) * keep).sum(3)).sum((1, 2))
+        sums = (np.exp(sharp * match) * keep).sum(3)
+        return (self.scale / sharp) * (np.log(sums + (1.0 - real)) * real).sum((1, 2))
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
         """Those of W_q and W_k."""
         return [ops.spectral_norm(weight[0]), ops.spectral_norm(weight[1])]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MaskedAttention(Attention):
+    """`Attention` on a batch with padding: only tokens of the mask attend and are attended to."""
+
+    mask: Any = None
+    """1 at tokens, 0 at padding (samples, tokens)."""
+
+    def kept_pairs(self, ops: Ops, tokens: int) -> tuple[Values, Values]:
+        """As without a mask, for the tokens of the mask alone."""
+        pairs, _ = Attention.kept_pairs(self, ops, tokens)
+        return pairs * self.mask[:, None, None, :], self.mask[:, None, :]

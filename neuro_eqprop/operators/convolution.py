@@ -55,15 +55,6 @@ class Conv2d:
         """The shape of the output at stride 1."""
         return (channels, *(n - self.kernel + 1 for n in self.padded_shape(source)[-2:]))
 
-    def pad(self, ops: Ops, x: Values) -> Values:
-        """p, the zero-padded image."""
-        if not self.padding:
-            return x
-        padded = ops.zeros(self.padded_shape(tuple(x.shape)))
-        inside = slice(self.padding, -self.padding)
-        padded[:, :, inside, inside] = x
-        return padded
-
     def unstride(self, ops: Ops, y: Values, source: Shape) -> Values:
         """y at every `stride`-th position of zeros: the transpose of striding."""
         if self.stride == 1:
@@ -74,7 +65,7 @@ class Conv2d:
 
     def forward(self, ops: Ops, weight: Values, x: Values, onto: Values) -> Values:
         """onto + W * x."""
-        y = ops.conv(self.pad(ops, x), weight)
+        y = ops.conv(x, weight, self.padding)
         if self.stride > 1:
             return y[:, :, :: self.stride, :: self.stride] + onto
         y += onto
@@ -84,10 +75,7 @@ class Conv2d:
         self, ops: Ops, weight: Values, y: Values, onto: Values, *, gain: float, shape: Shape
     ) -> Values:
         """onto + gain times the transposed convolution of y, without the padding."""
-        back = ops.conv_transpose(self.unstride(ops, y, shape), weight)
-        if self.padding or self.stride > 1:
-            top, (height, width) = self.padding, shape[1:]
-            return onto + gain * back[:, :, top : top + height, top : top + width]
+        back = ops.conv_transpose(self.unstride(ops, y, shape), weight, self.padding)
         if gain != 1.0:
             back *= gain
         back += onto
@@ -96,7 +84,7 @@ class Conv2d:
     def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
         """The sum over batch and positions of post times the window of pre."""
         full = self.unstride(ops, post, tuple(pre.shape[1:]))
-        return ops.conv_weight_gradient(full, self.pad(ops, pre))
+        return ops.conv_weight_gradient(full, pre, self.padding)
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
         """By power iteration on the convolution itself, not on the reshaped kernel."""

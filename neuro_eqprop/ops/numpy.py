@@ -15,6 +15,11 @@ EPSILON = 1e-5
 """Added to the variance in a layer norm, as in torch."""
 
 
+def pad(x: Values, padding: int) -> Values:
+    """Images with zeros on each side."""
+    return np.pad(x, ((0, 0), (0, 0), (padding,) * 2, (padding,) * 2)) if padding else x
+
+
 def windows(x: Values, size: Shape) -> Values:
     """All windows of that size over the last two axes, as a view."""
     return sliding_window_view(x, size, axis=(2, 3))  # type: ignore[call-overload]
@@ -62,23 +67,37 @@ class NumpyOps:
         product += onto
         return product
 
+    def take_rows(self, table: Values, index: Values) -> Values:
+        """table[index]."""
+        return table[index.real.astype(np.int64)]
+
+    def add_rows(self, values: Values, index: Values, rows: int) -> Values:
+        """The sum of `values` over the places of each index."""
+        total = np.zeros((rows, values.shape[-1]), dtype=values.dtype)
+        flat = index.real.astype(np.int64).ravel()
+        np.add.at(total, flat, values.reshape(len(flat), -1))
+        return total
+
     def einsum(self, spec: str, *values: Values) -> Values:
         """Sum of products by index."""
         return np.einsum(spec, *values, optimize=True)
 
-    def conv(self, x: Values, kernel: Values) -> Values:
+    def conv(self, x: Values, kernel: Values, padding: int = 0) -> Values:
         """y[o, i, j] = sum kernel[o, c, a, b] x[c, i + a, j + b]."""
-        views = windows(x, kernel.shape[2:])
+        views = windows(pad(x, padding), kernel.shape[2:])
         return np.einsum("ncijab,ocab->noij", views, kernel, optimize=True)
 
-    def conv_transpose(self, y: Values, kernel: Values) -> Values:
+    def conv_transpose(self, y: Values, kernel: Values, padding: int = 0) -> Values:
         """The transpose of `conv`: the flipped kernel over zero-padded y."""
         high, wide = kernel.shape[2] - 1, kernel.shape[3] - 1
         padded = np.pad(y, ((0, 0), (0, 0), (high, high), (wide, wide)))
-        return self.conv(padded, kernel.transpose(1, 0, 2, 3)[:, :, ::-1, ::-1])
+        whole = self.conv(padded, kernel.transpose(1, 0, 2, 3)[:, :, ::-1, ::-1])
+        inside = slice(padding, -padding or None)
+        return whole[:, :, inside, inside]
 
-    def conv_weight_gradient(self, y: Values, x: Values) -> Values:
+    def conv_weight_gradient(self, y: Values, x: Values, padding: int = 0) -> Values:
         """The gradient of y . conv(x, kernel) by the kernel."""
+        x = pad(x, padding)
         size = (x.shape[2] - y.shape[2] + 1, x.shape[3] - y.shape[3] + 1)
         views = windows(x, size)
         return np.einsum("noij,ncijab->ocab", y, views, optimize=True)

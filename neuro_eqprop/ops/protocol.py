@@ -46,19 +46,30 @@ class Ops(Protocol):
         """onto + gain a b for matrices, written to `into`, or to a new array if that is None."""
         ...
 
+    def take_rows(self, table: Values, index: Values) -> Values:
+        """table[index], for an index of any shape that holds integers as numbers."""
+        ...
+
+    def add_rows(self, values: Values, index: Values, rows: int) -> Values:
+        """The sum of `values` (*index shape, units) over the places of each index (rows, units)."""
+        ...
+
     def einsum(self, spec: str, *values: Values) -> Values:
         """Sum of products by index, as in `numpy.einsum`."""
         ...
 
-    def conv(self, x: Values, kernel: Values) -> Values:
-        """Valid cross-correlation: y[o, i, j] = sum kernel[o, c, a, b] x[c, i + a, j + b]."""
+    def conv(self, x: Values, kernel: Values, padding: int = 0) -> Values:
+        """Cross-correlation: y[o, i, j] = sum kernel[o, c, a, b] x[c, i + a, j + b].
+
+        x has `padding` zeros on each side.
+        """
         ...
 
-    def conv_transpose(self, y: Values, kernel: Values) -> Values:
+    def conv_transpose(self, y: Values, kernel: Values, padding: int = 0) -> Values:
         """The transpose of `conv`."""
         ...
 
-    def conv_weight_gradient(self, y: Values, x: Values) -> Values:
+    def conv_weight_gradient(self, y: Values, x: Values, padding: int = 0) -> Values:
         """The gradient of y . conv(x, kernel) by the kernel, summed over the batch."""
         ...
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 import torch
@@ -17,8 +16,11 @@ from neuro_eqprop.ops.protocol import Values
 
 ROW_MAJOR_COLUMNS = 64
 """From this many columns on, a product by rows is as fast as one by columns."""
-FEW_CHANNELS = 3
-"""Up to this many channels, one matrix product is faster than torch's `conv2d_weight`."""
+
+
+def channels_last(images: Values) -> Values:
+    """Images with their channels adjacent in memory, where convolutions and pooling are fastest."""
+    return images.contiguous(memory_format=torch.channels_last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,48 +66,46 @@ class TorchOps:
         """onto + gain a b."""
         return torch.addmm(onto, a, b, alpha=gain, out=into)
 
+    def take_rows(self, table: Values, index: Values) -> Values:
+        """table[index]."""
+        return functional.embedding(index.real.long(), table)
+
+    def add_rows(self, values: Values, index: Values, rows: int) -> Values:
+        """The sum of `values` over the places of each index."""
+        flat = index.real.long().reshape(-1)
+        total = values.new_zeros((rows, values.shape[-1]))
+        return total.index_add_(0, flat, values.reshape(len(flat), -1))
+
     def einsum(self, spec: str, *values: Values) -> Values:
         """Sum of products by index."""
         return torch.einsum(spec, *values)
 
-    def conv(self, x: Values, kernel: Values) -> Values:
+    def conv(self, x: Values, kernel: Values, padding: int = 0) -> Values:
         """y[o, i, j] = sum kernel[o, c, a, b] x[c, i + a, j + b]."""
-        return functional.conv2d(x, kernel)
+        return functional.conv2d(channels_last(x), kernel, padding=padding)
 
-    def conv_transpose(self, y: Values, kernel: Values) -> Values:
+    def conv_transpose(self, y: Values, kernel: Values, padding: int = 0) -> Values:
         """The transpose of `conv`."""
-        return functional.conv_transpose2d(y, kernel)
+        return functional.conv_transpose2d(channels_last(y), kernel, padding=padding)
 
-    def conv_weight_gradient(self, y: Values, x: Values) -> Values:
+    def conv_weight_gradient(self, y: Values, x: Values, padding: int = 0) -> Values:
         """The gradient of y . conv(x, kernel) by the kernel."""
-        size = (x.shape[2] - y.shape[2] + 1, x.shape[3] - y.shape[3] + 1)
+        size = (
+            x.shape[2] + 2 * padding - y.shape[2] + 1,
+            x.shape[3] + 2 * padding - y.shape[3] + 1,
+        )
         shape = (y.shape[1], x.shape[1], *size)
-        if x.shape[1] > FEW_CHANNELS:
-            return conv2d_weight(x, shape, y)  # type: ignore[no-untyped-call]
-        windows = x.unfold(2, size[0], 1).unfold(3, size[1], 1).permute(1, 4, 5, 0, 2, 3)
-        rows = windows.reshape(x.shape[1] * size[0] * size[1], -1)
-        return (y.transpose(0, 1).reshape(y.shape[1], -1) @ rows.T).reshape(shape)
+        x, y = channels_last(x), channels_last(y)
+        found = conv2d_weight(x, shape, y, padding=padding)  # type: ignore[no-untyped-call]
+        return found.contiguous()  # as the weights are, so that the optimiser is fast
 
     def pool(self, x: Values, size: int) -> Values:
         """Average pooling over squares of `size` by `size`."""
-        if torch.is_grad_enabled():
-            return functional.avg_pool2d(x, size)
-        # Sums of slices: a fifth of avg_pool2d's time on a CPU.
-        down = reduce(torch.add, [x[:, :, k::size] for k in range(size)])
-        return reduce(torch.add, [down[..., k::size] for k in range(size)]) * (1.0 / size**2)
+        return functional.avg_pool2d(channels_last(x), size)
 
     def unpool(self, y: Values, size: int) -> Values:
         """The transpose of `pool`."""
-        y = y * (1.0 / size**2)
-        if torch.is_grad_enabled():
-            return functional.interpolate(y, scale_factor=size)
-        wide = y.new_empty((*y.shape[:3], y.shape[3] * size))
-        for k in range(size):
-            wide[..., k::size] = y
-        upsampled = y.new_empty((*y.shape[:2], y.shape[2] * size, wide.shape[3]))
-        for k in range(size):
-            upsampled[:, :, k::size] = wide
-        return upsampled
+        return functional.interpolate(channels_last(y * (1.0 / size**2)), scale_factor=size)
 
     def activate(self, activation: Activation, u: Values) -> Values:
         """The rate at drive u."""

@@ -19,7 +19,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.operators import Attention
 from neuro_eqprop.ops.numpy import NumpyOps
-from neuro_eqprop.rate.field import shape_input
+from neuro_eqprop.rate.field import shape_input, with_padding_mask
 
 
 def energy(
@@ -27,6 +27,7 @@ def energy(
 ) -> Array:
     """E for each sample (batch,)."""
     ops, rates = NumpyOps(), {network.input.name: shape_input(network, x), **state}
+    network = with_padding_mask(ops, network, rates[network.input.name])
     readout = network.output.name if network.cost is Cost.CROSS_ENTROPY else None
     total = np.zeros(len(x))
     for layer in network.moving:

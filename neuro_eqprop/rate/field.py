@@ -23,6 +23,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Bits
 from neuro_eqprop.networks import Cost, DirectedEdge, Network, Role
+from neuro_eqprop.operators.embedding import Embedding, PaddedOperator
 from neuro_eqprop.ops.protocol import Ops, Values
 
 State: TypeAlias = dict[str, Values]
@@ -134,11 +135,29 @@ def field(ops: Ops, network: Network, params: Mapping[str, Values], x: Values) -
     """The free (not nudged) map of a network on the batch x (samples, features)."""
     input_drive: dict[str, Values] = {layer.name: params[layer.name] for layer in network.moving}
     x = shape_input(network, x)
+    network = with_padding_mask(ops, network, x)
     for connection in network.connections:
         if network[connection.source].role is Role.INPUT:
             weight, before = params[connection.name], input_drive[connection.target]
             input_drive[connection.target] = connection.operator.forward(ops, weight, x, before)
     return Field(ops, network, params, len(x), network.incoming, input_drive)
+
+
+def with_padding_mask(ops: Ops, network: Network, x: Values) -> Network:
+    """The network with padding left out on the batch x; the same one if x are not token ids."""
+    embeddings = [c.operator for c in network.connections if isinstance(c.operator, Embedding)]
+    if not embeddings:
+        return network
+    mask = embeddings[0].mask(ops, x)
+    return replace(
+        network,
+        connections=tuple(
+            replace(c, operator=c.operator.with_mask(mask))
+            if isinstance(c.operator, PaddedOperator)
+            else c
+            for c in network.connections
+        ),
+    )
 
 
 def shape_input(network: Network, x: Values) -> Values:

@@ -1,4 +1,4 @@
-"""Data augmentation: random shifts of images."""
+"""Data augmentation: random shifts and mirror images, and words left out."""
 
 from __future__ import annotations
 
@@ -21,8 +21,57 @@ def no_augmentation(x: Values, rng: np.random.Generator) -> Values:
     return x
 
 
-def random_shift(most: int, shape: Shape) -> Augmentation:
-    """Shift each image by up to `most` pixels in both directions, filled with zeros."""
+def in_turn(*steps: Augmentation) -> Augmentation:
+    """One augmentation after the other."""
+    used = [step for step in steps if step is not no_augmentation]
+    if not used:
+        return no_augmentation
+
+    def augment(x: Values, rng: np.random.Generator) -> Values:
+        for step in used:
+            x = step(x, rng)
+        return x
+
+    return augment
+
+
+def random_flip(flip: bool, shape: Shape) -> Augmentation:
+    """Mirror half of the images, left to right."""
+    if not flip:
+        return no_augmentation
+    if len(shape) != 3:
+        raise ValueError(
+            f"only images can be mirrored, and samples have the shape {shape}: use flip=false"
+        )
+
+    def mirror(x: Values, rng: np.random.Generator) -> Values:
+        images = x.reshape(-1, *shape)
+        rows = torch.from_numpy(rng.random(len(x)) < 0.5).to(x.device)
+        return torch.where(rows[:, None, None, None], images.flip(3), images).reshape(x.shape)
+
+    return mirror
+
+
+def word_dropout(part: float, vocabulary: int) -> Augmentation:
+    """Replace each token id by padding with the probability `part`."""
+    if not part:
+        return no_augmentation
+    if not vocabulary:
+        raise ValueError("only token ids can be left out: use word_dropout=0 with other samples")
+
+    def leave_out(x: Values, rng: np.random.Generator) -> Values:
+        kept = torch.from_numpy(rng.random(tuple(x.shape)) >= part).to(x.device)
+        return x * kept
+
+    return leave_out
+
+
+def random_shift(most: int, shape: Shape, fill: tuple[float, ...] = ()) -> Augmentation:
+    """Shift each image by up to `most` pixels in both directions.
+
+    Free pixels are filled with `fill`, a value a channel, such as the means that an input is
+    normalised by; with zeros by default.
+    """
     if not most:
         return no_augmentation
     if len(shape) != 3:
@@ -36,7 +85,8 @@ def random_shift(most: int, shape: Shape) -> Augmentation:
         )
 
     def shift(x: Values, rng: np.random.Generator) -> Values:
-        padded = functional.pad(x.reshape(-1, *shape), (most,) * 4)
+        level = x.new_tensor(fill or (0.0,)).reshape(-1, 1, 1)
+        padded = functional.pad(x.reshape(-1, *shape) - level, (most,) * 4) + level
         windows = padded.unfold(2, high, 1).unfold(3, wide, 1)
         down, right = torch.from_numpy(rng.integers(0, 2 * most + 1, (2, len(x))))
         return windows[torch.arange(len(x)), :, down, right].reshape(x.shape)

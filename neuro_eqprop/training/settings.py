@@ -124,7 +124,14 @@ class TrainingSettings:
         "squared or cross_entropy; empty for the model's default",
         choices=("", *(c.value for c in Cost)),
     )
+    normalise: bool = setting(
+        False, "standardise each channel of images, or each feature, by the training samples"
+    )
+    flip: bool = setting(False, "mirror images left to right at random")
     shift: int = setting(0, "shift images randomly by up to this many pixels", least=0)
+    word_dropout: float = setting(
+        0.0, "probability with which a token id is left out, in training alone", least=0, below=1
+    )
     validation: float = setting(
         0.0, "fraction of the training samples held out for validation", least=0, below=1
     )

@@ -25,6 +25,7 @@ from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates
 from neuro_eqprop.training.optimizers import Optimizer, TorchOptimizer, make_optimizer
 from neuro_eqprop.training.rules.base import Update
 from neuro_eqprop.training.rules.registry import RULES
+from neuro_eqprop.training.samples import sample_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +187,13 @@ def train(  # noqa: PLR0913
     ops = ops or TorchOps()
     state = start_state(network, config, start, ops)
     wanted = one_hot(data.y, network.output.size) if targets is None else targets
-    x, y, rates = ops.from_numpy(data.x), ops.from_numpy(wanted), plan_rates(data, config)
+    take, y, rates = sample_source(ops, data), ops.from_numpy(wanted), plan_rates(data, config)
     for epoch in range(start.epoch, config.epochs):
         began, statistics = time.perf_counter(), EpochStatistics()
         for k, plan in enumerate(plan_epoch(data, config, epoch, rates)):
             rows, part = torch.from_numpy(plan.rows), group.part(plan.rows)
             # Augmented before it is shared out: each sample as in a training by one process.
-            seen = augment(x[rows], plan.rng)[part]
+            seen = augment(take(plan.rows), plan.rng)[part]
             batch = Batch(seen, y[rows[part]], plan.measured, plan.beta)
             rule = reduced(RULES[config.rule].update, group, len(rows))
             statistics.add(train_batch(state, batch, config, plan.learning_rate, rule), len(rows))

@@ -35,7 +35,7 @@ def samples(name: str, images: int, tests: int) -> Dataset:
     except (UnknownNameError, DataError) as error:
         raise UndecidedError(f"data not present ({name})") from error
     parts = (part.take(slice(0, n)) for part, n in ((full.train, images), (full.test, tests)))
-    train_part, test_part = (Split(part.x.copy(), part.y.copy()) for part in parts)
+    train_part, test_part = (Split(part.stored.copy(), part.y.copy()) for part in parts)
     return Dataset.from_splits(name, train_part, test_part, full.classes, full.shape)
 
 

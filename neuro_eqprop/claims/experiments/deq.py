@@ -35,7 +35,7 @@ def compare_methods(arguments: Mapping[str, Any], seed: int) -> Json:
     trained = train_study(study, data_of(arguments))
     network, params, data = trained.network, trained.float64, trained.data
     rows = np.random.default_rng([seed, 1]).integers(0, len(data.train), study.training.batch)
-    x, y = data.train.x[rows], one_hot(data.train.y[rows], data.classes)
+    x, y = data.train.take(rows).x, one_hot(data.train.y[rows], data.classes)
     reference = concatenate({n: -g for n, g in exact.implicit(network, params, x, y).items()})
     step = prepare_step(TorchOps(), network, params, x, y, study.recipe().schedule())
     with torch.no_grad():

@@ -119,7 +119,7 @@ def cosines(arguments: Mapping[str, Any], seed: int) -> Json:
     network = network_of(arguments["model"], arguments["hidden"], data)
     params = random_parameters(network, arguments["coupling"], seed)
     rows = np.random.default_rng([seed, 1]).permutation(len(data.train))[: arguments["samples"]]
-    x, y = data.train.x[rows], one_hot(data.train.y[rows], data.classes)
+    x, y = data.train.take(rows).x, one_hot(data.train.y[rows], data.classes)
     descent = {name: -gradient for name, gradient in implicit(network, params, x, y).items()}
     rule = str(arguments.get("rule", Rule.HEBBIAN))
     found: Json = {"cosine": [], "ratio": [], "beta": list(arguments["betas"])}

@@ -80,7 +80,7 @@ def times(arguments: Mapping[str, Any], seed: int) -> Json:
     network, schedule = study.network(data), study.recipe().schedule()
     params = initialise(network, np.random.default_rng(seed))
     rows = np.random.default_rng([seed, 1]).integers(0, len(data.train), study.training.batch)
-    x, y = data.train.x[rows], one_hot(data.train.y[rows], data.classes)
+    x, y = data.train.take(rows).x, one_hot(data.train.y[rows], data.classes)
     numpy_run = prepare_step(NumpyOps(np.float32), network, params, x, y, schedule)
     torch_run = prepare_step(TorchOps(), network, params, x, y, schedule)
     difference = relative_difference(numpy_run(), torch_run())

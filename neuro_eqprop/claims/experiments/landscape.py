@@ -62,7 +62,7 @@ def plane(found: Trained, x: Array, rest: State, *, points: int, seed: int) -> J
 def landscape(arguments: Mapping[str, Any], seed: int) -> Json:
     """Increases of the energy, initial states that reach the same equilibrium, and the curves."""
     found = train_study(study_of(arguments, seed), data_of(arguments))
-    x, rng = found.data.test.x[: arguments["samples"]], np.random.default_rng([seed, 3])
+    x, rng = found.data.test.take(slice(arguments["samples"])).x, np.random.default_rng([seed, 3])
     layers = found.network.moving
     zero = {layer.name: np.zeros((len(x), *layer.shape)) for layer in layers}
     first, rest = descend(found, x, zero, arguments["sweeps"])

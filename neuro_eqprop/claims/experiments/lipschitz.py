@@ -57,7 +57,7 @@ def lipschitz_constant(found: Trained, x: Array) -> float:
 def constants(arguments: Mapping[str, Any], seed: int) -> Json:
     """L before training and after each epoch, and the accuracy at the end."""
     data, study = data_of(arguments), study_of(arguments, seed)
-    network, x = study.network(data), data.test.x[: arguments["samples"]]
+    network, x = study.network(data), data.test.take(slice(arguments["samples"])).x
     found = Trained(network, initial_snapshot(study, network).params, data)
     loop = [lipschitz_constant(found, x)]
     for progress in train_epochs(study, data):

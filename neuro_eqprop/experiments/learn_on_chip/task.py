@@ -99,7 +99,9 @@ class Task:
         rows = self.sample_order(epoch)
         rates, rows = self.learning_rates(epoch, len(rows))[:most], rows[:most]
         target = one_hot(self.train.y[rows], self.data.classes)
-        stimulus = training_stimulus(self.network, self.train.x[rows], target, self.config.coding)
+        stimulus = training_stimulus(
+            self.network, self.train.take(rows).x, target, self.config.coding
+        )
         return rows, TrainingSamples(stimulus, rates, first)
 
 

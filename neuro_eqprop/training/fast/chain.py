@@ -67,9 +67,9 @@ SMALL_FEEDBACK = 0.05
 def is_supported(network: Network) -> bool:
     """Whether the displacement path settles and updates this network.
 
-    All connections are linear and symmetric, and lead from an earlier layer to a later one or from
-    a hidden layer to itself; rates are clipped or tanh; the output is the last layer, clipped or a
-    readout with cross-entropy cost.
+    All connections beyond the input are linear and symmetric, and lead from an earlier layer to a
+    later one or from a hidden layer to itself; rates are clipped or tanh; the output is the last
+    layer, clipped or a readout with cross-entropy cost.
     """
     order = {layer.name: k for k, layer in enumerate(network.layers)}
     hidden = network.moving[:-1]
@@ -87,13 +87,13 @@ def is_supported(network: Network) -> bool:
 
 def is_coupling(network: Network, order: Mapping[str, int], connection: Connection) -> bool:
     """Whether a connection is a linear coupling that acts both ways, beyond the input."""
-    if not connection.operator.linear:
+    entering = network[connection.source].role is Role.INPUT
+    if not (connection.operator.linear or entering):
         return False
     if connection.loops:
         symmetric = connection.symmetric and connection.operator.matrix
         return symmetric and connection.source != network.output.name
     forwards = order[connection.source] < order[connection.target]
-    entering = network[connection.source].role is Role.INPUT
     return forwards and (connection.symmetric or entering)
 
 

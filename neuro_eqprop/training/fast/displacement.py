@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 import torch
 
+from neuro_eqprop.architectures.normalised import without_normalisation
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.ops.protocol import Values
 from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.rate.field import shape_input, with_padding_mask
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.fast import chain as chains
@@ -29,8 +31,9 @@ def update_by_displacement(
     predictions and residual are tensors: nothing is read back from the device.
     """
     rest_phase, *nudged = schedule
+    network, x = on_batch(ops, network, batch.x)
     chain = chains.build(ops, network, params)
-    rest = chains.free(chain, batch.x, rest_phase.steps - 1, measured=batch.measured)
+    rest = chains.free(chain, x, rest_phase.steps - 1, measured=batch.measured)
     loss, correct = evaluate(network, rest, batch.target)
     shifts = [
         chains.displaced(chain, rest, Nudge(batch.target, phase.beta), phase.steps)
@@ -39,6 +42,13 @@ def update_by_displacement(
     gradients = chains.slopes(chain, rest, shifts, -1.0 / len(batch.x))
     residual = 0.0 if rest.residual is None else rest.residual
     return BatchUpdate(gradients, correct, loss, residual)
+
+
+def on_batch(ops: TorchOps, network: Network, x: Values) -> tuple[Network, Values]:
+    """The network with padding left out, and normalised samples for one that does not normalise."""
+    x = shape_input(network, x)
+    plain, operator = without_normalisation(with_padding_mask(ops, network, x))
+    return plain, x if operator is None else operator.normalise(ops, x)
 
 
 def evaluate(network: Network, rest: Rest, target: torch.Tensor) -> tuple[Values, Values]:

@@ -67,7 +67,12 @@ def holomorphic(
     states = {name: phases[name].state for name in coefficients}
     rule = hebbian_sum if config.rule == Rule.HEBBIAN else partial(vector_field_sum, s0=s0)
     update = rule(
-        complex_ops, network, x, states=states, coefficients=coefficients, params=complex_params
+        complex_ops,
+        base.network,
+        x,
+        states=states,
+        coefficients=coefficients,
+        params=complex_params,
     )
     gradients = {name: change.real.contiguous() for name, change in update.items()}
     check_gradients(ops, network, {"free": rest.state, **states}, gradients)

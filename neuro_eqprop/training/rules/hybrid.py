@@ -57,7 +57,8 @@ def hybrid(
             "rule 'hybrid' needs hidden layers without feedback below those that settle: use model "
             "'layered' with at least two hidden layers and stem=1"
         )
-    settled = settle_phases(field(ops, network, params, batch.x), batch, config)
+    free = field(ops, network, params, batch.x)
+    network, settled = free.network, settle_phases(free, batch, config)
     states, schedule = settled.states, settled.schedule
     scale = -1.0 / len(batch.x)
     gradients = hebbian(

@@ -43,6 +43,7 @@ def single_phase(
                 f"network: use model 'predictive'"
             )
     free = field(ops, network, params, batch.x)
+    network = free.network
     predicted = free.sweep(free.zero_state(), backwards=False)
     betas = [phase.beta for phase in config.schedule(batch.beta)[1:]]
     passes = [

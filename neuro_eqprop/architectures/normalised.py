@@ -1,0 +1,50 @@
+"""A network that standardises its input, so that everything else still takes raw samples."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from neuro_eqprop.arrays import Shape
+from neuro_eqprop.networks import Network, Role
+from neuro_eqprop.operators import Normalised
+from neuro_eqprop.operators.normalised import channel_axis
+
+
+def normalise_input(
+    network: Network, shape: Shape, mean: tuple[float, ...], deviation: tuple[float, ...]
+) -> Network:
+    """The network with (x - mean) / deviation in the place of x, channel by channel.
+
+    `shape` is that of a sample; a network may take it flattened.
+    """
+    if network.input.shape != shape:
+        mean, deviation = flattened(mean, shape), flattened(deviation, shape)
+    connections = tuple(
+        replace(c, operator=Normalised(c.operator, mean, deviation))
+        if network[c.source].role is Role.INPUT and not isinstance(c.operator, Normalised)
+        else c
+        for c in network.connections
+    )
+    return replace(network, connections=connections)
+
+
+def flattened(values: tuple[float, ...], shape: Shape) -> tuple[float, ...]:
+    """The value of the channel of each feature of a sample."""
+    wide = [1] * len(shape)
+    wide[channel_axis(shape)] = len(values)
+    spread = np.broadcast_to(np.reshape(values, wide), shape)
+    return tuple(float(value) for value in spread.ravel())
+
+
+def without_normalisation(network: Network) -> tuple[Network, Normalised | None]:
+    """The network that takes normalised samples, and what normalises them; None if nothing does."""
+    found = [c.operator for c in network.connections if isinstance(c.operator, Normalised)]
+    if not found:
+        return network, None
+    connections = tuple(
+        replace(c, operator=c.operator.inner) if isinstance(c.operator, Normalised) else c
+        for c in network.connections
+    )
+    return replace(network, connections=connections), found[0]

@@ -1,0 +1,26 @@
+"""The samples of a split on the device of training, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+
+from neuro_eqprop.arrays import Ints
+from neuro_eqprop.data import Split
+from neuro_eqprop.data.dataset import LARGEST_BYTE
+from neuro_eqprop.ops.protocol import Values
+from neuro_eqprop.ops.torch import TorchOps
+
+TakeSamples: TypeAlias = Callable[[Ints], Values]
+"""Returns the samples of these rows."""
+
+
+def sample_source(ops: TorchOps, split: Split) -> TakeSamples:
+    """Returns batches of the split; bytes stay bytes until their batch is taken."""
+    if split.in_bytes:
+        stored = torch.from_numpy(split.stored).to(ops.device)
+        return lambda rows: stored[torch.from_numpy(rows)].to(ops.dtype) / LARGEST_BYTE
+    x = ops.from_numpy(split.x)
+    return lambda rows: x[torch.from_numpy(rows)]
