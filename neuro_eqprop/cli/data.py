@@ -43,7 +43,7 @@ def run(args: Namespace) -> Json:
 
 def listing() -> list[Json]:
     """Every data set, none of them loaded."""
-    from neuro_eqprop.data.registry import DATASETS, missing, place
+    from neuro_eqprop.data.registry import DATASETS, copy_of, missing, place
 
     return [
         {
@@ -55,6 +55,7 @@ def listing() -> list[Json]:
             "train": entry.train,
             "test": entry.test,
             "missing": missing(entry),
+            "note": copy_of(entry),
         }
         for entry in DATASETS.values()
     ]
@@ -84,7 +85,7 @@ def get(name: str, to: Path | None) -> Json:
 def check(name: str) -> Json:
     """Compare the checksums of the files of a data set, then read it."""
     from neuro_eqprop import data
-    from neuro_eqprop.io.dataset.verify import SAME, verify
+    from neuro_eqprop.io.dataset.verify import SAME, UNKNOWN, verify
 
     files, found = verify(name), data.load(name)
     return {
@@ -96,7 +97,8 @@ def check(name: str) -> Json:
         "classes": found.classes,
         "note": found.note,
         "files_as_in_manifest": [each.path for each in files if each.verdict == SAME],
-        "files_without_checksum": [each.path for each in files if each.verdict != SAME],
+        "files_without_checksum": [each.path for each in files if each.verdict == UNKNOWN],
+        "files_of_a_copy": [each.path for each in files if each.verdict not in (SAME, UNKNOWN)],
     }
 
 
@@ -132,16 +134,21 @@ def show_list(datasets: list[Json], console: Console) -> None:
         table.add_row(each["name"], each["what"], shape(each["shape"]), *counts, each["place"])
     console.print(table)
     for each in datasets:
-        if each["missing"]:
-            console.print(f"{each['name']}: {each['missing']}", markup=False)
+        if remark := each["missing"] or each["note"]:
+            console.print(f"{each['name']}: {remark}", markup=False)
 
 
 def show_check(outcome: Json, console: Console) -> None:
     """Print the sizes of a data set and the results of its checksums."""
     rows = dict(outcome) | {"shape": shape(outcome["shape"])}
-    for key, nothing in (("files_as_in_manifest", "none"), ("files_without_checksum", "none")):
-        rows[key] = "\n".join(outcome[key]) or nothing
-    if not (outcome["files_as_in_manifest"] or outcome["files_without_checksum"]):
+    if outcome["files_of_a_copy"]:
+        rows |= {"files_as_in_manifest": "", "files_without_checksum": ""}
+        rows["files_of_a_copy"] = "\n".join(outcome["files_of_a_copy"])
+    elif outcome["files_as_in_manifest"] or outcome["files_without_checksum"]:
+        for key in ("files_as_in_manifest", "files_without_checksum"):
+            rows[key] = "\n".join(outcome[key]) or "none"
+        rows["files_of_a_copy"] = ""
+    else:
         rows = {key: value for key, value in rows.items() if not key.startswith("files_")}
     print_facts({key: value for key, value in rows.items() if value != ""}, console)
 

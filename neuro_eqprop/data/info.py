@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from neuro_eqprop.arrays import Shape
 from neuro_eqprop.data.dataset import Dataset
@@ -29,6 +29,8 @@ class DatasetInfo:
         Package that must be installed, and the optional dependency of this one that installs it.
     origin
         Where a data set without files comes from.
+    copies
+        Known copies that differ from the original files: SHA-256 by file name, by what they are.
 
     """
 
@@ -43,3 +45,4 @@ class DatasetInfo:
     package: str = ""
     extra: str = ""
     origin: str = GENERATED
+    copies: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -82,6 +83,17 @@ def place(entry: DatasetInfo) -> str:
     if entry.package and find_spec(entry.package) is None:
         return ABSENT
     return str(find(entry.name) or ABSENT) if entry.files else entry.origin
+
+
+def copy_of(entry: DatasetInfo) -> str:
+    """Which known copy of the original the files of a data set are; empty if none."""
+    folder = find_any(entry.name, entry.files) if entry.copies else None
+    for what, files in entry.copies.items():
+        name, sha256 = next(iter(files.items()))  # all files of a copy go together
+        for path in sorted(folder.rglob(name)) if folder else ():
+            if hashlib.sha256(path.read_bytes()).hexdigest() == sha256:
+                return what
+    return ""
 
 
 def missing(entry: DatasetInfo) -> str | None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
+import json
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from neuro_eqprop.data import FOLDER, DataError, load, summary
+from neuro_eqprop.cli import main
+from neuro_eqprop.data import DATASETS, FOLDER, DataError, cifar10, load, summary
 from neuro_eqprop.data.cifar10 import ARCHIVE, RECORD, TEST, TRAIN
 from neuro_eqprop.io.dataset.verify import verify
 
@@ -114,3 +118,40 @@ def test_what_is_not_here_says_how_it_is_had(shelf: Path) -> None:
     with pytest.raises(DataError, match=r"'cifar10' is not here.*data get cifar10.*binary version"):
         load("cifar10")
     assert verify("cifar10") == []
+
+
+def test_pictures_are_kept_as_bytes(shelf: Path) -> None:
+    lay(shelf, contents())
+    found = load("cifar10")
+    for split in (found.train, found.test):
+        assert split.stored.dtype == np.uint8
+        assert split.stored.nbytes == split.stored.size
+        assert split.x.dtype == np.float64
+        assert np.array_equal(split.take(slice(2)).x, split.x[:2])
+        assert [len(part) for part in split.parts(3)] == [3] * (len(split) // 3) + (
+            [len(split) % 3] if len(split) % 3 else []
+        )
+
+
+def test_a_known_copy_is_named(
+    shelf: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = contents()
+    lay(shelf, files)
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    monkeypatch.setattr(cifar10, "LARGEST", len(files[TEST[0]]))
+    assert load("cifar10").note == "not the original files: the test records have another checksum"
+    monkeypatch.setattr(cifar10, "COPIES", {"JPEG copies, quality 75": hashes})
+    info = replace(cifar10.CIFAR10, copies=cifar10.COPIES)
+    monkeypatch.setitem(DATASETS._loaded, "cifar10", info)
+    assert load("cifar10").note == "JPEG copies, quality 75"
+    assert {each.verdict for each in verify("cifar10")} == {"JPEG copies, quality 75"}
+    assert main(["data", "list"]) == 0
+    assert "cifar10: JPEG copies, quality 75" in capsys.readouterr().out
+    assert main(["data", "check", "cifar10", "--json"]) == 0
+    checked = json.loads(capsys.readouterr().out)
+    assert checked["note"] == "JPEG copies, quality 75"
+    assert len(checked["files_of_a_copy"]) == 6
+    (shelf / TRAIN[0]).write_bytes(files[TRAIN[1]])
+    with pytest.raises(DataError, match=r"data_batch_1\.bin is not .*SHA-256 differs"):
+        verify("cifar10")

@@ -1,11 +1,10 @@
-"""SST-2 from small made files: tokens, vocabulary, vectors, and lines that do not fit."""
+"""SST-2 from small made files: tokens, vocabulary, ids, and lines that do not fit."""
 
 from __future__ import annotations
 
 import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from neuro_eqprop.data import FOLDER, DataError, load, load_sst2
@@ -50,40 +49,27 @@ def test_the_vocabulary_is_by_frequency_and_then_by_the_alphabet() -> None:
 
 
 @pytest.mark.parametrize("way", ["packed", "unpacked", "in its folder"])
-def test_sentences_become_rows_of_vectors(shelf: Path, way: str) -> None:
+def test_sentences_become_rows_of_token_ids(shelf: Path, way: str) -> None:
     if way == "packed":
         pack(shelf / ARCHIVE)
     else:
         lay(shelf if way == "unpacked" else shelf / "SST-2")
-    found = load_sst2(tokens=5, width=3, words=4)
-    assert (found.shape, found.features, found.classes) == ((5, 3), 15, 2)
+    found = load_sst2(tokens=5, words=4)
+    assert (found.shape, found.features, found.classes, found.vocabulary) == ((5,), 5, 2, 6)
     assert found.train.y.tolist() == [1, 0, 0]
     assert found.test.y.tolist() == [1]
-    train, test = found.train.x.reshape(3, 5, 3), found.test.x.reshape(1, 5, 3)
-    good, bad, comma, film = train[0, 1], train[1, 0], train[0, 3], train[0, 2]
-    unknown = train[0, 0]
-    assert np.array_equal(train[0, 4], good)
-    assert np.array_equal(train[1], np.stack([bad, comma, bad, film, np.zeros(3)]))
-    assert np.array_equal(train[2], np.stack([unknown, unknown, unknown, bad, np.zeros(3)]))
-    assert np.array_equal(test[0], np.stack([good, unknown, *np.zeros((3, 3))]))
-    assert len({tuple(row) for row in (good, bad, comma, film, unknown, np.zeros(3))}) == 6
-
-
-def test_the_seed_draws_vectors_of_variance_one(shelf: Path) -> None:
-    words = " ".join(f"word{n}" for n in range(400))
-    lay(shelf, f"sentence\tlabel\n{words}\t1\nno\t0\n")
-    first, again, other = (
-        load_sst2(tokens=400, width=20, seed=seed).train.x[0] for seed in (0, 0, 1)
-    )
-    assert np.array_equal(first, again)
-    assert not np.array_equal(first, other)
-    assert abs(first.mean()) < 0.05
-    assert abs(first.std() - 1) < 0.05
+    bad, comma, film, good = 2, 3, 4, 5  # by frequency, then by the alphabet; 1 is any other word
+    assert found.train.x.tolist() == [
+        [1, good, film, comma, good],
+        [bad, comma, bad, film, 0],
+        [1, 1, 1, bad, 0],
+    ]
+    assert found.test.x.tolist() == [[good, 1, 0, 0, 0]]
 
 
 def test_by_name_it_has_the_size_that_the_list_tells(shelf: Path) -> None:
     lay(shelf)
-    assert load("sst2").shape == (32, 16)
+    assert load("sst2").shape == (40,)
     assert {each.verdict for each in verify("sst2")} == {UNKNOWN}
     pack(shelf / ARCHIVE)
     with pytest.raises(DataError, match=r"SST-2\.zip is not .*SHA-256 differs"):
@@ -125,6 +111,6 @@ def test_files_that_are_not_whole_are_refused(shelf: Path) -> None:
 def test_what_cannot_be_asked_for_is_refused(shelf: Path) -> None:
     with pytest.raises(DataError, match=r"'sst2' is not here.*data get sst2"):
         load("sst2")
-    for tokens, width, words in ((0, 1, 1), (1, 0, 1), (1, 1, 0)):
+    for tokens, words in ((0, 1), (1, 0)):
         with pytest.raises(DataError, match="at least one"):
-            load_sst2(tokens=tokens, width=width, words=words)
+            load_sst2(tokens=tokens, words=words)

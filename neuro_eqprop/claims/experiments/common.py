@@ -36,7 +36,15 @@ def samples(name: str, images: int, tests: int) -> Dataset:
         raise UndecidedError(f"data not present ({name})") from error
     parts = (part.take(slice(0, n)) for part, n in ((full.train, images), (full.test, tests)))
     train_part, test_part = (Split(part.stored.copy(), part.y.copy()) for part in parts)
-    return Dataset.from_splits(name, train_part, test_part, full.classes, full.shape)
+    return Dataset.from_splits(
+        name,
+        train_part,
+        test_part,
+        full.classes,
+        full.shape,
+        note=full.note,
+        vocabulary=full.vocabulary,
+    )
 
 
 def data_of(arguments: Mapping[str, Any]) -> Dataset:
@@ -77,8 +85,9 @@ class Trained:
 
 def train_epochs(study: Study, data: Dataset, start: Snapshot | None = None) -> Iterator[Progress]:
     """Train the network of a study, epoch by epoch."""
-    network = study.network(data)
-    return train(network, data.train, study.recipe(), start or initial_snapshot(study, network))
+    network, view = study.network(data), study.view(data)
+    begin = start or initial_snapshot(study, network)
+    return train(network, data.train, study.recipe(), begin, augment=view)
 
 
 def train_study(study: Study, data: Dataset) -> Trained:

@@ -22,11 +22,12 @@ def accuracies(arguments: Mapping[str, Any], seed: int) -> Json:
     data, study = data_of(arguments), study_of(arguments, seed)
     *_, last = train_epochs(study, data)
     trained = Trained(study.network(data), last.snapshot.params, data)
-    return {
+    found = {
         "test_accuracy": trained.accuracy(),
         "train_accuracy": last.train_accuracy,
         "residual": last.residual,
     }
+    return found | ({"data": data.note} if data.note else {})
 
 
 def betas(plan: Mapping[str, Any], count: int) -> list[float]:
