@@ -43,9 +43,7 @@ class PyramidSettings(RateSettings):
     )
     kernel: int = setting(3, "side of the kernels, in pixels (odd)", above=0)
     places: int = setting(0, "side of the grid of places that are read out; 0 for about 4", least=0)
-    memory: float = setting(
-        0.0, "memory units of each place, as a multiple of its channels; 0 for none", least=0
-    )
+    memory: int = setting(0, "memory units of each place of a scale; 0 for none", least=0)
     memory_bound: float = setting(
         0.7, "bound on the spectral norm of the memory's weights", above=0, below=1
     )
@@ -81,8 +79,8 @@ def pyramid(settings: PyramidSettings, image: Shape, outputs: int) -> Network:
             connections.append(
                 Connection(below, name, Pooled(POOL, convolution), bound=settings.bound or None)
             )
-        units = round(settings.memory * count)
-        if units:
+        if settings.memory:
+            units = settings.memory
             layers.append(state_layer(f"{name}-memory", units, side, hidden_rate, stiffness))
             connections.append(
                 Connection(name, f"{name}-memory", Conv2d(1), bound=settings.memory_bound)

@@ -28,7 +28,7 @@ def pictures(side: int = 8, samples: int = 60) -> Dataset:
 
 
 def test_scales_are_halved_and_all_of_them_are_coupled_and_read() -> None:
-    network = make_study(model="pyramid", hidden=(4, 6, 8), memory=0.5).network(pictures(16))
+    network = make_study(model="pyramid", hidden=(4, 6, 8), memory=3).network(pictures(16))
     shapes = {layer.name: layer.shape for layer in network.layers}
     assert (shapes["scale1"], shapes["scale3"]) == ((4, 16, 16), (8, 4, 4))
     assert shapes["scale2-memory"] == (3, 8, 8)
