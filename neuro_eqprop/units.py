@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 PREFIXES = (
     *((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m")),
     *((1e-6, "u"), (1e-9, "n"), (1e-12, "p"), (1e-15, "f")),
@@ -44,3 +46,33 @@ def si_range(low: float, high: float, unit: str, digits: int = 3) -> str:
         digits += 1
     (first, one), (last, other) = with_prefix(low, unit, digits), with_prefix(high, unit, digits)
     return f"{first} .. {last} {one}" if one == other else f"{first} {one} .. {last} {other}"
+
+
+def parse_si(text: str, unit: str) -> float:
+    """A number with its unit in SI units; the unit must be written, with or without a prefix.
+
+    >>> parse_si("20 ms", "s")
+    0.02
+    >>> parse_si("0.1nA", "A")
+    1e-10
+    >>> parse_si("8 mV/ms", "V/s")
+    8.0
+    """
+    found = NUMBER.fullmatch(text.strip())
+    parts, wanted = (found[2].split("/") if found else []), unit.split("/")
+    example = f"20 {'/'.join('m' + each for each in wanted)}"
+    if found is None or len(parts) != len(wanted):
+        raise ValueError(f"{text!r} is no number with a unit; write it as {example}")
+    factor = 1.0
+    for k, (part, base) in enumerate(zip(parts, wanted, strict=True)):
+        prefix = part.removesuffix(base)
+        if not part.endswith(base) or prefix not in FACTORS:
+            raise ValueError(f"{text!r} is not in {unit}; write it as {example}")
+        factor = factor * FACTORS[prefix] if k == 0 else factor / FACTORS[prefix]
+    return float(f"{float(found[1]) * factor:.12g}")
+
+
+FACTORS = {prefix: factor for factor, prefix in PREFIXES}
+"""Factors by prefix."""
+NUMBER = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([a-zA-Z/]+)")
+"""A number and a unit."""

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.backends.registry import BACKENDS
+from neuro_eqprop.cli.biology import backend_of, biology_options
 from neuro_eqprop.cli.command import (
     Command,
     Json,
@@ -48,6 +49,7 @@ def options(parser: ArgumentParser) -> None:
     add("--force", action="store_true", help="replace the trace file")
     code_options(parser)
     input_option(parser)
+    biology_options(parser)
 
 
 def run(args: Namespace) -> Json:
@@ -60,6 +62,7 @@ def run(args: Namespace) -> Json:
 
     if args.on != "rate" and args.on not in BACKENDS:
         raise UnknownNameError("backend", args.on, ("rate", *BACKENDS))
+    backend = backend_of(args)
     source = open_source(args.run, args.dataset, args.code, args.bits)
     path = args.traces or (args.run / TRACES if args.run.is_dir() else args.run.with_suffix(".h5"))
     check_overwrite(path, args.force)
@@ -81,7 +84,7 @@ def run(args: Namespace) -> Json:
             found = record_rates(source.model, split.x, split.y, part=part, **shared)
         else:
             spiking = to_spiking(source.model, code=source.code, bits=source.bits, input=args.input)
-            found = record_spikes(spiking, split.x, split.y, on=args.on, **shared)
+            found = record_spikes(spiking, split.x, split.y, on=backend, **shared)
     return {
         "run": str(args.run),
         "traces": str(path),

@@ -34,6 +34,8 @@ class SettingsError(ValueError):
 
 RATES = "rate"
 """The value of `on` with which the rate network learns the same samples, as a baseline."""
+CONTINUOUS = "brian2-biology"
+"""The simulator that `biology` describes."""
 EPOCHS = 10
 DEFAULTS = {"batch": 1, "optimiser": "sgd", "learning_rate": 0.05, "epochs": EPOCHS}
 """Defaults of a study that learns on a chip, where they differ from those of training."""
@@ -74,6 +76,7 @@ class OnChipConfig:
     dead: float = setting(0.0, "fraction of hidden units that never fire", least=0, most=1)
     mismatch: float = setting(0.0, "standard deviation of thresholds, relative to them", least=0)
     asymmetric: bool = setting(False, "round forward and feedback weights independently")
+    biology: str = setting("", "options of brian2-biology, as tau_m=20ms,noise=0.1,neuron=adex")
 
     def __post_init__(self) -> None:
         if self.on != RATES and self.on not in BACKENDS:
@@ -90,6 +93,8 @@ class OnChipConfig:
             raise ValueError(
                 f"bits is {self.bits}; weights have 2 to 16 bits, or 0 for floating point"
             )
+        if self.biology and self.on != CONTINUOUS:
+            raise ValueError(f"biology is {self.biology!r}, options of {CONTINUOUS}; use it as on")
         nonideal = self.weight_noise or self.dead or self.mismatch or self.asymmetric
         if self.on == RATES and (self.fixed_point or nonideal or self.run_on):
             raise ValueError(

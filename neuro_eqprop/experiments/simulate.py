@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -173,6 +173,10 @@ def record_spikes(
     model, backend = spiking.model, load_backend(on)
     spiking = spiking.with_nudge() if phases else spiking
     network, rows = spiking.network, model.samples(x)
+    realise = getattr(backend, "realise", None)
+    network = network if realise is None else realise(network)
+    schedule = spiking.schedule(steps, beta=model.beta if phases else None)
+    substeps = int(getattr(backend, "substeps", 1))
     outside = spiking.input_populations
     sizes = {p.name: p.size for p in network.populations if p.name not in outside}
     known = kinds(network)
@@ -182,13 +186,14 @@ def record_spikes(
     plan = make_plan(
         model,
         (rows, classes_of(model, rows, y)),
-        spiking.schedule(steps, beta=model.beta if phases else None),
+        refined(schedule, substeps),
         {name: known[name] for name in sizes},
         origin=origin_of(
             backend.name,
             seed=model.seed,
             digest=network.digest,
             seconds=step_seconds(backend, network),
+            substeps=substeps,
         ),
         sizes=sizes,
         weights={n: lowered.get(n, spiking.params[n]) for n in dense_connections(model.network)},
@@ -198,10 +203,18 @@ def record_spikes(
     stimulus = spiking.encode(rows, target)
 
     def work(sink: Sink) -> Mapping[tuple[str, str], Counts]:
-        result = backend.run(network, stimulus, plan.schedule, record=plan.record, sink=sink)
-        return tally(network, stimulus, plan.schedule, result)
+        result = backend.run(network, stimulus, schedule, record=plan.record, sink=sink)
+        return tally(network, stimulus, schedule, result)
 
     return carry_out(plan, work, output)
+
+
+def refined(schedule: Schedule, substeps: int) -> Schedule:
+    """A schedule whose steps are divided into `substeps` intervals of a recording."""
+    return tuple(
+        replace(phase, steps=phase.steps * substeps, window=phase.window * substeps)
+        for phase in schedule
+    )
 
 
 def record_rates(
@@ -329,8 +342,11 @@ class CountingSink:
         self.progress(1)
 
 
-def origin_of(on: str, *, seed: int, digest: str, seconds: float = DT) -> Origin:
-    """The origin of a trace that is recorded now; a step takes `seconds`."""
+def origin_of(on: str, *, seed: int, digest: str, seconds: float = DT, substeps: int = 1) -> Origin:
+    """The origin of a trace that is recorded now.
+
+    A recorded step takes `seconds`; a unit at rate one fires once in `substeps` of them.
+    """
     return Origin(
         backend=on,
         network_hash=digest,
@@ -339,6 +355,7 @@ def origin_of(on: str, *, seed: int, digest: str, seconds: float = DT) -> Origin
         created=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         command=" ".join(["neuro-eqprop", *sys.argv[1:]]),
         step_seconds=seconds,
+        steps_per_spike=float(substeps),
     )
 
 

@@ -29,6 +29,6 @@ BIOLOGY = BackendInfo(
             "reference spike for spike",
         }
     ),
-    cannot_learn="its neurons run in continuous time, and the rule is defined by steps",
+    learner="neuro_eqprop.backends.brian2.continuous_learning:Brian2BiologyLearner",
     requires=REQUIRES,
 )

@@ -13,16 +13,24 @@ import numpy as np
 
 from neuro_eqprop.backends.base import BackendError, Feature, Result, Support
 from neuro_eqprop.backends.brian2 import BIOLOGY
-from neuro_eqprop.backends.brian2.dale import merge_pairs, pair_stimulus, paired
+from neuro_eqprop.backends.brian2.dale import (
+    merge_pairs,
+    pair_stimulus,
+    paired,
+    with_interneurons,
+)
 from neuro_eqprop.backends.brian2.membrane import (
     DRAWN,
+    POISSON,
     Biology,
     Handle,
     Refractory,
     constants,
     membrane,
+    potentials,
     reset,
 )
+from neuro_eqprop.backends.brian2.neuron_models import IZHIKEVICH
 from neuro_eqprop.backends.brian2.setup import settings, simulator
 from neuro_eqprop.backends.brian2.step_callbacks import Watch, noise
 from neuro_eqprop.backends.registry import check_run
@@ -52,8 +60,17 @@ class Brian2Biology:
 
     @property
     def step_seconds(self) -> float:
-        """Seconds of a step of a schedule."""
-        return self.biology.step
+        """Seconds of an interval of recordings."""
+        return self.biology.record_ticks * self.biology.dt
+
+    @property
+    def substeps(self) -> int:
+        """Intervals of recordings in a step of a schedule."""
+        return self.biology.substeps
+
+    def realise(self, network: SpikingNetwork) -> SpikingNetwork:
+        """The network with the inhibitory populations that Dale's law requires."""
+        return with_interneurons(network) if self.biology.interneurons else network
 
     def run(
         self,
@@ -66,11 +83,17 @@ class Brian2Biology:
     ) -> Result:
         """Run all samples through the schedule, a step of which takes 1 / rmax seconds."""
         check_run(self, network, stimulus)
+        network = self.realise(network)
+        if self.biology.poisson and not any(is_input(network, p) for p in network.populations):
+            raise BackendError(
+                "Poisson input needs a population that carries the input; use input coding 'rate'"
+            )
         sizes = {p.name: p.size for p in network.populations}
-        if self.biology.dale:
+        if self.biology.pairs:
             network, stimulus = paired(network), pair_stimulus(stimulus)
         result = empty(network, stimulus.samples, len(schedule))
-        room = max(1, self.values // values_per_sample(network, schedule, record))
+        each = values_per_sample(network, schedule, record, self.substeps)
+        room = max(1, self.values // each)
         for start in range(0, stimulus.samples, room):
             part = stimulus.take(start, start + room)
             here = within(result, start, start + room)
@@ -85,7 +108,7 @@ class Brian2Biology:
             )
             for k, recording in enumerate(callback.recordings(sizes)):
                 sink.sample(start + k, recording)
-        return merge_pairs(result) if self.biology.dale else result
+        return merge_pairs(result) if self.biology.pairs else result
 
 
 def settle(biology: Biology, network: SpikingNetwork, stimulus: Stimulus) -> Result:
@@ -96,10 +119,18 @@ def settle(biology: Biology, network: SpikingNetwork, stimulus: Stimulus) -> Res
     return backend.run(network, stimulus, schedule, record=NOTHING, sink=MemorySink())
 
 
-def values_per_sample(network: SpikingNetwork, schedule: Schedule, record: Record) -> int:
+def is_input(network: SpikingNetwork, population: Population) -> bool:
+    """Whether a population only carries the input: no synapse arrives at it, and it has no bias."""
+    reached = any(p.target == population.name for p in network.projections)
+    return not reached and not population.bias.any()
+
+
+def values_per_sample(
+    network: SpikingNetwork, schedule: Schedule, record: Record, substeps: int = 1
+) -> int:
     """Synapses plus recorded values of one sample."""
     recorded = [*record.spikes, *(name for name, _ in record.signals)]
-    steps = sum(phase.steps for phase in schedule)
+    steps = substeps * sum(phase.steps for phase in schedule)
     synapses = sum(int(projection.fan_out.sum()) for projection in network.projections)
     return 1 + synapses + steps * sum(network[name].size for name in recorded)
 
@@ -148,13 +179,21 @@ def simulate(
         ]
         sizes = {p.name: p.size for p in network.populations}
         drawn = noise(biology, sizes, range(first, first + stimulus.samples))
-        callback = Watch(biology, groups, schedule, result, record, drawn)
+        limits = potentials_of(brian2, biology)
+        callback = Watch(biology, groups, schedule, result, record, drawn, limits=limits)
         each = brian2.NetworkOperation(callback.tick, clock=clock, when="start")
         whole = brian2.Network(*groups.values(), *paths, each)
         steps = sum(phase.steps for phase in schedule)
         whole.run(steps * biology.ticks * clock.dt, namespace={})
+        if biology.substeps > 1:
+            callback.record_substep()
         callback.turn(steps)
     return callback
+
+
+def potentials_of(brian2: ModuleType, biology: Biology) -> tuple[float, float]:
+    """Voltages that count as zero and as one in recordings."""
+    return (0.0, 1.0) if biology.model is None else potentials(brian2, biology.model)
 
 
 def neurons(
@@ -170,22 +209,54 @@ def neurons(
 ) -> Handle:
     """A population in its initial state, with a copy of its neurons and a stimulus per sample."""
     neuron = integrator(population)
+    if biology.poisson and is_input(network, population):
+        return poisson_neurons(brian2, biology, population, stimulus=stimulus, clock=clock, **name)
+    model = biology.model
     group = brian2.NeuronGroup(
         stimulus.samples * population.size,
         membrane(biology, gated=bool(network.into(population.name, Gain.BETA)), white=white),
-        threshold="v >= theta",
-        reset=reset(neuron),
+        threshold="v >= theta" if model is None else model.threshold,
+        reset=reset(neuron, model),
         refractory=biology.period * brian2.second if biology.period else False,
         method="euler",
         namespace=constants(brian2, biology, neuron),
         clock=clock,
         **name,
     )
-    group.run_regularly("v = clip(v, lowest, highest)", when="after_resets", clock=clock)
+    if model is None:
+        group.run_regularly("v = clip(v, lowest, highest)", when="after_resets", clock=clock)
     nothing = np.zeros((stimulus.samples, population.size))
     group.outside = (population.bias + stimulus.current.get(population.name, nothing)).ravel()
     group.pull = stimulus.pull.get(population.name, nothing).ravel()
-    group.v = neuron.threshold / 2
+    group.v = neuron.threshold / 2 if model is None else model.start
+    if model is not None and model.name == IZHIKEVICH.name:
+        group.u = "b * v"  # at rest
+    return group
+
+
+def poisson_neurons(
+    brian2: ModuleType,
+    biology: Biology,
+    population: Population,
+    *,
+    stimulus: Stimulus,
+    clock: Handle,
+    **name: str,
+) -> Handle:
+    """A population that carries the input as Poisson processes."""
+    group = brian2.NeuronGroup(
+        stimulus.samples * population.size,
+        POISSON,
+        threshold="chance < clip(outside, 0, 1) * rmax * dt",
+        reset="sent = sent + 1",
+        method="euler",
+        namespace={"rmax": biology.rmax * brian2.Hz},
+        clock=clock,
+        **name,
+    )
+    nothing = np.zeros((stimulus.samples, population.size))
+    group.outside = stimulus.current.get(population.name, nothing).ravel()
+    group.chance = 1.0
     return group
 
 
@@ -219,12 +290,18 @@ def synapses(
     Each step of a projection's delay beyond the first adds 1 / rmax seconds.
     """
     current = "g" if projection.gain is Gain.ONE else "g_beta"
+    arriving = f"{current}_post += w / (rmax * tau_s)"
+    if biology.model is not None and biology.model.conductances:
+        arriving = (
+            f"{current}_e_post += w * int(w > 0) / (rmax * tau_s)\n"
+            f"{current}_i_post += -w * int(w < 0) / (rmax * tau_s)"
+        )
     ticks = round(biology.delay / biology.dt) + (projection.delay - 1) * biology.ticks
     paths = brian2.Synapses(
         groups[projection.source],
         groups[projection.target],
         "w : 1 (constant)",
-        on_pre=f"{current}_post += w / (rmax * tau_s)",
+        on_pre=arriving,
         delay=ticks * clock.dt,
         namespace={"rmax": biology.rmax * brian2.Hz, "tau_s": biology.tau_s * brian2.second},
         clock=clock,

@@ -5,6 +5,10 @@ receive the same:
 
     weight  [[max(w, 0), min(w, 0)],
              [max(w, 0), min(w, 0)]]
+
+With interneurons, the neurons of a population excite; a second population of as many inhibitory
+neurons, each of which one of them drives with a weight of one, sends the weights below zero. Its
+inhibition arrives after one more synapse.
 """
 
 from __future__ import annotations
@@ -16,7 +20,8 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Result
-from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
+from neuro_eqprop.spiking.ir import Projection, SpikingNetwork, Stimulus
+from neuro_eqprop.spiking.synapses import as_synapses
 from neuro_eqprop.spiking.synapses import DenseSynapses
 
 
@@ -32,6 +37,35 @@ def paired(network: SpikingNetwork) -> SpikingNetwork:
 def signs_apart(weight: Array) -> Array:
     """Weights from pairs to pairs: one neuron of a pair excites, the other inhibits."""
     return np.tile(np.hstack([np.maximum(weight, 0), np.minimum(weight, 0)]), (2, 1))
+
+
+INHIBITORY = "_inhibitory"
+"""Suffix of the name of a population of interneurons."""
+
+
+def with_interneurons(network: SpikingNetwork) -> SpikingNetwork:
+    """The network in which a population of interneurons sends all weights below zero."""
+    if any(p.name.endswith(INHIBITORY) for p in network.populations):
+        return network
+    inhibit = {p.source for p in network.projections if (p.weight < 0).any()}
+    between = tuple(
+        replace(p, name=f"{p.name}{INHIBITORY}", bias=np.zeros(p.size))
+        for p in network.populations
+        if p.name in inhibit
+    )
+    projections = [
+        Projection(p.name.removesuffix(INHIBITORY), p.name, np.eye(p.size)) for p in between
+    ]
+    for p in network.projections:
+        parts = [
+            (p.source, np.maximum(p.weight, 0)),
+            (f"{p.source}{INHIBITORY}", np.minimum(p.weight, 0)),
+        ]
+        projections += [
+            replace(p, source=name, synapses=as_synapses(w)) for name, w in parts if w.any()
+        ]
+    populations = (*network.populations, *between)
+    return replace(network, populations=populations, projections=tuple(projections))
 
 
 def pair_stimulus(stimulus: Stimulus) -> Stimulus:

@@ -9,6 +9,9 @@ I = bias + current + beta pull, theta is the threshold, rest = theta / 2, and et
 normal number drawn for each neuron and dt. Voltages are dimensionless. A spike adds w in total, so
 that a neuron fires at rmax times its drive I + g + beta g_beta: the hard sigmoid, whose upper clamp
 is the refractory period 1 / rmax. Forward Euler preserves these sums exactly for any dt.
+
+This is the neuron `lif`. `neuro_eqprop.backends.brian2.neuron_models` has the others, to which the
+same drive is a current. A Poisson neuron fires in each dt with the probability rmax dt clip(drive).
 """
 
 from __future__ import annotations
@@ -20,10 +23,27 @@ from math import inf
 from types import ModuleType
 from typing import Any, TypeAlias
 
+import numpy as np
+
+from neuro_eqprop.arrays import Array, UnknownNameError
+from neuro_eqprop.backends.brian2.neuron_models import (
+    LIF,
+    NAMES,
+    NeuronModel,
+    dimension,
+    find_model,
+    gain,
+    unit_of,
+    with_units,
+)
 from neuro_eqprop.spiking.ir import Reset, Spiking
 
 Handle: TypeAlias = Any
 """An object of Brian2, which has no types."""
+
+
+DALE = ("pairs", "interneurons")
+"""Ways to obey Dale's law."""
 
 
 class Refractory(Enum):
@@ -58,13 +78,30 @@ class Biology:
     refractory_kind: Refractory = Refractory.INTEGRATE
     noise: float = 0.0
     """Standard deviation of a membrane with time constant 1 / rmax, in units of the threshold."""
-    dale: bool = False
-    """Whether each neuron is a pair, one that only excites and one that only inhibits.
+    dale: bool | str = False
+    """Dale's law: "pairs" or True, or "interneurons".
 
-    Both receive the same input and the same noise.
+    A pair is a neuron that only excites and one that only inhibits, with the same input and noise.
+    With interneurons, each population excites a population of inhibitory neurons of its own, which
+    send what its weights below zero would.
     """
+    neuron: str = LIF
+    """Neuron model: "lif", "adex", "conductance" or "izhikevich"."""
+    parameters: tuple[tuple[str, str], ...] = ()
+    """Parameters of the neuron model that differ from its source, as name and value with unit."""
+    poisson: bool = False
+    """Whether populations that only carry the input fire as Poisson processes."""
+    record_dt: float | None = None
+    """Interval of recordings, in seconds; None for a step, or less where a neuron can fire twice in
+    one."""
 
     def __post_init__(self) -> None:
+        if self.dale not in (False, True, *DALE):
+            raise UnknownNameError("kind of Dale's law", str(self.dale), DALE)
+        if self.neuron not in NAMES:
+            raise UnknownNameError("neuron", self.neuron, NAMES)
+        if self.neuron == LIF and self.parameters:
+            raise UnknownNameError("parameter of neuron 'lif'", self.parameters[0][0], ())
         if self.seed < 0:
             raise ValueError(f"the seed is {self.seed}; it must not be below zero")
         above = {"dt": self.dt, "duration": self.duration, "rmax": self.rmax, "tau_s": self.tau_s}
@@ -77,6 +114,8 @@ class Biology:
             if not 0 <= value < inf:
                 raise ValueError(f"{name} is {value}; it must be finite and not below zero")
         self._check_dt(above)
+        if self.model is not None and self.refractory_kind is not Refractory.HOLD:
+            object.__setattr__(self, "refractory_kind", Refractory.HOLD)
 
     def _check_dt(self, above: Mapping[str, float]) -> None:
         """Raise an error for times that forward Euler with this dt cannot represent."""
@@ -89,6 +128,16 @@ class Biology:
         for name, value in whole.items():
             if abs(value / self.dt - round(value / self.dt)) > 1e-6:
                 raise ValueError(f"{name} of {value} s is no multiple of dt, {self.dt} s")
+        interval, step = self.record_ticks * self.dt, self.step
+        if self.record_dt is not None and abs(interval - self.record_dt) > 1e-6 * self.dt:
+            raise ValueError(f"record_dt of {self.record_dt} s is no multiple of dt, {self.dt} s")
+        if self.ticks % self.record_ticks:
+            raise ValueError(f"a step of {step} s is no multiple of record_dt, {interval} s")
+        if self.record_dt is not None and interval > max(self.period, self.dt) * (1 + 1e-6):
+            raise ValueError(
+                f"a neuron with a refractory period of {self.period} s can fire twice within "
+                f"record_dt, {interval} s; record more often"
+            )
 
     @property
     def step(self) -> float:
@@ -103,7 +152,39 @@ class Biology:
     @property
     def period(self) -> float:
         """The refractory period, in seconds."""
-        return self.step if self.refractory is None else self.refractory
+        if self.refractory is not None:
+            return self.refractory
+        return self.step if self.model is None else self.model.refractory
+
+    @property
+    def model(self) -> NeuronModel | None:
+        """The neuron model with its parameters; None for `lif`."""
+        if self.neuron == LIF:
+            return None
+        return find_model(self.neuron, dict(self.parameters), self.tau_m)
+
+    @property
+    def pairs(self) -> bool:
+        """Whether each neuron is a pair that obeys Dale's law."""
+        return self.dale in (True, DALE[0])
+
+    @property
+    def interneurons(self) -> bool:
+        """Whether populations inhibit by interneurons."""
+        return self.dale == DALE[1]
+
+    @property
+    def record_ticks(self) -> int:
+        """Steps of integration in an interval of recordings."""
+        if self.record_dt is not None:
+            return max(1, round(self.record_dt / self.dt))
+        most = max(1, min(self.ticks, int(self.period / self.dt + 1e-6)))
+        return next(k for k in range(most, 0, -1) if self.ticks % k == 0)
+
+    @property
+    def substeps(self) -> int:
+        """Recorded values in a step of a schedule."""
+        return self.ticks // self.record_ticks
 
 
 DRAWN, OWN = "sqrt(2 * rmax / dt) * eta", "sqrt(2 * rmax) * xi"
@@ -112,6 +193,8 @@ DRAWN, OWN = "sqrt(2 * rmax / dt) * eta", "sqrt(2 * rmax) * xi"
 
 def membrane(biology: Biology, *, gated: bool, white: str = DRAWN) -> str:
     """The equations of a population; `gated` if synapses with a gain of beta arrive at it."""
+    if biology.model is not None:
+        return model_membrane(biology, biology.model, gated=gated, white=white)
     leak = "" if biology.tau_m is None else " - (v - rest) / tau_m"
     noise = f" + noise * theta * {white}" if biology.noise else ""
     held = " (unless refractory)" if biology.refractory_kind is Refractory.HOLD else ""
@@ -132,8 +215,53 @@ def membrane(biology: Biology, *, gated: bool, white: str = DRAWN) -> str:
     return "\n".join(lines)
 
 
-def reset(neuron: Spiking) -> str:
+def model_membrane(biology: Biology, model: NeuronModel, *, gated: bool, white: str) -> str:
+    """The equations of a population of a neuron model with a membrane in volts."""
+    noise = f" + noise * span * {white}" if biology.noise else ""
+    inputs = ["g", *(["g_beta"] if gated else [])]
+    given = "outside + beta * pull"
+    felt = [given]
+    lines = [
+        f"dv/dt = {model.membrane}{noise} : volt (unless refractory)",
+        *model.others,
+        "dreceived/dt = rmax * drive : 1",
+        "outside : 1 (constant)",
+        "pull : 1 (constant)",
+        "beta : 1 (shared)",
+        "sent : 1",
+    ]
+    for name, factor in zip(inputs, ("", "beta * "), strict=False):
+        if model.conductances:
+            lines += [f"d{name}{sign}/dt = -{name}{sign} / tau_s : 1" for sign in ("_e", "_i")]
+            lines.append(f"{name} = {name}_e - {name}_i : 1")
+            pull = f"{name}_e * (Ee - v) / (Ee - middle) - {name}_i * (v - Ei) / (middle - Ei)"
+            felt.append(f"{factor}({pull})")
+        else:
+            lines.append(f"d{name}/dt = -{name} / tau_s : 1")
+            felt.append(f"{factor}{name}")
+    drive = " + ".join([given, *(f"{f}{n}" for n, f in zip(inputs, ("", "beta * "), strict=False))])
+    lines.append(f"drive = {drive} : 1")
+    lines.append(f"I = unit_current * gain({' + '.join(felt)}) : {dimension(model.current)}")
+    return "\n".join([*lines, *(["eta : 1"] if biology.noise and white == DRAWN else [])])
+
+
+POISSON = """
+dreceived/dt = rmax * drive : 1
+drive = outside : 1
+v = 0.0 : 1
+outside : 1 (constant)
+pull : 1 (constant)
+beta : 1 (shared)
+sent : 1
+chance : 1
+"""
+"""Neurons that fire as Poisson processes; `chance` is a uniform random number in every dt."""
+
+
+def reset(neuron: Spiking, model: NeuronModel | None = None) -> str:
     """The reset statements of a neuron."""
+    if model is not None:
+        return f"{model.reset}\nsent = sent + 1"
     after = "v - theta" if neuron.reset is Reset.SUBTRACT else "0"
     return f"v = {after}\nsent = sent + 1"
 
@@ -147,8 +275,39 @@ def constants(brian2: ModuleType, biology: Biology, neuron: Spiking) -> dict[str
         "lowest": neuron.floor,
         "highest": neuron.ceiling,
     }
+    if biology.model is not None:
+        return named | model_constants(brian2, biology, biology.model)
     if biology.tau_m is not None:
         named |= {"tau_m": biology.tau_m * brian2.second, "rest": neuron.threshold / 2}
     if biology.noise:
         named["noise"] = biology.noise
     return named
+
+
+def model_constants(brian2: ModuleType, biology: Biology, model: NeuronModel) -> dict[str, Handle]:
+    """The constants of a neuron model: its parameters, and its current as a function of drive."""
+    drives, currents = gain(model, dt=biology.dt, period=biology.period, rmax=biology.rmax)
+
+    def current(drive: Array) -> Array:
+        return np.asarray(np.interp(drive, drives, currents))
+
+    low, high = potentials(brian2, model)
+    return (
+        with_units(brian2, model)
+        | {"mV": brian2.mV, "ms": brian2.ms, "span": (high - low) * brian2.volt}
+        | {"middle": (high + low) / 2 * brian2.volt, "noise": biology.noise}
+        | {
+            "gain": brian2.Function(current, arg_units=[1], return_unit=1),
+            "unit_current": unit_of(brian2, model.current),
+        }
+    )
+
+
+def potentials(brian2: ModuleType, model: NeuronModel) -> tuple[float, float]:
+    """Voltages that count as zero and as one in recordings, in volts."""
+    names = with_units(brian2, model) | {"mV": brian2.mV}
+    low, high = (
+        float(names[text]) if text in names else float(text.split("*")[0]) * 1e-3
+        for text in (model.floor, model.top)
+    )
+    return low, high

@@ -58,7 +58,9 @@ class Brian2Network(brian2.Network):  # type: ignore[misc, name-defined]
         self.spiking, self.samples, self.biology = spiking, samples, biology
         self.description = spiking.network
         rest = self._checked(Stimulus(samples, {}, {}))
-        if biology is not None and biology.dale:
+        if biology is not None:
+            self.description = continuous.Brian2Biology(biology).realise(self.description)
+        if biology is not None and biology.pairs:
             self.description = paired(self.description)
         seconds = self.description.dt if biology is None else biology.step
         self.step = seconds * brian2.second
@@ -101,7 +103,7 @@ class Brian2Network(brian2.Network):  # type: ignore[misc, name-defined]
         else:
             neurons = partial(continuous.neurons, brian2, biology, network, white=OWN)
             connect = partial(continuous.synapses, brian2, biology)
-        if biology is not None and biology.dale:
+        if biology is not None and biology.pairs:
             stimulus = pair_stimulus(stimulus)
         for p in network.populations:
             self.groups[p.name] = neurons(
@@ -142,7 +144,7 @@ class Brian2Network(brian2.Network):  # type: ignore[misc, name-defined]
                 f"use to_brian2(samples={stimulus.samples})"
             )
         stimulus = self._checked(stimulus)
-        if self.biology is not None and self.biology.dale:
+        if self.biology is not None and self.biology.pairs:
             stimulus = pair_stimulus(stimulus)
         given = stimulus.current if variable == "outside" else stimulus.pull
         for p in self.description.populations:
@@ -206,7 +208,7 @@ def brian2_network(
             f"{', '.join(biology)}: an option of membranes in continuous time; use continuous=True"
         )
     options = replace(continuous.BASE, **(biology or {})) if continuous_time else None
-    if options is not None and options.dale and options.noise:
+    if options is not None and options.pairs and options.noise:
         raise BackendError(
             "the two neurons of a pair of dale=True need the same noise, and Brian2's generator "
             "draws it for each neuron; use noise=0, or the backend brian2-biology"

@@ -8,7 +8,6 @@ from typing import Any
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, ProgressCallback, no_progress
-from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.experiments.learn_on_chip.evaluation import evaluate_epoch, spectral_norms
 from neuro_eqprop.experiments.learn_on_chip.state import (
     LearningState,
@@ -52,8 +51,8 @@ def learn_samples(
     progress: ProgressCallback = no_progress,
 ) -> Learned:
     """The samples learned by the simulator of the task."""
-    plastic, learner = with_weights(task.plastic, state.weights), load_learner(task.config.on)
-    return learner.learn(plastic, samples, synapses=NO_SYNAPSES, progress=progress)
+    plastic = with_weights(task.plastic, state.weights)
+    return task.learner.learn(plastic, samples, synapses=NO_SYNAPSES, progress=progress)
 
 
 def weights_within_epoch(task: Task, state: LearningState, done: int) -> Mapping[str, Array]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.checked_files.write import append_json, write_text
 from neuro_eqprop.experiments import on_chip_config, run_folder
 from neuro_eqprop.experiments.learn_on_chip.direction import direction_warnings, measure_directions
@@ -114,7 +113,7 @@ def learn(
     recorder = open_trace(task, trace, overwrite=output.force or output.resume)
     if not task.on_rates:
         # Before the folder is taken, so that a refusal keeps the run that it holds.
-        load_learner(task.config.on).check(task.plastic, task.training_samples(0)[1])
+        task.learner.check(task.plastic, task.training_samples(0)[1])
     with output.writing():
         model = learn_epochs(task, output, recorder, trace, on_epoch, on_samples)
     return replace(model, seconds=time.perf_counter() - began)

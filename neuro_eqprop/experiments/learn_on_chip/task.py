@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.backends.learning import Learner
+from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.data import Dataset, Split, batches, one_hot
 from neuro_eqprop.experiments.config import Study, make_study
 from neuro_eqprop.experiments.on_chip_config import DEFAULTS, RATES, OnChipConfig
@@ -48,6 +50,17 @@ class Task:
     def on_rates(self) -> bool:
         """Whether the rate network learns instead of a spiking one, as a baseline."""
         return self.config.on == RATES
+
+    @property
+    def learner(self) -> Learner:
+        """The simulator that learns."""
+        if self.config.biology:
+            from neuro_eqprop.backends.brian2.continuous_learning import Brian2BiologyLearner
+            from neuro_eqprop.backends.brian2.options import biology, parse_options
+
+            options = parse_options(self.config.biology)
+            return Brian2BiologyLearner(biology(**options).biology)
+        return load_learner(self.config.on)
 
     @property
     def train(self) -> Split:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.experiments.learn_on_chip.rate_trace import plan_rate_trace, record_rate_learning
 from neuro_eqprop.experiments.learn_on_chip.task import Task
 from neuro_eqprop.experiments.run_folder import RunError
@@ -64,7 +63,7 @@ def open_trace(
         plan = plan_rate_trace(recorded, task, samples)
         request.announce(plan)
         return record_rate_learning(path, plan, task, samples, overwrite=overwrite)
-    learner = load_learner(task.config.on)
+    learner = task.learner
     plan = plan_synapse_trace(recorded, task.network, task.plastic, samples, learner.name)
     request.announce(plan)
     return record_synapses(path, plan, task.plastic, samples, learner, overwrite=overwrite)

@@ -1,0 +1,277 @@
+"""The rule of `neuro_eqprop.spiking.plasticity` in continuous time, with phases by a clock.
+
+A neuron has a trace r of its spikes, and a synapse a tag m, in the window of each phase:
+
+    dr/dt = -r / tau_r            on a spike: r = r + 1 / (rmax tau_r)
+    dm/dt = rmax f r_pre r_post
+
+with tau_r the time constant of the rule's trace, its `tau` steps of 1 / rmax seconds. A neuron that
+fires at rmax has a trace of one on average. At the end of a batch the weights change as in discrete
+time, w = w + eta m. The samples of a batch run side by side, from rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.backends.brian2 import BIOLOGY
+from neuro_eqprop.backends.brian2.continuous import (
+    BASE,
+    empty,
+    neurons,
+    potentials_of,
+    synapses,
+)
+from neuro_eqprop.backends.brian2.membrane import Biology
+from neuro_eqprop.backends.brian2.setup import settings, simulator
+from neuro_eqprop.backends.brian2.step_callbacks import Watch, noise
+from neuro_eqprop.backends.learning import (
+    SYNAPSE_VARIABLES,
+    Events,
+    Learned,
+    ProgressCallback,
+    Synapses,
+    tally_learning,
+)
+from neuro_eqprop.spiking.ir import Spiking
+from neuro_eqprop.spiking.make_plastic import with_weights
+from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
+from neuro_eqprop.traces import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class Brian2BiologyLearner:
+    """Learns batch by batch in continuous time."""
+
+    biology: Biology = BASE
+    name: str = BIOLOGY.name
+
+    def check(self, plastic: PlasticNetwork, training: TrainingSamples) -> None:
+        """Raise an error for a network that it cannot learn, or samples that do not fit it."""
+        training.stimulus.check(plastic.network)
+        if plastic.rule.numbers is not None:
+            raise BackendError(f"{self.name} learns in floating point: learn without bits")
+        if not all(isinstance(p.neuron, Spiking) for p in plastic.network.populations):
+            raise BackendError(f"{self.name} learns with binary spikes: use code rate")
+        if not plastic.rule.fresh:
+            raise BackendError(f"{self.name} starts every sample from rest: learn without run_on")
+        if plastic.gains:
+            raise BackendError(f"{self.name} has no nonidealities of synapses; use the emulator")
+        if self.biology.dale:
+            raise BackendError(f"{self.name} learns weights of both signs; leave out dale")
+        if self.biology.substeps != 1 and self.biology.record_dt is not None:
+            raise BackendError(f"{self.name} records a value a step while it learns; no record_dt")
+        if self.biology.substeps != 1 and self.biology.neuron == "lif":
+            raise BackendError(f"{self.name}: neurons that fire twice in a step cannot learn")
+
+    def learn(
+        self,
+        plastic: PlasticNetwork,
+        training: TrainingSamples,
+        *,
+        synapses: Synapses,
+        progress: ProgressCallback,
+    ) -> Learned:
+        """Learn from all samples."""
+        self.check(plastic, training)
+        run = LearningRun(self.biology, plastic, training, synapses)
+        batch = plastic.rule.batch
+        for start in range(0, training.stimulus.samples, batch):
+            stop = min(start + batch, training.stimulus.samples)
+            run.learn(start, stop)
+            progress(stop - start)
+        return run.result()
+
+
+class LearningRun:
+    """The weights and results of a run; each batch is one Brian2 run."""
+
+    def __init__(
+        self,
+        biology: Biology,
+        plastic: PlasticNetwork,
+        training: TrainingSamples,
+        wanted: Synapses,
+    ) -> None:
+        self.biology, self.plastic, self.training, self.wanted = biology, plastic, training, wanted
+        network, rule, samples = plastic.network, plastic.rule, training.stimulus.samples
+        self.weights = {n: plastic.projection(n).weight.copy() for n in plastic.learns}
+        self.tags = {p.name: np.zeros_like(self.weights[p.name]) for p in plastic.plastic}
+        self.drives = np.zeros((samples, network[network.output].size))
+        rows, names = len(rule.schedule) + 1, [p.name for p in network.populations]
+        self.sent = {p.name: np.zeros((rows, p.size), dtype=np.int64) for p in network.populations}
+        self.changed: Ints = np.zeros((rows, len(names)), dtype=np.int64)
+        self.clipped = 0
+        shape = (samples, rule.steps, len(wanted.chosen)) if wanted.chosen else (0, 0, 0)
+        self.history = np.zeros((*shape, len(SYNAPSE_VARIABLES)))
+        self.recordings: list[Recording] = []
+
+    def learn(self, start: int, stop: int) -> None:
+        """Run the samples of a batch, then change the weights."""
+        rule, stimulus = self.plastic.rule, self.training.stimulus.take(start, stop)
+        network = with_weights(self.plastic, self.weights).network
+        result = empty(network, stimulus.samples, len(rule.schedule))
+        first = self.training.first + start
+        brian2, biology = simulator(), self.biology
+        with settings(brian2):
+            clock = brian2.Clock(dt=biology.dt * brian2.second)
+            groups = {
+                p.name: neurons(
+                    brian2, biology, network, population=p, stimulus=stimulus, clock=clock
+                )
+                for p in network.populations
+            }
+            paths = [
+                synapses(brian2, biology, p, groups=groups, samples=stimulus.samples, clock=clock)
+                for p in network.projections
+                if p.weight.any()
+            ]
+            sizes = {p.name: p.size for p in network.populations}
+            drawn = noise(biology, sizes, range(first, first + stimulus.samples))
+            watch = TraceWatch(
+                biology,
+                groups,
+                rule.schedule,
+                result,
+                self.wanted.activity,
+                drawn,
+                limits=potentials_of(brian2, biology),
+                plastic=self.plastic,
+                samples=stimulus.samples,
+                wanted=self.wanted,
+                held=self.weights,
+            )
+            each = brian2.NetworkOperation(watch.tick, clock=clock, when="start")
+            whole = brian2.Network(*groups.values(), *paths, each)
+            steps = sum(phase.steps for phase in rule.schedule)
+            whole.run(steps * biology.ticks * clock.dt, namespace={})
+            watch.trace_tick()
+            watch.turn(steps)
+        self.drives[start:stop] = result.drive[network.output][:, 0]
+        for name, messages in result.messages.items():
+            self.sent[name][:-1] += messages.sum(axis=0)
+        self.recordings += list(watch.recordings(sizes))
+        self.commit(start, stop, watch)
+
+    def commit(self, start: int, stop: int, watch: TraceWatch) -> None:
+        """Change the weights by the tags of a batch, and store the histories of synapses."""
+        names = [p.name for p in self.plastic.network.populations]
+        rate = float(self.training.rates[stop - 1])
+        for part in self.plastic.plastic:
+            tag = watch.tags[part.name].sum(axis=0)
+            self.tags[part.name] = tag
+            before = self.weights[part.name]
+            wanted = before + self.plastic.eta(part, rate, stop - start) * tag
+            after = np.clip(wanted, -part.limit, part.limit)
+            self.clipped += int(np.count_nonzero(after != wanted))
+            self.weights[part.name] = after
+            projection = self.plastic.projection(part.name)
+            ends = [projection.target, *([projection.source] if part.mirror else [])]
+            for end in ends:
+                self.changed[-1, names.index(end)] += int(np.count_nonzero(after != before))
+            if part.mirror is not None:
+                self.weights[part.mirror] = part.mirrored * after.T
+        if self.wanted.chosen:
+            carried = np.cumsum(watch.history[:, -1, :, 2], axis=0)
+            self.history[start:stop, :-1] = watch.history
+            self.history[start + 1 : stop, :-1, :, 2] += carried[:-1, None]
+            self.history[start:stop, -1] = self.history[start:stop, -2]
+            for k, (name, target, source) in enumerate(self.wanted.chosen):
+                self.history[stop - 1, -1, k, 3] = self.weights[name][target, source]
+
+    def result(self) -> Learned:
+        """The result of the run."""
+        nothing = np.zeros_like(self.changed)
+        events = Events(self.sent, nothing, nothing, self.changed)
+        saturated = {
+            name: int(np.count_nonzero(np.abs(self.weights[part.name]) >= part.limit))
+            for part in self.plastic.plastic
+            for name in (part.name, part.mirror)
+            if name is not None
+        }
+        return Learned(
+            self.weights,
+            self.tags,
+            self.drives,
+            tally_learning(self.plastic, self.training, events),
+            saturated,
+            self.clipped,
+            history=self.history,
+            activity=tuple(self.recordings),
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class TraceWatch(Watch):
+    """Integrates traces and tags in every dt, beside the neurons."""
+
+    plastic: PlasticNetwork
+    samples: int
+    wanted: Synapses
+    held: Mapping[str, Array]
+    """The weights during this batch."""
+    traces: dict[str, Array] = field(default_factory=dict)
+    seen: dict[str, Array] = field(default_factory=dict)
+    """Spikes counted at the last dt."""
+    tags: dict[str, Array] = field(default_factory=dict)
+    history: Array = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        Watch.__post_init__(self)
+        network = self.plastic.network
+        for population in network.populations:
+            self.traces[population.name] = np.zeros((self.samples, population.size))
+            self.seen[population.name] = np.zeros((self.samples, population.size))
+        for part in self.plastic.plastic:
+            shape = self.plastic.projection(part.name).weight.shape
+            self.tags[part.name] = np.zeros((self.samples, *shape))
+        steps = sum(phase.steps for phase in self.schedule)
+        chosen = len(self.wanted.chosen)
+        self.history = np.zeros((self.samples, steps, chosen, len(SYNAPSE_VARIABLES)))
+
+    def tick(self) -> None:
+        """Run before each integration step."""
+        if self.ticks:
+            self.trace_tick()
+        Watch.tick(self)
+
+    def trace_tick(self) -> None:
+        """Update the traces by the last dt, and the tags if it lies in a window."""
+        rule, ticks = self.plastic.rule, self.biology.ticks
+        step, within = divmod(self.ticks - 1, ticks)
+        phase, in_window = self.places[step]
+        keep = np.exp(-1.0 / (rule.tau * ticks))
+        for name, group in self.groups.items():
+            sent = np.array(group.variables["sent"].get_value()).reshape(self.samples, -1)
+            spikes = sent - (self.seen[name] if within else 0.0)
+            self.seen[name] = sent
+            self.traces[name] = keep * self.traces[name] + spikes / rule.tau
+        gate = rule.gates[phase] if in_window else 0.0
+        if gate:
+            for part in self.plastic.plastic:
+                projection = self.plastic.projection(part.name)
+                pre, post = self.traces[projection.source], self.traces[projection.target]
+                self.tags[part.name] += gate / ticks * post[:, :, None] * pre[:, None, :]
+        if within == ticks - 1:
+            for k, (name, target, source) in enumerate(self.wanted.chosen):
+                self.history[:, step, k] = self.synapse(name, target, source)
+
+    def synapse(self, name: str, target: int, source: int) -> Array:
+        """Traces at both ends, tag and weight of a synapse (samples, variables)."""
+        part = next(p for p in self.plastic.plastic if name in (p.name, p.mirror))
+        row, column = (target, source) if name == part.name else (source, target)
+        projection = self.plastic.projection(name)
+        return np.stack(
+            [
+                self.traces[projection.source][:, source],
+                self.traces[projection.target][:, target],
+                self.tags[part.name][:, row, column],
+                np.full(self.samples, self.held[name][target, source]),
+            ],
+            axis=-1,
+        )
