@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from neuro_eqprop.backends.registry import BACKENDS
+from neuro_eqprop.cli.biology import backend_of, biology_options
 from neuro_eqprop.cli.command import (
     FAILURE,
     Command,
@@ -25,6 +26,7 @@ from neuro_eqprop.spiking.codes import CODES, Code, find_code
 from neuro_eqprop.spiking.input_coding import INPUT_CODINGS
 
 if TYPE_CHECKING:
+    from neuro_eqprop.backends.base import Backend
     from neuro_eqprop.data import Dataset, Split
     from neuro_eqprop.model import Model
 
@@ -115,6 +117,7 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("--samples", type=some, default=None, metavar="N|all", help=samples)
     code_options(parser)
     input_option(parser)
+    biology_options(parser)
     sweep = "evaluate with several numbers of steps, as 8,16,32 (default: --steps alone)"
     parser.add_argument("--sweep", type=several, metavar="T,T,...", help=sweep)
     parser.add_argument("--bits", type=positive_int, help=BITS_HELP)
@@ -133,6 +136,7 @@ def run(args: Namespace) -> Json:
             f"--code {args.code} is for spikes, and --on {args.on} settles rates; name a "
             "simulator, for example --on emulator, or leave out --code"
         )
+    backend = backend_of(args)
     source = open_source(args.run, args.dataset, args.code, args.bits)
     if args.on in RATES and args.bits is not None:
         raise UsageError(
@@ -140,7 +144,7 @@ def run(args: Namespace) -> Json:
         )
     split = first_samples(source.data, args.samples)
     found = [
-        {"run": str(args.run), **evaluate_once(args, source, split, steps)}
+        {"run": str(args.run), **evaluate_once(args, backend, source, split, steps)}
         for steps in args.sweep or [args.steps]
     ]
     if args.run.is_dir():
@@ -158,7 +162,9 @@ def run(args: Namespace) -> Json:
     return outcome
 
 
-def evaluate_once(args: Namespace, source: Source, split: Split, steps: int | None) -> Json:
+def evaluate_once(
+    args: Namespace, backend: str | Backend, source: Source, split: Split, steps: int | None
+) -> Json:
     """One evaluation, with a progress bar."""
     from neuro_eqprop.cli.progress import bar
     from neuro_eqprop.experiments.evaluate import RATES
@@ -166,7 +172,7 @@ def evaluate_once(args: Namespace, source: Source, split: Split, steps: int | No
     with bar(f"on {args.on}", len(split)) as advance:
         return source.model.evaluate(
             split,
-            on=args.on,
+            on=backend,
             code=source.code,
             steps=steps,
             bits=None if args.on in RATES else source.bits,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from neuro_eqprop.cli.biology import biology_options, given_options
 from neuro_eqprop.cli.command import (
     Command,
     Json,
@@ -85,6 +86,7 @@ def options(parser: ArgumentParser) -> None:
             add(flag(key), action="store_true", default=None, help=text)
         else:
             add(flag(key), metavar="VALUE", help=f"{text} (default {shown(field.default)})")
+    biology_options(parser)
     settings = "any setting of a study; repeatable"
     add("--set", action="append", default=[], metavar="KEY=VALUE", help=settings)
     traced = (
@@ -141,6 +143,9 @@ def settings(args: Namespace) -> dict[str, Any]:
         if not equals:
             raise UsageError(f"--set takes KEY=VALUE, not {pair!r}")
         given[key] = value
+    biology = [f"{name}={value}" for name, value in given_options(args).items()]
+    if biology:
+        given["biology"] = ",".join([*([given["biology"]] if given["biology"] else []), *biology])
     given = {key: value for key, value in given.items() if value is not None}
     if path is None:
         return given

@@ -79,7 +79,7 @@ def plan_synapse_trace(
     network: Network,
     plastic: PlasticNetwork,
     samples: TrainingSamples,
-    on: str,
+    learner: Learner,
 ) -> Plan:
     """The contents of the trace, known before the first step."""
     inputs = samples.stimulus.current[network.input.name]
@@ -89,7 +89,10 @@ def plan_synapse_trace(
     strengths = varying_strengths(weights, network.input.name, inputs)
     return Plan(
         origin_of(
-            on, seed=recorded.seed, digest=plastic.network.digest, seconds=plastic.network.dt
+            learner.name,
+            seed=recorded.seed,
+            digest=plastic.network.digest,
+            seconds=float(getattr(learner, "step_seconds", plastic.network.dt)),
         ),
         plastic.rule.schedule,
         how,

@@ -41,7 +41,7 @@ from neuro_eqprop.backends.learning import (
 from neuro_eqprop.spiking.ir import Spiking
 from neuro_eqprop.spiking.make_plastic import with_weights
 from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
-from neuro_eqprop.traces import Recording
+from neuro_eqprop.traces import NOTHING, Recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,11 @@ class Brian2BiologyLearner:
 
     biology: Biology = BASE
     name: str = BIOLOGY.name
+
+    @property
+    def step_seconds(self) -> float:
+        """Seconds of a step of the rule."""
+        return self.biology.step
 
     def check(self, plastic: PlasticNetwork, training: TrainingSamples) -> None:
         """Raise an error for a network that it cannot learn, or samples that do not fit it."""
@@ -79,6 +84,11 @@ class Brian2BiologyLearner:
     ) -> Learned:
         """Learn from all samples."""
         self.check(plastic, training)
+        if synapses.activity != NOTHING and self.biology.substeps != 1:
+            raise BackendError(
+                f"neuron {self.biology.neuron!r} can fire twice in a step, and a trace of learning "
+                "has a value a step; learn without a trace, and simulate the finished run"
+            )
         run = LearningRun(self.biology, plastic, training, synapses)
         batch = plastic.rule.batch
         for start in range(0, training.stimulus.samples, batch):

@@ -21,8 +21,7 @@ import numpy as np
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Result
 from neuro_eqprop.spiking.ir import Projection, SpikingNetwork, Stimulus
-from neuro_eqprop.spiking.synapses import as_synapses
-from neuro_eqprop.spiking.synapses import DenseSynapses
+from neuro_eqprop.spiking.synapses import DenseSynapses, as_synapses
 
 
 def paired(network: SpikingNetwork) -> SpikingNetwork:

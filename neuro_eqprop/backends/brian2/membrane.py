@@ -96,12 +96,7 @@ class Biology:
     one."""
 
     def __post_init__(self) -> None:
-        if self.dale not in (False, True, *DALE):
-            raise UnknownNameError("kind of Dale's law", str(self.dale), DALE)
-        if self.neuron not in NAMES:
-            raise UnknownNameError("neuron", self.neuron, NAMES)
-        if self.neuron == LIF and self.parameters:
-            raise UnknownNameError("parameter of neuron 'lif'", self.parameters[0][0], ())
+        self._check_names()
         if self.seed < 0:
             raise ValueError(f"the seed is {self.seed}; it must not be below zero")
         above = {"dt": self.dt, "duration": self.duration, "rmax": self.rmax, "tau_s": self.tau_s}
@@ -116,6 +111,15 @@ class Biology:
         self._check_dt(above)
         if self.model is not None and self.refractory_kind is not Refractory.HOLD:
             object.__setattr__(self, "refractory_kind", Refractory.HOLD)
+
+    def _check_names(self) -> None:
+        """Raise an error for an unknown neuron, parameter or kind of Dale's law."""
+        if self.dale not in (False, True, *DALE):
+            raise UnknownNameError("kind of Dale's law", str(self.dale), DALE)
+        if self.neuron not in NAMES:
+            raise UnknownNameError("neuron", self.neuron, NAMES)
+        if self.neuron == LIF and self.parameters:
+            raise UnknownNameError("parameter of neuron 'lif'", self.parameters[0][0], ())
 
     def _check_dt(self, above: Mapping[str, float]) -> None:
         """Raise an error for times that forward Euler with this dt cannot represent."""

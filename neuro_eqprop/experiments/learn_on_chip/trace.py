@@ -64,7 +64,7 @@ def open_trace(
         request.announce(plan)
         return record_rate_learning(path, plan, task, samples, overwrite=overwrite)
     learner = task.learner
-    plan = plan_synapse_trace(recorded, task.network, task.plastic, samples, learner.name)
+    plan = plan_synapse_trace(recorded, task.network, task.plastic, samples, learner)
     request.announce(plan)
     return record_synapses(path, plan, task.plastic, samples, learner, overwrite=overwrite)
 
