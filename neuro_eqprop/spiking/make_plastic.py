@@ -214,17 +214,6 @@ def parameters(
     return params
 
 
-def with_weights(plastic: PlasticNetwork, weights: Mapping[str, Array]) -> PlasticNetwork:
-    """The same network with other weights, to continue learning."""
-    projections = tuple(
-        replace(p, synapses=DenseSynapses(weights[p.name]))
-        if p.gain is Gain.ONE and p.name in weights
-        else p
-        for p in plastic.network.projections
-    )
-    return replace(plastic, network=replace(plastic.network, projections=projections))
-
-
 def for_inference(plastic: PlasticNetwork) -> SpikingNetwork:
     """The network with its effective weights, for inference without learning."""
     projections = tuple(

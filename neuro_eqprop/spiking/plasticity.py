@@ -56,7 +56,7 @@ d(x, p) = floor(x) + (p < x - floor(x)), e = exp(-1 / 65535), `>>` rounding down
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import exp, isfinite
 from typing import TypeAlias
 
@@ -72,6 +72,7 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
     follow_of,
 )
+from neuro_eqprop.spiking.synapses import DenseSynapses
 
 LEAST = 2.0**-60
 """Float traces below this are set to zero: subnormal numbers are slow to multiply."""
@@ -313,6 +314,17 @@ class PlasticNetwork:
     def eta(self, part: Plastic, rate: float, samples: int) -> float:
         """The factor of a tag in a commit after `samples` samples."""
         return part.share * rate / (self.rule.gap * self.rule.window * samples)
+
+
+def with_weights(plastic: PlasticNetwork, weights: Mapping[str, Array]) -> PlasticNetwork:
+    """The same network with other weights, to continue learning."""
+    projections = tuple(
+        replace(p, synapses=DenseSynapses(weights[p.name]))
+        if p.gain is Gain.ONE and p.name in weights
+        else p
+        for p in plastic.network.projections
+    )
+    return replace(plastic, network=replace(plastic.network, projections=projections))
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,7 @@ from neuro_eqprop.backends.learning import (
     tally_learning,
 )
 from neuro_eqprop.spiking.ir import Spiking
-from neuro_eqprop.spiking.make_plastic import with_weights
-from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
+from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples, with_weights
 from neuro_eqprop.traces import NOTHING, Recording
 
 

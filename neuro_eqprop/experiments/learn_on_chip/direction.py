@@ -8,7 +8,7 @@ from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.experiments.learn_on_chip.state import LearningState, rate_parameters
 from neuro_eqprop.experiments.learn_on_chip.task import Task
 from neuro_eqprop.experiments.rate_baseline import Direction, directions
-from neuro_eqprop.spiking.make_plastic import with_weights
+from neuro_eqprop.spiking.plasticity import with_weights
 
 SAMPLES = 10
 """Samples on which the direction of the update is measured."""

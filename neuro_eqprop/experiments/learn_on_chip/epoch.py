@@ -16,8 +16,7 @@ from neuro_eqprop.experiments.learn_on_chip.state import (
 )
 from neuro_eqprop.experiments.learn_on_chip.task import Task
 from neuro_eqprop.experiments.rate_baseline import RateLearned, learn_rates, rate_config
-from neuro_eqprop.spiking.make_plastic import with_weights
-from neuro_eqprop.spiking.plasticity import TrainingSamples
+from neuro_eqprop.spiking.plasticity import TrainingSamples, with_weights
 from neuro_eqprop.traces import Counts
 
 

@@ -15,7 +15,8 @@ from neuro_eqprop.experiments.learn_on_chip.state import LearningState, rate_par
 from neuro_eqprop.experiments.learn_on_chip.task import Task
 from neuro_eqprop.networks import Network
 from neuro_eqprop.schedules import free_only, tail
-from neuro_eqprop.spiking.make_plastic import for_inference, training_stimulus, with_weights
+from neuro_eqprop.spiking.make_plastic import for_inference, training_stimulus
+from neuro_eqprop.spiking.plasticity import with_weights
 from neuro_eqprop.traces import NOTHING, MemorySink
 
 CHUNK = 2000
