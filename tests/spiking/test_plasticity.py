@@ -21,7 +21,6 @@ from neuro_eqprop.spiking.make_plastic import (
     make_plastic,
     parameters,
     training_stimulus,
-    with_weights,
 )
 from neuro_eqprop.spiking.nonidealities import DEAD, Nonidealities
 from neuro_eqprop.spiking.phases import PhaseLengths
@@ -34,6 +33,7 @@ from neuro_eqprop.spiking.plasticity import (
     TrainingSamples,
     engine_for,
     third_factors,
+    with_weights,
 )
 
 SCHEDULE = PhaseLengths(8, 6, 4).schedule(beta=0.5, centered=True)

@@ -19,7 +19,6 @@ from neuro_eqprop.spiking.make_plastic import (
     PlasticityConfig,
     make_plastic,
     training_stimulus,
-    with_weights,
 )
 from neuro_eqprop.spiking.nonidealities import Nonidealities
 from neuro_eqprop.spiking.phases import PhaseLengths
@@ -28,6 +27,7 @@ from neuro_eqprop.spiking.plasticity import (
     LearningRule,
     PlasticNetwork,
     TrainingSamples,
+    with_weights,
 )
 
 NETWORK = layered(6, (5,), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
