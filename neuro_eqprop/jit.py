@@ -1,4 +1,7 @@
-"""Compile loops with numba: inlined into the caller, or separately with a cache on disk."""
+"""Compile loops with numba: inlined into the caller, or separately with a cache on disk.
+
+Compiled code does not hold the interpreter lock, so that a signal can end the program meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,17 @@ REORDERED = {"reassoc", "contract", "nsz", "arcp"}
 
 def inner(function: Function) -> Function:
     """Compile as a part of the caller; operations are neither reordered nor fused."""
-    return cast(Function, numba.njit(error_model="numpy")(function))
+    return cast(Function, numba.njit(error_model="numpy", nogil=True)(function))
 
 
 def inner_reordered(function: Function) -> Function:
     """The same, but sums may be reordered."""
-    return cast(Function, numba.njit(error_model="numpy", fastmath=REORDERED)(function))
+    return cast(Function, numba.njit(error_model="numpy", fastmath=REORDERED, nogil=True)(function))
 
 
 def outer(function: Function) -> Function:
     """Compile on the first call, and cache the machine code on disk if a folder is writable."""
     try:
-        return cast(Function, numba.njit(error_model="numpy", cache=True)(function))
+        return cast(Function, numba.njit(error_model="numpy", cache=True, nogil=True)(function))
     except RuntimeError:
         return inner(function)

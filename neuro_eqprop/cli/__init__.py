@@ -14,6 +14,7 @@ from neuro_eqprop import __version__
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.cli.command import FAILURE, Command, UsageError, common, in_flags, to_json
 from neuro_eqprop.cli.parsers import Parser, suggestion
+from neuro_eqprop.cli.signals import ending_by_signals, exit_code
 
 COMMANDS = {
     "demo": "the whole chain on the embedded digits, from training to the report",
@@ -104,13 +105,13 @@ def perform(args: Namespace) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command; exit code 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    """Run a command; exit code 0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated."""
     arguments = sys.argv[1:] if argv is None else argv
     try:
-        return attempt(parser(arguments).parse_args(arguments))
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
-        return 130
+        with ending_by_signals():
+            return attempt(parser(arguments).parse_args(arguments))
+    except KeyboardInterrupt as error:
+        return exit_code(error)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -6,28 +6,21 @@ it cannot be mistaken for a result.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import signal
 import sys
 from typing import IO
 
+from neuro_eqprop.checked_files import isolated
 from neuro_eqprop.executors.task import Task, TaskResult, canonical, run_task
 
 READY = b"ready\n"
 """The first line of a worker."""
-START = (
-    "import sys; sys.path = [place for place in sys.path if place]; "
-    "from neuro_eqprop.executors.worker import main; main(int(sys.argv[1]))"
-)
-"""The program of a worker. The current folder is not on its path, so no code from there runs."""
-PR_SET_PDEATHSIG = 1
 
 
 def command() -> tuple[str, ...]:
     """The command that starts a worker of this process."""
-    return (sys.executable, "-c", START, str(os.getpid()))
+    return tuple(isolated.command("neuro_eqprop.executors.worker:main", str(os.getpid())))
 
 
 def pack(task: Task) -> bytes:
@@ -50,17 +43,9 @@ def serve(tasks: IO[bytes], results: IO[bytes]) -> None:
         results.flush()
 
 
-def end_with(parent: int) -> None:
-    """End this process when its parent ends, even while it computes (Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it has ended already
-        os._exit(1)
-
-
-def main(parent: int) -> None:
+def main(parent: str) -> None:
     """Serve, with standard output reserved for results."""
-    end_with(parent)
+    isolated.die_with_parent(int(parent))
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     results.write(READY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import warnings
@@ -37,7 +38,7 @@ def simulator() -> ModuleType:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            with hidden("matplotlib", "pylab"):
+            with hidden("matplotlib", "pylab"), without_local_preferences():
                 brian2 = import_module("brian2")
         # Brian2 2.9 uses a NumPy method that NumPy 2.4 removed: an AttributeError.
         except (ImportError, AttributeError) as error:
@@ -52,6 +53,24 @@ def simulator() -> ModuleType:
         signal.signal(signal.SIGINT, interrupt)
     forget_logs(brian2)
     return brian2
+
+
+@contextmanager
+def without_local_preferences() -> Iterator[None]:
+    """Context in which the current folder is another one if it holds preferences of Brian2.
+
+    Importing Brian2 runs the expressions in `./brian_preferences`: code of the current folder.
+    """
+    if not Path("brian_preferences").exists():
+        yield
+        return
+    here = os.open(".", os.O_RDONLY)
+    try:
+        os.chdir("/")
+        yield
+    finally:
+        os.fchdir(here)
+        os.close(here)
 
 
 @contextmanager

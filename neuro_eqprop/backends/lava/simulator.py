@@ -44,9 +44,10 @@ INSTALL_HINT = (
 # The package is loaded from its folder alone: with the folder's parent on the path, a Python of
 # another version would find packages there that were built for this one.
 START = """
-import importlib, importlib.util, sys
-root, entry, folder, hint = sys.argv[1:]
+import sys
 sys.path[:] = [place for place in sys.path if place]
+import importlib, importlib.util
+root, entry, folder, hint = sys.argv[1:]
 found = "has no Lava" if importlib.util.find_spec("lava") is None else None
 if sys.version_info[:2] != (3, 10):
     found = "is version %d.%d" % sys.version_info[:2]
@@ -150,7 +151,7 @@ def run_child(
     python = interpreter(os.environ, sys.version_info[:2])
     root = str(Path(neuro_eqprop.__file__).parent)
     np.zeros(1 + len(job.network.populations), dtype=np.int64).tofile(folder / subprocess.PROGRESS)
-    command = [python, "-W", "ignore", "-c", START, root, entry, str(folder), INSTALL_HINT]
+    command = [python, "-I", "-W", "ignore", "-c", START, root, entry, str(folder), INSTALL_HINT]
     try:
         subprocess.run(command, folder, deadline=deadline, environment=ONE_THREAD, on_poll=on_poll)
     except subprocess.ChildError as error:

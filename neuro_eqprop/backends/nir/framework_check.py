@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -16,7 +15,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-import neuro_eqprop
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends import subprocess
 from neuro_eqprop.backends.base import Feature
@@ -24,6 +22,7 @@ from neuro_eqprop.backends.lava import job as lava_job
 from neuro_eqprop.backends.nir.document import Document
 from neuro_eqprop.backends.nir.read import one_line
 from neuro_eqprop.backends.registry import BACKENDS, load_backend, with_features
+from neuro_eqprop.checked_files import isolated
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.ir import Stimulus
 from neuro_eqprop.traces import MemorySink, Record
@@ -31,12 +30,6 @@ from neuro_eqprop.traces import MemorySink, Record
 GRID = 2.0**-12
 """Random inputs are multiples of it, so that the backends agree bit for bit."""
 TASK, INPUTS, OUTPUTS = "task.json", "inputs.npy", "outputs.npy"
-START = """
-import sys
-sys.path[:] = [sys.argv[1], *filter(None, sys.path)]
-from neuro_eqprop.backends.nir.framework_check import main
-main(sys.argv[2])
-"""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 IMPORTERS = ("snntorch", "norse", "sinabs", "rockpool", "spikingjelly", "spyx")
 """Frameworks that read NIR; some run code when imported, so they are only searched for."""
@@ -148,8 +141,7 @@ def attempt(trial: Trial, framework: str, *, ours: bool, deadline: float) -> Arr
         np.save(folder / INPUTS, trial.inputs)
         task = {"framework": framework, "ours": ours, "steps": trial.steps}
         (folder / TASK).write_text(json.dumps(task | {"path": str(trial.path.resolve())}))
-        root = str(Path(neuro_eqprop.__file__).parents[1])
-        command = [sys.executable, "-W", "ignore", "-c", START, root, str(folder)]
+        command = isolated.command("neuro_eqprop.backends.nir.framework_check:main", str(folder))
         subprocess.run(command, folder, deadline=deadline, environment=ONE_THREAD)
         return np.asarray(np.load(folder / OUTPUTS, allow_pickle=False), dtype=np.float64)
 

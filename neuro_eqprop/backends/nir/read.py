@@ -11,9 +11,9 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.nir.assume import Assumptions, assumed
-from neuro_eqprop.backends.nir.document import Document, Feed, NirError, damaged, library, sealed
-from neuro_eqprop.backends.nir.sandbox import probe
+from neuro_eqprop.backends.nir.document import Document, Feed, NirError, damaged, library
 from neuro_eqprop.backends.nir.write import KEY, SEMANTICS, VERSION, graph_of
+from neuro_eqprop.checked_files.probe import probe
 from neuro_eqprop.spiking.ir import SpikingNetwork
 from neuro_eqprop.spiking.serialize import rebuild, text
 from neuro_eqprop.spiking.synapses import (
@@ -26,6 +26,8 @@ from neuro_eqprop.spiking.synapses import (
 
 LARGEST = 2 * 2**30
 """Files that hold or declare more bytes than this are rejected before they are read."""
+DEADLINE = 60.0
+"""Seconds that a child may take to read a file."""
 MOST_OBJECTS = 20_000
 DEEPEST = 12
 """Largest depth of nested groups."""
@@ -68,8 +70,10 @@ def load(path: Path) -> Any:  # noqa: ANN401
     if not path.is_file():
         raise NirError(f"{path} does not exist; `neuro-eqprop translate RUN --out {path}` makes it")
     nir = library()
-    if not sealed(path.read_bytes()) and path.stat().st_size <= LARGEST:
-        probe(path)
+    if path.stat().st_size > LARGEST:
+        raise NirError(f"{path} is larger than {LARGEST} bytes")
+    # Also with a valid seal: whoever changes a file can seal it again.
+    probe(path, "neuro_eqprop.backends.nir.read:look", deadline=DEADLINE, error=NirError)
     try:
         graph = look(path)
     except NirError:

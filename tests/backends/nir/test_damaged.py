@@ -5,19 +5,16 @@ from __future__ import annotations
 import shutil
 from importlib import import_module
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import numpy as np
 import pytest
 
-from neuro_eqprop.backends.nir import read as read_module
-from neuro_eqprop.backends.nir import sandbox
 from neuro_eqprop.backends.nir.assume import Assumptions
 from neuro_eqprop.backends.nir.document import NirError
 from neuro_eqprop.backends.nir.read import read
-from neuro_eqprop.backends.nir.sandbox import probe
 from neuro_eqprop.backends.nir.write import write
+from neuro_eqprop.checked_files.probe import PROBER, LostError, Prober
 
 nir: Any = import_module("nir")
 GOLDEN = Path(__file__).parent / "golden"
@@ -41,30 +38,18 @@ def test_a_whole_file_of_others_passes(foreign: Path) -> None:
     assert read(foreign, Assumptions(dt=1.0)).network.output == "cell"
 
 
-def test_a_file_that_reading_never_ends_on_is_refused_at_the_deadline(
-    foreign: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("reason", ["reading it does not come to an end", "reading it crashes"])
+def test_a_file_that_its_reader_does_not_survive_is_refused(
+    foreign: Path, monkeypatch: pytest.MonkeyPatch, reason: str
 ) -> None:
-    monkeypatch.setattr(sandbox, "START", "import time; time.sleep(60)")
-    began = monotonic()
-    with pytest.raises(NirError, match=r"does not come to an end \(0\.5 s were waited\)"):
-        probe(foreign, 0.5)
-    assert monotonic() - began < 20
+    def lost(*_: object) -> str:
+        raise LostError(reason)
 
-
-def test_a_file_that_kills_its_reader_is_refused(
-    foreign: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sandbox, "START", "import os; os.abort()")
-    with pytest.raises(NirError, match=r"reading it fails \(it ended with code -6\)"):
-        read(foreign, Assumptions(dt=1.0))
-
-
-def test_a_file_of_ours_is_not_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(path: Path) -> None:
-        raise AssertionError(path)
-
-    monkeypatch.setattr(read_module, "probe", never)
-    read(GOLDEN / "mixed.nir")
+    monkeypatch.setattr(Prober, "ask", lost)
+    for path in (foreign, GOLDEN / "mixed.nir"):  # also a sealed one: anyone can seal a file
+        PROBER.known.clear()
+        with pytest.raises(NirError, match=f"is damaged: {reason}"):
+            read(path, Assumptions(dt=1.0))
 
 
 @pytest.mark.parametrize("part", [0.3, 0.9])

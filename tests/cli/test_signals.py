@@ -1,0 +1,128 @@
+"""SIGINT and SIGTERM end commands within five seconds; no code of the current folder runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import neuro_eqprop as ne
+from neuro_eqprop.claims.definitions import IDS
+
+BUSY = {
+    "python": "while True: pass",
+    "compiled": (
+        "import numpy as np; from neuro_eqprop.jit import inner\n"
+        "@inner\ndef spin(n):\n"
+        "    s = 0.0\n"
+        "    for k in range(n):\n"
+        "        s += np.sin(s + k)\n"
+        "    return s\n"
+        "spin(1); print('ready', flush=True); spin(10**13)"
+    ),
+    "swallows": (
+        "import time\nwhile True:\n    try: time.sleep(60)\n    except BaseException: pass"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BUSY)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
+def test_a_signal_ends_what_is_busy(name: str, number: signal.Signals) -> None:
+    work = "".join(f"        {line}\n" for line in BUSY[name].splitlines())
+    code = (
+        "import sys\nfrom neuro_eqprop.cli.signals import ending_by_signals, exit_code\n"
+        "try:\n    with ending_by_signals():\n"
+        f"        print('ready', flush=True)\n{work}"
+        "except KeyboardInterrupt as error: sys.exit(exit_code(error))\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    if name == "compiled":
+        assert process.stdout.readline() == b"ready\n"
+    time.sleep(0.2)
+    began = time.monotonic()
+    process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+    assert time.monotonic() - began < 5.5
+    assert process.returncode == 128 + number
+    assert said.strip() == {signal.SIGTERM: b"terminated", signal.SIGINT: b"interrupted"}[number]
+
+
+def test_a_terminated_training_can_be_resumed(tmp_path: Path) -> None:
+    words = ["train", "--dataset", "digits", "--hidden", "8", "--epochs", "200", "--out", "run"]
+    command = [sys.executable, "-m", "neuro_eqprop", *words]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
+    until = time.monotonic() + 60
+    while not (tmp_path / "run" / "resume.safetensors").exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    process.terminate()
+    said = process.communicate(timeout=10)[1]
+    assert process.returncode == 143
+    assert said.endswith(b"terminated\n")
+    found = ne.check_run(tmp_path / "run")
+    assert found.ok
+    assert not [path.name for path in (tmp_path / "run").iterdir() if path.suffix == ".tmp"]
+
+
+def hostile(folder: Path) -> None:
+    for name in ("json", "importlib", "boom", "numpy", "h5py", "ctypes", "socket"):
+        text = f"open({str(folder / 'ran')!r}, 'w').write({name!r})\nraise SystemExit(3)\n"
+        (folder / f"{name}.py").write_text(text)
+    (folder / "brian_preferences").write_text(
+        f"core.default_float_dtype = open({str(folder / 'ran')!r}, 'w').write('preferences')\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("claims", IDS[0], "--workers", "2", "--budget", "small", "--deadline", "5"),
+        ("evaluate", "run", "--on", "lava", "--samples", "1", "--steps", "2"),
+        ("evaluate", "run", "--on", "brian2", "--samples", "1", "--steps", "2"),
+    ],
+    ids=["claims", "lava", "brian2"],
+)
+def test_no_code_of_the_current_folder_runs(
+    words: tuple[str, ...], tmp_path: Path, trained_run: Path
+) -> None:
+    hostile(tmp_path)
+    (tmp_path / "run").symlink_to(trained_run)
+    program = Path(sys.executable).with_name("neuro-eqprop")
+    subprocess.run([program, *words], cwd=tmp_path, check=False, timeout=240, capture_output=True)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
+    code = (
+        "import time; from neuro_eqprop.executors.local import Worker\n"
+        "workers = [Worker.start() for _ in range(2)]\n"
+        "print(*(w.process.pid for w in workers), flush=True); time.sleep(60)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    children = [int(pid) for pid in parent.stdout.readline().split()]
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    until = time.monotonic() + 5
+    while time.monotonic() < until and any(running(pid) for pid in children):
+        time.sleep(0.05)
+    assert not any(running(pid) for pid in children)
+
+
+def running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
