@@ -58,7 +58,7 @@ from neuro_eqprop.training.fast.layer_state import (
     settle,
 )
 
-INNER = 2
+INNER = 1
 """Iterations of the output with the layers it reads, in the last half-sweep of a phase."""
 SMALL_FEEDBACK = 0.05
 """Up to this feedback the second term of a contrast between hidden layers is left out."""
@@ -347,7 +347,7 @@ def upwards(chain: Chain, rest: Rest, *, first: bool, last: bool) -> None:
             rest.around[k] = around(node, state.rates)
         ends = last and not (node.readout and chain.feeds_back_at_rest)
         settle_layer(chain, rest, k, last=ends)
-    solve_output(chain, rest, INNER if last else 1, last=last)
+    solve_output(chain, rest, INNER if last else 0, last=last)
 
 
 def around(node: Node, values: Tensor) -> Tensor | None:
