@@ -1,8 +1,8 @@
 """Spectral norms of the weights, and their projection onto bounds during training.
 
 Exact singular values after every batch would cost more than the batch. During an epoch a bound is
-therefore enforced by one power iteration a batch, from a vector kept with the training state
-(Miyato et al. 2018), and exactly at the end of each epoch.
+therefore enforced by one power iteration every few batches, from a vector kept with the training
+state (Miyato et al. 2018), and exactly at the end of each epoch.
 """
 
 from __future__ import annotations

@@ -56,6 +56,8 @@ class Progress:
 
 MEASURE_EVERY = 10
 """Settling is measured in one of this many batches."""
+BOUND_EVERY = 4
+"""Spectral bounds are enforced in one of this many batches, and exactly after each epoch."""
 READ_EVERY = 25
 """Statistics are read from the device, and divergence is noticed, after this many batches."""
 SINGULAR = "singular"
@@ -196,7 +198,9 @@ def train(  # noqa: PLR0913
             seen = augment(take(plan.rows), plan.rng)[part]
             batch = Batch(seen, y[rows[part]], plan.measured, plan.beta)
             rule = reduced(RULES[config.rule].update, group, len(rows))
-            statistics.add(train_batch(state, batch, config, plan.learning_rate, rule), len(rows))
+            bounded = k % BOUND_EVERY == 0
+            update = train_batch(state, batch, config, plan.learning_rate, rule, bounded=bounded)
+            statistics.add(update, len(rows))
             if k % READ_EVERY == 0:
                 statistics.read()
             on_batch(len(rows), statistics.accuracy)
@@ -227,15 +231,17 @@ def train_batch(
     config: TrainingConfig,
     learning_rate: float,
     rule: Update | None = None,
+    *,
+    bounded: bool = True,
 ) -> BatchUpdate:
     """One training step: the update rule, the optimiser, the projection onto spectral bounds.
 
-    `rule` is that of `config` by default.
+    `rule` is that of `config` by default; without `bounded` the projection is left out.
     """
     rule = rule or RULES[config.rule].update
     update = rule(state.ops, state.network, state.params, batch, config)
     state.optimizer.step(state.params, update.gradients, learning_rate)
-    if state.vectors is not None:
+    if state.vectors is not None and bounded:
         factors = spectral.bound_factors(state.ops, state.network, state.params, state.vectors)
         for name, factor in factors.items():
             state.params[name].mul_(factor)

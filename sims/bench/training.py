@@ -28,7 +28,7 @@ from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.train import initial_snapshot
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.train import start_state, train_batch
+from neuro_eqprop.training.train import BOUND_EVERY, start_state, train_batch
 
 ROUNDS, SECONDS = 25, 0.04
 """Turns, and about how long backprop is at it in each."""
@@ -59,9 +59,14 @@ def eqprop(wanted: Study, data: Dataset, batches: Batches) -> Step:
     network, config, following = wanted.network(data), wanted.recipe(), cycle(batches)
     state = start_state(network, config, initial_snapshot(wanted, network), TorchOps())
 
+    count = 0
+
     def step() -> None:
+        nonlocal count
         batch = Batch(*next(following), measured=False)
-        train_batch(state, batch, config, config.learning_rate)
+        bounded = count % BOUND_EVERY == 0
+        train_batch(state, batch, config, config.learning_rate, bounded=bounded)
+        count += 1
 
     return step
 

@@ -191,7 +191,7 @@ def test_few_half_sweeps_and_one_small_nudge_give_the_gradient_in_single_precisi
     }[kind]()
     params, batch = given(network, TorchOps())
     found = update_by_displacement(
-        TorchOps(), network, params, batch, two_phase(beta=0.02, free=2, nudged=1)
+        TorchOps(), network, params, batch, two_phase(beta=0.02, free=3, nudged=2)
     )
     arrays = {name: value.numpy().astype(float) for name, value in params.items()}
     exact = implicit(network, arrays, batch.x.numpy(), batch.target.numpy())

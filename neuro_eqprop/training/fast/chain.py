@@ -12,8 +12,8 @@ the drive of layer l from below, g the feedback of a connection and o the output
 
 A half-sweep computes each product of a connection once: upwards the drives a_l = b_l + sum W s,
 downwards the feedback g W^T s, and the other term is kept from the half-sweep before. The output is
-small, so it and the layers it reads are iterated together at the end of each half-sweep upwards and
-at the start of each downwards (`INNER` times).
+small, so it and the layers it reads are iterated together at the end of each half-sweep upwards but
+the first, and at the start of each downwards (`Chain.inner` times).
 
 The nudged phase is that of equilibrium propagation at a finite beta, not its linear response: the
 activations are evaluated with their kinks (`layer_state.displace`). What is propagated is the
@@ -43,7 +43,6 @@ from neuro_eqprop.rate.field import shape_input
 from neuro_eqprop.training.fast.couplings import (
     Coupling,
     Tensor,
-    as_stored,
     couple,
     is_of_images,
     pool_of,
@@ -59,7 +58,10 @@ from neuro_eqprop.training.fast.layer_state import (
 )
 
 INNER = 1
-"""Iterations of the output with the layers it reads, in the last half-sweep of a phase."""
+"""Iterations of the output with the layer it reads, in each half-sweep but the first.
+
+One more where it reads several layers.
+"""
 SMALL_FEEDBACK = 0.05
 """Up to this feedback the second term of a contrast between hidden layers is left out."""
 
@@ -150,6 +152,11 @@ class Chain:
         return tuple(link.other for link in self.readouts if link.other >= 0)
 
     @property
+    def inner(self) -> int:
+        """Iterations of the output with the layers it reads."""
+        return INNER if len(self.readers) == 1 else INNER + 1
+
+    @property
     def feeds_back_at_rest(self) -> bool:
         """Whether the output feeds back in the free phase; a readout does not."""
         return self.network.cost is Cost.SQUARED
@@ -173,7 +180,10 @@ class Chain:
     def inputs(self, x: Tensor) -> Tensor:
         """The samples in the layout of the input layer."""
         shaped: Tensor = shape_input(self.network, x)
-        return as_stored(shaped) if self.stored and shaped.ndim == 4 else shaped
+        if not (self.stored and shaped.ndim == 4):
+            return shaped
+        # A copy, since torch takes images of one channel for channels-first ones.
+        return shaped.permute(0, 2, 3, 1).clone(memory_format=torch.contiguous_format)
 
 
 def build(ops: TorchOps, network: Network, params: Mapping[str, Tensor]) -> Chain:
@@ -294,7 +304,8 @@ def free(chain: Chain, x: Tensor, pairs: int, *, measured: bool = False) -> Rest
             settle_layer(chain, rest, k, last=True)
     if measured:
         now = rates_of(rest)
-        changes = [a - b for a, b in zip(now, before, strict=True)] if pairs else now
+        # The output comes last; it has no earlier rates where there was one pair alone.
+        changes = [a - b for a, b in zip(now, before, strict=False)] if pairs else now
         rest.residual = torch.stack([change.abs().amax() for change in changes]).amax()
     return rest
 
@@ -347,7 +358,8 @@ def upwards(chain: Chain, rest: Rest, *, first: bool, last: bool) -> None:
             rest.around[k] = around(node, state.rates)
         ends = last and not (node.readout and chain.feeds_back_at_rest)
         settle_layer(chain, rest, k, last=ends)
-    solve_output(chain, rest, INNER if last else 0, last=last)
+    if last or not first:
+        solve_output(chain, rest, last=last)
 
 
 def around(node: Node, values: Tensor) -> Tensor | None:
@@ -372,9 +384,9 @@ def output_feedback(node: Node, y: Tensor | None) -> Feedback:
     )
 
 
-def solve_output(chain: Chain, rest: Rest, times: int, *, last: bool) -> None:
+def solve_output(chain: Chain, rest: Rest, *, last: bool) -> None:
     """New rates of the output and of the layers it reads, in turns."""
-    for left in reversed(range(times + 1)):
+    for left in reversed(range(chain.inner + 1)):
         rest.drive = read(chain, rest.output_base, [state.rates for state in rest.layers])
         if not chain.feeds_back_at_rest:
             return
@@ -435,7 +447,7 @@ class Displacement:
     def solve_output(self) -> Tensor:
         """Displacements of the output and of the layers it reads, in turns."""
         found = self.output_shift()
-        for left in reversed(range(INNER)):
+        for left in reversed(range(self.chain.inner)):
             for k in reversed(self.chain.readers):
                 self.displace_layer(k, found, self.held[k])
             if left:

@@ -15,6 +15,7 @@ never stores the feedback to single pixels and runs in compiled code.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -137,7 +138,6 @@ class PooledState:
         self.full: Tensor
         self.shift: Tensor | None = None
         self.full_shift: Tensor | None = None
-        self.total: Tensor | None = None
         self.started, self.finished = False, True
 
     def drive(self, base: Tensor) -> None:
@@ -146,14 +146,14 @@ class PooledState:
 
     def clear(self) -> None:
         """Set the displacements to zero."""
-        self.shift = self.full_shift = self.total = None
+        self.shift = self.full_shift = None
 
-    @property
+    @cached_property
     def compiled(self) -> bool:
         """Whether compiled code can be used: a clipped activation, on the CPU, without autograd."""
         return self.rate.piecewise_linear and self.ops.numpy_view(self.base) is not None
 
-    @property
+    @cached_property
     def limits(self) -> Array:
         """Lowest and highest rate and the weight of a pixel, at the precision of the drive."""
         limits = [self.rate.low, self.rate.high, 1.0 / self.size**2]
@@ -185,20 +185,16 @@ class PooledState:
         return couplings.unpooled(self.fed, self.size).add_(self.base)
 
     def displace(self, du: Tensor | None, from_below: Tensor | None) -> None:
-        """New displacements, their averages, and their sum for each channel."""
+        """New displacements and their averages."""
         if du is not None and from_below is None and self.compiled:
             from neuro_eqprop.training.fast import pooling_kernels
 
             fed = nothing(self.base) if self.fed is None else self.fed.contiguous()
             self.full_shift = torch.empty_like(self.base)
             self.shift = torch.empty_like(self.rates)
-            total = self.base.new_zeros(self.base.shape[-1], dtype=torch.float64)
             base, above, change = as_arrays(self.base, fed, du.contiguous())
-            moved, averages, summed = as_arrays(self.full_shift, self.shift, total)
-            pooling_kernels.displace(
-                base, above, change, self.limits, self.size, moved, averages, summed
-            )
-            self.total = total.to(self.base.dtype)
+            moved, averages = as_arrays(self.full_shift, self.shift)
+            pooling_kernels.displace(base, above, change, self.limits, self.size, moved, averages)
             return
         spread = None if du is None else couplings.unpooled(du, self.size)
         if from_below is not None:
@@ -211,14 +207,11 @@ class PooledState:
         excess = u - rates if self.rate.piecewise_linear else None
         self.full_shift = displace(self.rate, spread, rates, excess)
         self.shift = couplings.pooled(self.full_shift, self.size)
-        self.total = None
 
     def bias_shift(self) -> Tensor:
         """Sum over the batch and the pixels."""
-        assert self.full_shift is not None
-        if self.total is None:
-            return self.full_shift.sum(dim=(0, 1, 2))
-        return self.total
+        assert self.shift is not None
+        return self.shift.sum(dim=(0, 1, 2)).mul_(self.size**2)
 
     def advance(self, rates: Tensor, full: Tensor, part: float) -> None:
         """Move the rates and, where an earlier layer needs them, those of single units."""

@@ -23,36 +23,24 @@ def clip(value: float, low: float, high: float) -> float:
 
 
 @inner
-def from_above(fed: Values, where: tuple[int, int, int], part: float, into: Values) -> None:
-    """The feedback to each pixel of a square; `into` is left alone if there is none."""
-    if fed.size > 0:
-        b, i, j = where
-        for c in range(into.size):
-            into[c] = fed[b, i, j, c] * part
+def spread(line: Values, size: int, channels: int, part: float, into: Values) -> None:
+    """The feedback to each pixel of a row, from that to the squares that it crosses."""
+    for j in range(line.size // channels):
+        for d in range(size):
+            start = (j * size + d) * channels
+            for c in range(channels):
+                into[start + c] = line[j * channels + c] * part
 
 
 @inner
-def add_rates(row: Values, above: Values, limits: Values, average: Values, rates: Values) -> None:
-    """Add the rates of the channels of a pixel to an average; keep them unless `rates` is empty."""
-    low, high = limits[0], limits[1]
-    for c in range(average.size):
-        average[c] += clip(row[c] + above[c], low, high)
-    for c in range(rates.size):
-        rates[c] = clip(row[c] + above[c], low, high)
-
-
-@inner
-def add_shifts(
-    row: Values, above: Values, change: Values, limits: Values, average: Values, moved: Values
-) -> None:
-    """Write the displacements of the channels of a pixel, and add them to an average."""
-    low, high = limits[0], limits[1]
-    for c in range(average.size):
-        u = row[c] + above[c]
-        s = clip(u, low, high)
-        by = clip(change[c] + (u - s), low - s, high - s)
-        moved[c] = by
-        average[c] += by
+def average(line: Values, size: int, channels: int, part: float, into: Values) -> None:
+    """The averages over squares, from sums over the rows of a square."""
+    for j in range(into.size // channels):
+        for c in range(channels):
+            total = line[j * size * channels + c]
+            for d in range(1, size):
+                total += line[(j * size + d) * channels + c]
+            into[j * channels + c] = total * part
 
 
 @outer
@@ -63,22 +51,30 @@ def settle(
 
     base and rates are (samples, height, width, channels), fed and averages
     (samples, height / size, width / size, channels); an empty `fed` stands for zeros. `limits` are
-    low, high and 1 / size^2.
+    low, high and 1 / size^2. Rows of an image are passed over as long vectors.
     """
     samples, height, width, channels = averages.shape
-    above, none = np.zeros(channels, dtype=base.dtype), np.zeros(0, dtype=base.dtype)
+    low, high, part = limits[0], limits[1], limits[2]
+    length = width * size * channels
+    rows = base.reshape(samples, height * size, length)
+    feedback = fed.reshape(samples if fed.size else 0, height, width * channels)
+    means = averages.reshape(samples, height, width * channels)
+    kept = rates.reshape(samples if rates.size else 0, height * size, length)
+    above, total = np.zeros(length, dtype=base.dtype), np.zeros(length, dtype=base.dtype)
     for b in range(samples):
         for i in range(height):
-            for j in range(width):
-                average = averages[b, i, j]
-                average[:] = 0.0
-                from_above(fed, (b, i, j), limits[2], above)
-                for k in range(size * size):
-                    y, x = i * size + k // size, j * size + k % size
-                    kept = rates[b, y, x] if rates.size > 0 else none
-                    add_rates(base[b, y, x], above, limits, average, kept)
-                for c in range(channels):
-                    average[c] *= limits[2]
+            if fed.size:
+                spread(feedback[b, i], size, channels, part, above)
+            total[:] = 0.0
+            for y in range(i * size, (i + 1) * size):
+                row = rows[b, y]
+                for q in range(length):
+                    total[q] += clip(row[q] + above[q], low, high)
+                if rates.size:
+                    to = kept[b, y]
+                    for q in range(length):
+                        to[q] = clip(row[q] + above[q], low, high)
+            average(total, size, channels, part, means[b, i])
 
 
 @outer
@@ -90,24 +86,33 @@ def displace(
     size: int,
     moved: Values,
     averages: Values,
-    total: Values,
 ) -> None:
-    """Write displacements and their averages over squares; add them up for each channel.
+    """Write displacements and their averages over squares.
 
     `shift` is the change of `fed`; both have the shape of `averages`.
     """
     samples, height, width, channels = averages.shape
-    above, change = np.zeros(channels, dtype=base.dtype), np.zeros(channels, dtype=base.dtype)
+    low, high, part = limits[0], limits[1], limits[2]
+    length = width * size * channels
+    rows = base.reshape(samples, height * size, length)
+    feedback = fed.reshape(samples if fed.size else 0, height, width * channels)
+    shifts = shift.reshape(samples, height, width * channels)
+    means = averages.reshape(samples, height, width * channels)
+    results = moved.reshape(samples, height * size, length)
+    above, change = np.zeros(length, dtype=base.dtype), np.zeros(length, dtype=base.dtype)
+    total = np.zeros(length, dtype=base.dtype)
     for b in range(samples):
         for i in range(height):
-            for j in range(width):
-                average = averages[b, i, j]
-                average[:] = 0.0
-                from_above(fed, (b, i, j), limits[2], above)
-                from_above(shift, (b, i, j), limits[2], change)
-                for k in range(size * size):
-                    y, x = i * size + k // size, j * size + k % size
-                    add_shifts(base[b, y, x], above, change, limits, average, moved[b, y, x])
-                for c in range(channels):
-                    total[c] += average[c]
-                    average[c] *= limits[2]
+            if fed.size:
+                spread(feedback[b, i], size, channels, part, above)
+            spread(shifts[b, i], size, channels, part, change)
+            total[:] = 0.0
+            for y in range(i * size, (i + 1) * size):
+                row, to = rows[b, y], results[b, y]
+                for q in range(length):
+                    u = row[q] + above[q]
+                    s = clip(u, low, high)
+                    by = clip(change[q] + (u - s), low - s, high - s)
+                    to[q] = by
+                    total[q] += by
+            average(total, size, channels, part, means[b, i])
