@@ -13,8 +13,8 @@ note says so: rates and spikes while a network learns, or learning and inference
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -28,15 +28,20 @@ from neuro_eqprop.analysis.metrics import (
     distance,
     update_agreement,
 )
+from neuro_eqprop.analysis.spike_statistics import SpikeStatistics, spike_statistics, van_rossum
 from neuro_eqprop.arrays import Array, cosine
 from neuro_eqprop.io.trace.lazy import read
 from neuro_eqprop.io.trace.trace import Trace
+from neuro_eqprop.plots.statistics import plot_agreement
+from neuro_eqprop.plots.traces import Axes
 from neuro_eqprop.schedules import Schedule, contrast
 from neuro_eqprop.traces import TraceData, select_samples
 
 SETTLED = 0.02
 """Root mean square distance from its final value within which a rate counts as settled."""
 
+VAN_ROSSUM_STEPS = 10
+"""Time constant of the van Rossum distance in steps."""
 Cells: TypeAlias = list[list[str]]
 
 
@@ -119,6 +124,11 @@ class Comparison:
         Per sample and connection, the agreement of the Hebbian updates.
     synapses : tuple of SynapseAgreement
         Per connection with synapses recorded in both traces: their tags and weights.
+    spikes_a, spikes_b : tuple of SpikeStatistics
+        Per layer with spikes and phase: mean rate, ISI CV, Fano factor, count correlation, E/I
+        balance.
+    van_rossum : mapping of str to float
+        Per layer with spikes in both traces, the mean van Rossum distance of its trains.
     notes : tuple of str
         What could not be compared, and why.
 
@@ -137,6 +147,21 @@ class Comparison:
     by_sample: tuple[SampleAgreement, ...] = ()
     sample_updates: tuple[SampleUpdate, ...] = ()
     synapses: tuple[SynapseAgreement, ...] = ()
+    spikes_a: tuple[SpikeStatistics, ...] = ()
+    spikes_b: tuple[SpikeStatistics, ...] = ()
+    van_rossum: Mapping[str, float] = field(default_factory=dict)
+    rates: Mapping[str, tuple[Array, Array]] = field(default_factory=dict)
+    """By layer, the rates of a and b in the first common phase, for `plot`."""
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the rates of b against those of a, layer by layer; return the axes."""
+        pairs = list(self.rates.values())
+        if not pairs:
+            raise ValueError("the traces share no layer with rates to draw")
+        axes = plot_agreement([p[0] for p in pairs], [p[1] for p in pairs], list(self.rates), ax=ax)
+        axes.set_xlabel(f"rate, {self.backends[0]}")
+        axes.set_ylabel(f"rate, {self.backends[1]}")
+        return axes
 
     def __repr__(self) -> str:
         best = "; ".join(f"{phase}: rmse {each.rmse:.4f}" for phase, each in self.pooled)
@@ -163,6 +188,11 @@ class Comparison:
                 for s in self.sample_updates
             ],
             "synapses": [asdict(each) for each in self.synapses],
+            "spike_statistics": {
+                "a": [each.to_json() for each in self.spikes_a],
+                "b": [each.to_json() for each in self.spikes_b],
+            },
+            "van_rossum": dict(self.van_rossum),
         } | ({"notes": list(self.notes)} if self.notes else {})
 
     def table(self) -> str:
@@ -341,6 +371,14 @@ def compare_traces(a: TraceData, b: TraceData, names: tuple[str, str]) -> Compar
             for each in (compare_updates(a, b, k) if nudged else ())
         ),
         compare_synapses(a, b) if nudged else (),
+        tuple(spike_statistics(a)),
+        tuple(spike_statistics(b)),
+        {
+            layer: van_rossum(a, b, layer, tau=VAN_ROSSUM_STEPS * a.step_seconds)
+            for layer in a.spikes
+            if layer in b.spikes and layer in shared and a.step_seconds == b.step_seconds
+        },
+        {layer: rates[layer, phases[0]] for layer in shared},
     )
 
 

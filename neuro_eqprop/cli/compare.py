@@ -45,6 +45,7 @@ def show(outcome: Json, console: Console) -> None:
     show_updates("cosine of updates", outcome["connections"], console)
     show_updates("cosine of learned changes", outcome["learned"], console)
     show_synapses(outcome["synapses"], console)
+    show_spikes(outcome, console)
     if outcome["print_samples"]:
         show_samples(outcome, console)
     for note in outcome.get("notes", []):
@@ -74,6 +75,23 @@ def show_synapses(found: list[Json], console: Console) -> None:
         table.add_row(escape(each["connection"]), str(each["synapses"]), *numbers)
     if found:
         console.print(table)
+
+
+def show_spikes(outcome: Json, console: Console) -> None:
+    """Print the spike statistics of both traces."""
+    from rich.table import Table
+
+    names = ("mean_rate", "isi_cv", "fano_factor", "count_correlation", "balance")
+    heads = ("rate, Hz", "ISI CV", "Fano", "correlation", "I/E")
+    table = Table("spikes of", "layer", "phase", *heads)
+    for side in ("a", "b"):
+        for each in outcome["spike_statistics"][side]:
+            numbers = ["-" if each[n] is None else f"{each[n]:.3g}" for n in names]
+            table.add_row(side, escape(each["layer"]), escape(each["phase"]), *numbers)
+    if table.row_count:
+        console.print(table)
+    for layer, distance in outcome["van_rossum"].items():
+        console.print(escape(f"van Rossum distance of {layer}: {distance:.3f} a train"))
 
 
 def show_samples(outcome: Json, console: Console) -> None:

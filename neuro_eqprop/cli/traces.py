@@ -176,6 +176,8 @@ def outline(path: Path) -> Json:
 
 def summary(trace: Trace) -> Json:
     """Samples, phases, and the mean rate of each population by phase and over the steps."""
+    from neuro_eqprop.analysis.spike_statistics import spike_statistics
+
     populations: list[Json] = []
     for name in trace.layers_with_rates if len(trace.index) else ():
         course = trace.time_course(name)
@@ -197,6 +199,11 @@ def summary(trace: Trace) -> Json:
         "phases": [asdict(phase) for phase in trace.schedule],
         "connections": list(trace.connections),
         "populations": populations,
+        "spike_statistics": [each.to_json() for each in spike_statistics(trace)]
+        if len(trace.index)
+        else [],
+        "step_seconds": trace.step_seconds,
+        "max_rate": trace.max_rate,
         "watched": {name: list(log.synapses) for name, log in trace.hebbian.items()},
         "epochs": {name: [finite(v) for v in values] for name, values in trace.epochs.items()},
     }
@@ -262,6 +269,7 @@ def show(outcome: Json, console: Console) -> None:
         )
         node.add(f"{sparkline(each['course'])}  mean rate over the steps")
         node.add(f"mean rate: {rates}")
+    show_statistics(outcome, tree)
     for name, synapses in outcome["watched"].items():
         listed = ", ".join(f"{source} to {target}" for target, source in synapses)
         tree.add(f"recorded synapses of {escape(name)}, by unit: {listed}")
@@ -273,6 +281,20 @@ def show(outcome: Json, console: Console) -> None:
         shape = " x ".join(str(n) for n in each["shape"]) or "one value"
         sets.add(f"{escape(each['name'])}  {shape}  [{escape(each['unit'])}]".replace("[", "\\["))
     console.print(tree)
+
+
+def show_statistics(outcome: Json, tree: Tree) -> None:
+    """Add the spike statistics of each layer and phase to the tree."""
+    if not outcome["spike_statistics"]:
+        return
+    step = f"{outcome['step_seconds'] * 1e3:g} ms"
+    statistics = tree.add(f"spike statistics; a step takes {step}")
+    names = {"isi_cv": "ISI CV", "fano_factor": "Fano factor"}
+    names |= {"count_correlation": "count correlation", "balance": "I/E"}
+    for each in outcome["spike_statistics"]:
+        shown = [f"{text} {each[n]:.3f}" for n, text in names.items() if each[n] is not None]
+        head = f"{escape(each['layer'])}, {escape(each['phase'])}: {each['mean_rate']:.1f} Hz"
+        statistics.add(", ".join([head, *shown]))
 
 
 COMMAND = Command(

@@ -11,6 +11,7 @@ import numpy as np
 from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.io.trace.dataframe import Frame, Labelled, to_pandas, to_xarray
 from neuro_eqprop.io.trace.export import to_csv, to_npz
+from neuro_eqprop.plots.statistics import plot_psth, plot_weights
 from neuro_eqprop.plots.traces import Axes, plot_raster, plot_settling, plot_synapse
 from neuro_eqprop.synapse_recording import HEBBIAN, Synapse, SynapseLog
 from neuro_eqprop.traces import Record, SpikeTrain, TraceData
@@ -281,6 +282,33 @@ class Trace(TraceData):
         The `units` whose rates vary most over the steps are drawn.
         """
         return plot_settling(self, layer, sample, units=units, ax=ax)
+
+    def plot_psth(
+        self, layer: str, *, bins: int = 32, label: int | None = None, ax: Axes | None = None
+    ) -> Axes:
+        """Draw the peri-stimulus time histogram of a layer: its mean rate in hertz.
+
+        Parameters
+        ----------
+        layer : str
+            Layer with recorded spikes.
+        bins : int
+            Number of bins over the steps of a sample.
+        label : int, optional
+            Class of the samples to average; all samples unless given.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on; those of a new figure unless given.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        """
+        return plot_psth(self.load(only(layer, "spikes")), layer, bins=bins, label=label, ax=ax)
+
+    def plot_weights(self, connection: str, *, ax: Axes | None = None) -> Axes:
+        """Draw the weights of a connection as a matrix: after the run if it learned."""
+        return plot_weights(self, connection, ax=ax)
 
     def plot_synapse(
         self, connection: str, synapse: Synapse | None = None, sample: int = 0
