@@ -15,6 +15,8 @@ from rich.markup import escape
 from neuro_eqprop.cli.command import Command, Json, positive_float
 
 if TYPE_CHECKING:
+    from rich.tree import Tree
+
     from neuro_eqprop.io.trace.lazy import Progress
     from neuro_eqprop.io.trace.trace import Trace
 

@@ -71,7 +71,7 @@ def measured(
     return dict(stored[key])
 
 
-def agreement_rows(name: str, *, new: bool) -> list[list[str]]:
+def agreement_rows(name: str, neurons: list[str], *, new: bool) -> list[list[str]]:
     """A row for each neuron model and setting on a data set."""
     made: dict[str, Any] = {}
 
@@ -94,7 +94,9 @@ def agreement_rows(name: str, *, new: bool) -> list[list[str]]:
     for neuron in STEP:
         for setting, options in (SHARED | OWN[neuron]).items():
             found = measured(
-                f"{name}/{neuron}/{setting}", lambda n=neuron, o=options: row(n, o), new=new
+                f"{name}/{neuron}/{setting}",
+                lambda n=neuron, o=options: row(n, o),
+                new=new and neuron in neurons,
             )
             if found is None:
                 continue
@@ -145,6 +147,8 @@ def main() -> None:
     parser.add_argument("--datasets", default="digits,mnist", help="separated by commas")
     parser.add_argument("--learn", default="lif", help="neuron models that learn, by commas")
     parser.add_argument("--epochs", type=int, default=2, help="epochs of learning")
+    meaning = "neuron models to measure, separated by commas"
+    parser.add_argument("--neurons", default=",".join(STEP), help=meaning)
     meaning = "write the page from the stored rows alone"
     parser.add_argument("--stored", action="store_true", help=meaning)
     args = parser.parse_args()
@@ -164,7 +168,10 @@ def main() -> None:
         + "; `lif` is the integrate-and-fire neuron of the reference in continuous time.",
     ]
     for name in args.datasets.split(","):
-        parts += [f"## {name}", table(header, agreement_rows(name, new=not args.stored))]
+        parts += [
+            f"## {name}",
+            table(header, agreement_rows(name, args.neurons.split(","), new=not args.stored)),
+        ]
     learned = []
     for neuron in args.learn.split(","):
         found = measured(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,13 +29,14 @@ elephant = pytest.mark.skipif(find_spec("elephant") is None, reason="elephant is
 
 
 @elephant
+@pytest.mark.filterwarnings("ignore:The 'copy' argument")  # of Elephant itself
 def test_interval_variation_and_fano_factor_are_those_of_elephant(
     episode: dict[str, Trace],
 ) -> None:
     statistics = pytest.importorskip("elephant.statistics")
     trace = episode["spikes"]
     segments = trace.to_neo().segments
-    trains = {train.name: [] for train in segments[0].spiketrains}
+    trains: dict[str, list[Any]] = {train.name: [] for train in segments[0].spiketrains}
     for segment in segments:
         for train in segment.spiketrains:
             trains[train.name].append(train)
