@@ -90,7 +90,13 @@ def perform(args: Namespace) -> None:
     from rich.console import Console
 
     chosen = command(args.command)
-    outcome = chosen.run(args)
+    if getattr(args, "yes", False):
+        from neuro_eqprop.experiments.request_size import allow_large
+
+        with allow_large():
+            outcome = chosen.run(args)
+    else:
+        outcome = chosen.run(args)
     if args.json:
         sys.stdout.write(json.dumps(to_json(outcome), allow_nan=False) + "\n")
     else:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = dict[str, Any]
 FAILURE = "failure"
+LARGEST_INTEGER = 2**53
+"""Largest number of steps, samples or epochs: beyond, floating point skips integers."""
 
 
 class Result(Protocol):
@@ -103,6 +105,12 @@ def in_flags(sentence: str, options: Callable[[ArgumentParser], None]) -> str:
     return re.sub(r"`(?P<name>\w+)`|\b(?P<switch>\w+)=True\b", flag, sentence)
 
 
+def size_option(parser: ArgumentParser) -> None:
+    """Add `--yes`, for requests that are estimated to take longer than a week."""
+    meaning = "run it even if it is estimated to take longer than a week"
+    parser.add_argument("--yes", action="store_true", help=meaning)
+
+
 def check_overwrite(path: Path, force: bool) -> None:
     """Raise ValueError if a file that a command writes is there and may not be replaced."""
     if path.exists() and not force:
@@ -117,6 +125,8 @@ def positive_int(text: str) -> int:
         raise ArgumentTypeError(f"{text!r} is not an integer") from None
     if value < 1:
         raise ArgumentTypeError(f"{value} is not above zero")
+    if value > LARGEST_INTEGER:
+        raise ArgumentTypeError(f"{value:.3g} is too large; at most {LARGEST_INTEGER} is possible")
     return value
 
 

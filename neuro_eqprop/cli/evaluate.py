@@ -21,6 +21,7 @@ from neuro_eqprop.cli.command import (
     percent,
     positive_int,
     print_facts,
+    size_option,
 )
 from neuro_eqprop.spiking.codes import CODES, Code, find_code
 from neuro_eqprop.spiking.input_coding import INPUT_CODINGS
@@ -109,6 +110,7 @@ def input_option(parser: ArgumentParser) -> None:
 
 def options(parser: ArgumentParser) -> None:
     """Add the run, the simulator and the settings of the evaluation."""
+    size_option(parser)
     source_options(parser)
     where = ("rate", "numpy", *BACKENDS)
     meaning = f"where to run: {', '.join(where)}"

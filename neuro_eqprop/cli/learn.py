@@ -22,6 +22,7 @@ from neuro_eqprop.cli.command import (
     positive_int,
     print_facts,
     run_argument,
+    size_option,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ BESIDE = Path()
 
 def options(parser: ArgumentParser) -> None:
     """Add the settings of learning, the run folder and the trace."""
+    size_option(parser)
     from neuro_eqprop.backends.registry import learner_names
     from neuro_eqprop.experiments.on_chip_config import (
         OnChipConfig,

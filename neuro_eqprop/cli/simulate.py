@@ -19,6 +19,7 @@ from neuro_eqprop.cli.command import (
     positive_int,
     print_facts,
     run_argument,
+    size_option,
 )
 from neuro_eqprop.cli.evaluate import (
     BITS_HELP,
@@ -31,6 +32,7 @@ from neuro_eqprop.cli.evaluate import (
 
 def options(parser: ArgumentParser) -> None:
     """Add the source, the simulator and the variables to record."""
+    size_option(parser)
     add = parser.add_argument
     source_options(parser)
     where = ("rate", *BACKENDS)

@@ -19,6 +19,7 @@ from neuro_eqprop.cli.command import (
     positive_int,
     print_facts,
     run_argument,
+    size_option,
 )
 
 TYPES: dict[str, Callable[[str], Any]] = {
@@ -49,6 +50,7 @@ BESIDE = Path()
 
 def options(parser: ArgumentParser) -> None:
     """The options of `train`."""
+    size_option(parser)
     from neuro_eqprop.cli.setting_options import add_settings
 
     add = parser.add_argument

@@ -18,6 +18,7 @@ from neuro_eqprop.backends.base import Backend, kinds, step_seconds, tally
 from neuro_eqprop.backends.registry import BACKENDS, load_backend
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments.environment import versions
+from neuro_eqprop.experiments.request_size import check_simulation
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.io.trace.lazy import read
@@ -77,6 +78,7 @@ def run_spikes(
     schedule = spiking.schedule(steps)
     if not len(x):
         raise ValueError("x holds no samples; a run needs at least one")
+    check_simulation(len(x), total_steps(schedule), sum(p.size for p in network.populations))
     firing: dict[str, list[Array]] = {population.name: [] for population in network.populations}
     drive, overflows = list[Array](), 0
     counts: dict[tuple[str, str], Counts] = {}
@@ -256,6 +258,11 @@ def record_rates(
     return carry_out(plan, work, output)
 
 
+def total_steps(schedule: Schedule) -> int:
+    """Steps of all phases."""
+    return sum(phase.steps for phase in schedule)
+
+
 def rate_schedule(steps: int, beta: float | None, part: float | None = None) -> Schedule:
     """A free phase and, if `beta` is given, two nudged phases as long."""
     keywords = {} if part is None else {"part": part}
@@ -291,6 +298,7 @@ def make_plan(
     x, label = samples
     if not len(x):
         raise ValueError("x holds no samples; a recording needs at least one")
+    check_simulation(len(x), total_steps(schedule), sum(sizes.values()))
     requests = (record,) if isinstance(record, str) else tuple(record)
     return Plan(
         origin,

@@ -21,6 +21,7 @@ from neuro_eqprop.data import load as load_data
 from neuro_eqprop.experiments import config, run_folder
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.on_chip_config import was_learned_on_chip
+from neuro_eqprop.experiments.request_size import check_epochs
 from neuro_eqprop.experiments.simulate import AnnounceCallback, no_announcement
 from neuro_eqprop.experiments.training_trace import probing
 from neuro_eqprop.history import History, read_history
@@ -215,6 +216,7 @@ def train_in_group(
     """As `train_study`, by one of the processes of a group; the main one evaluates and writes."""
     check_device(study.training.device)
     check_sizes(network, data)
+    check_length(study, network, data)
     out, traces, overwrite = output.path, output.traces, output.force or output.resume
     if traces is not None and traces.exists() and not overwrite:
         raise run_folder.RunError(f"{traces} exists already; name another file or use force=True")
@@ -337,6 +339,13 @@ def dry_run(study: Study, network: Network, data: Dataset) -> None:
         ops.from_numpy(few.x), ops.from_numpy(one_hot(few.y, data.classes)), measured=False
     )
     RULES[recipe.rule].update(ops, network, params, batch, recipe)
+
+
+def check_length(study: Study, network: Network, data: Dataset) -> None:
+    """Refuse a training that would not end; each sample settles for at least one step."""
+    training, samples = study.training, len(data.train)
+    products = 2 * sum(value.size for value in initial_snapshot(study, network).params.values())
+    check_epochs(training.epochs, -(-samples // training.batch), samples, products)
 
 
 def check_training(training: TrainingSettings) -> None:

@@ -25,6 +25,7 @@ from neuro_eqprop.experiments.learn_on_chip.state import (
 )
 from neuro_eqprop.experiments.learn_on_chip.task import Task
 from neuro_eqprop.experiments.learn_on_chip.trace import TraceRequest, earlier_snapshots, open_trace
+from neuro_eqprop.experiments.request_size import check_simulation
 from neuro_eqprop.experiments.synapse_trace import LearningRecorder
 from neuro_eqprop.history import History, read_history
 from neuro_eqprop.io import checkpoint
@@ -110,6 +111,9 @@ def learn(
 ) -> OnChipModel:
     """Learn all epochs of a task that are left."""
     began = time.perf_counter()
+    steps = sum(phase.steps for phase in task.plastic.rule.schedule)
+    units = sum(population.size for population in task.plastic.network.populations)
+    check_simulation(task.epochs * len(task.sample_order(0)), steps, units)
     recorder = open_trace(task, trace, overwrite=output.force or output.resume)
     if not task.on_rates:
         # Before the folder is taken, so that a refusal keeps the run that it holds.

@@ -1,0 +1,120 @@
+"""Read mutated files: every reader must return or raise a named error that names the file.
+
+    python sims/attack/fuzz.py --count 600            # mutated files a reader
+    python sims/attack/fuzz.py --reader NIR --count 100 --seed 7
+
+Each reader runs in its own process, which is watched: a file that is not done after a minute is a
+hang, and a process that ends by a signal a crash. What it finds is kept in `--keep`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from mutate import mutate
+from readers import make_valid_files, readers, resealed, rewritten_digest
+
+DEADLINE = 60
+"""Seconds for one file."""
+
+
+class HangError(BaseException):
+    """A file was not done at the deadline."""
+
+
+def judge(error: BaseException, path: Path) -> str:
+    """Whether an error is typed: a ValueError that names the file, and no plain KeyError."""
+    named = path.name in str(error) or path.parent.name in str(error)
+    own = type(error).__module__.startswith("neuro_eqprop")
+    return "refused" if isinstance(error, ValueError) and (own or named) else "untyped"
+
+
+def attack(name: str, valid: Path, count: int, seed: int, keep: Path) -> dict[str, int]:
+    """Read `count` mutated files with one reader; how many were read, refused, and so on."""
+    reader, found = readers()[name], Counter[str]()
+    content, random = (valid / reader.file).read_bytes(), Random(f"{name} {seed}")
+
+    def ring(*_: object) -> None:
+        raise HangError
+
+    signal.signal(signal.SIGALRM, ring)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / Path(reader.file).name
+        for number in range(count):
+            changed = mutate(content, random)
+            if name == "NIR" and random.random() < 0.5:
+                changed = resealed(changed)
+            if name == "model" and random.random() < 0.5:
+                changed = rewritten_digest(changed)
+            path.write_bytes(changed)
+            (keep / f"{name}.last").write_bytes(changed)
+            signal.alarm(DEADLINE)
+            try:
+                reader.read(path)
+                outcome = "read"
+            except HangError:
+                outcome = "hang"
+            except BaseException as error:
+                outcome = judge(error, path)
+                if outcome == "untyped":
+                    print(f"{name} {number}: {type(error).__name__}: {error}", file=sys.stderr)
+            finally:
+                signal.alarm(0)
+            found[outcome] += 1
+            if outcome in ("hang", "untyped"):
+                (keep / f"{name}.{seed}.{number}").write_bytes(changed)
+    (keep / f"{name}.last").unlink(missing_ok=True)
+    return dict(found)
+
+
+def attack_all(names: list[str], count: int, seed: int, keep: Path) -> list[dict[str, object]]:
+    """Attack each reader in its own process; a row a reader."""
+    rows: list[dict[str, object]] = []
+    keep.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        make_valid_files(Path(folder))
+        for name in names:
+            began = time.monotonic()
+            command = [sys.executable, __file__, "--one", name, "--valid", folder]
+            command += ["--count", str(count), "--seed", str(seed), "--keep", str(keep)]
+            done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+            row: dict[str, object] = {"reader": name, "files": count}
+            row |= json.loads(done.stdout) if done.returncode == 0 else {"crash": 1}
+            row["seconds"] = round(time.monotonic() - began, 1)
+            rows.append(row)
+            print(json.dumps(row), file=sys.stderr, flush=True)
+    return rows
+
+
+def main() -> int:
+    """Attack, and print the rows as JSON; exit code 1 if a reader hung, crashed or was untyped."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--reader", action="append", default=[], choices=list(readers()))
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "attack")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--valid", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        found = attack(args.one, args.valid, args.count, args.seed, args.keep)
+        sys.stdout.write(json.dumps(found))
+        return 0
+    rows = attack_all(args.reader or list(readers()), args.count, args.seed, args.keep)
+    sys.stdout.write(json.dumps(rows) + "\n")
+    return int(any(row.get(bad) for row in rows for bad in ("hang", "crash", "untyped")))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

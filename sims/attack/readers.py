@@ -1,0 +1,185 @@
+"""The readers of files that the attacks try, each with a valid file to start from."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+Read = Callable[[Path], object]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader: the name of its valid file below the folder of valid files, and its function."""
+
+    name: str
+    file: str
+    read: Read
+
+
+def make_valid_files(folder: Path) -> None:
+    """Write a valid file for every reader."""
+    import neuro_eqprop as ne
+    from neuro_eqprop.experiments.translate import translate
+    from neuro_eqprop.io.package_data import data_folder
+    from neuro_eqprop.io.profile.load import profile_folder
+
+    folder.mkdir(parents=True, exist_ok=True)
+    run = folder / "run"
+    data = ne.load_data("digits")
+    model = ne.train("layered", data, hidden=(8,), epochs=2, out=run, force=True)
+    ne.open_run(run).evaluate(samples=5)
+    spiking = model.to_spiking(code="graded")
+    found = spiking.run(data.test.x[:4], on="emulator", steps=8)
+    ne.estimate_energy(found, "loihi1").save(run / "energy.json")
+    spiking.record(data.test.x[:3], on="emulator", steps=8).save(folder / "trace.h5")
+    unfinished(folder / "trace.h5", folder / "unfinished.h5")
+    translate(model, folder / "net.nir", code="graded", force=True)
+    rng = np.random.default_rng(0)
+    x, y = rng.random((40, 6)), np.arange(40) % 4
+    np.savez(folder / "data.npz", x=x, y=y)
+    np.savez_compressed(folder / "packed.npz", x=x, y=y)
+    idx = b"\x00\x00\x08\x03" + b"".join(n.to_bytes(4, "big") for n in (10, 4, 4)) + bytes(160)
+    (folder / "images-idx3-ubyte").write_bytes(idx)
+    (folder / "images-idx3-ubyte.gz").write_bytes(gzip.compress(idx, mtime=0))
+    cifar(folder / "cifar.tar.gz")
+    with zipfile.ZipFile(folder / "SST-2.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for part in ("train.tsv", "dev.tsv"):
+            archive.writestr(f"SST-2/{part}", "sentence\tlabel\n" + "a good film\t1\n" * 9)
+    shutil.copy(next(iter(sorted(profile_folder().glob("*.toml")))), folder / "profile.toml")
+    cases = next(iter(sorted((profile_folder() / "validation").glob("*.toml"))))
+    shutil.copy(cases, folder / "cases.toml")
+    shutil.copy(data_folder("datasets") / "mnist.toml", folder / "manifest.toml")
+    (folder / "sweep.toml").write_text(
+        '[settings]\ndataset = "digits"\nepochs = 1\n[axes]\nbeta = [0.1, 0.5]\n'
+    )
+
+
+def cifar(path: Path) -> None:
+    """Write an archive with the names of CIFAR-10 and one record a file."""
+    from neuro_eqprop.data.cifar10 import RECORD, TEST, TRAIN
+
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name in TRAIN + TEST:
+            entry = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
+            entry.size = RECORD
+            archive.addfile(entry, io.BytesIO(bytes(RECORD)))
+    path.write_bytes(gzip.compress(buffer.getvalue(), mtime=0))
+
+
+UNFINISHED = """
+import os, sys
+from pathlib import Path
+from neuro_eqprop.io.trace import file
+from neuro_eqprop.io.trace.lazy import read
+real = file.Writer.sample
+def sample(self, k, recording):
+    real(self, k, recording)
+    if k == 1:
+        self.flush()
+        os.kill(os.getpid(), 9)
+file.Writer.sample = sample
+file.write(Path(sys.argv[2]), read(sys.argv[1]), overwrite=True)
+"""
+
+
+def unfinished(source: Path, path: Path) -> None:
+    """Write the trace of a process that is killed after two samples."""
+    subprocess.run([sys.executable, "-c", UNFINISHED, str(source), str(path)], check=False)
+
+
+def read_sst2(path: Path) -> object:
+    """Read an archive of SST-2 from the folder that it lies in."""
+    from neuro_eqprop.data.sst2 import load_sst2
+
+    place = path.parent / "data" / "sst2"
+    place.mkdir(parents=True, exist_ok=True)
+    shutil.copy(path, place / "SST-2.zip")
+    os.environ["NEURO_EQPROP_DATA"] = str(place.parent)
+    return load_sst2()
+
+
+def read_report(path: Path) -> object:
+    """Read a run folder whose metrics are the given file, as the report does."""
+    from neuro_eqprop.html_report.contents import read_contents
+
+    run = path.parent / "report"
+    run.mkdir(exist_ok=True)
+    shutil.copy(path, run / "metrics.jsonl")
+    return read_contents(run, {})
+
+
+def readers() -> Mapping[str, Reader]:
+    """All readers by name."""
+    from neuro_eqprop.backends.nir.read import read as read_nir
+    from neuro_eqprop.data.cifar10 import from_archive
+    from neuro_eqprop.data.idx import read_idx
+    from neuro_eqprop.data.npz import load_npz
+    from neuro_eqprop.energy.file import read_energy
+    from neuro_eqprop.experiments import config
+    from neuro_eqprop.history import read_history
+    from neuro_eqprop.io import checkpoint
+    from neuro_eqprop.io.dataset.manifest import read_manifest
+    from neuro_eqprop.io.profile.load import load_profile
+    from neuro_eqprop.io.published_cases import read_cases
+    from neuro_eqprop.io.trace.lazy import read as read_trace
+    from neuro_eqprop.sweeps.spec import read_sweep
+
+    listed = (
+        Reader("study", "run/study.toml", config.read),
+        Reader("metrics", "run/metrics.jsonl", read_history),
+        Reader("report", "run/metrics.jsonl", read_report),
+        Reader("evaluations", "run/evaluations.jsonl", read_history),
+        Reader("model", "run/model.safetensors", checkpoint.load_training),
+        Reader("energy", "run/energy.json", read_energy),
+        Reader("trace", "trace.h5", read_trace),
+        Reader("unfinished trace", "unfinished.h5", read_trace),
+        Reader("NIR", "net.nir", read_nir),
+        Reader("npz", "data.npz", load_npz),
+        Reader("compressed npz", "packed.npz", load_npz),
+        Reader("IDX", "images-idx3-ubyte", read_idx),
+        Reader("gzipped IDX", "images-idx3-ubyte.gz", read_idx),
+        Reader("CIFAR-10 archive", "cifar.tar.gz", from_archive),
+        Reader("SST-2 archive", "SST-2.zip", read_sst2),
+        Reader("profile", "profile.toml", load_profile),
+        Reader("cases", "cases.toml", read_cases),
+        Reader("manifest", "manifest.toml", read_manifest),
+        Reader("sweep", "sweep.toml", read_sweep),
+    )
+    return {each.name: each for each in listed}
+
+
+def resealed(content: bytes) -> bytes:
+    """A NIR file with a valid seal, as whoever changes a file can make it."""
+    from neuro_eqprop.backends.nir.document import SEAL, seal
+
+    body = content[: content.rfind(SEAL)] if SEAL in content else content
+    return body + seal(body)
+
+
+def rewritten_digest(content: bytes) -> bytes:
+    """A model file whose header has no digest, so that its tensors are not compared."""
+    size = int.from_bytes(content[:8], "little")
+    try:
+        header = json.loads(content[8 : 8 + size])
+        inner = json.loads(header["__metadata__"]["neuro_eqprop"])
+        inner.pop("sha256", None)
+        header["__metadata__"]["neuro_eqprop"] = json.dumps(inner)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return content
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + content[8 + size :]
