@@ -27,7 +27,7 @@ class History(Sequence[Mapping[str, Any]]):
     ----------
     rows : tuple of mappings
         The lines of `metrics.jsonl` in a run folder: `epoch`, `train_accuracy`, `test_accuracy`,
-        `settle_steps`, `spectral`, `seconds` (of the epoch) and more.
+        `loss`, `settle_steps`, `spectral`, `seconds` (of the epoch) and more.
 
     Examples
     --------
@@ -81,13 +81,15 @@ class History(Sequence[Mapping[str, Any]]):
         frame = pd.json_normalize([dict(row) for row in self.rows])
         return frame.set_index("epoch") if "epoch" in frame else frame
 
-    def plot(self, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: Axes | None = None, *, loss: bool = False) -> Axes:
         """Draw the accuracies over the epochs.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
             The axes to draw into; a new figure if None.
+        loss : bool
+            Whether to draw the mean training cost in the place of the accuracies.
 
         Returns
         -------
@@ -98,12 +100,12 @@ class History(Sequence[Mapping[str, Any]]):
         import matplotlib.pyplot as plt
 
         axes: Axes = plt.subplots()[1] if ax is None else ax
-        for name in CURVES:
+        for name in ("loss",) if loss else CURVES:
             if name in self.columns:
                 label = name.removesuffix("_accuracy")
                 axes.plot(self["epoch"], self[name], marker=".", label=label)
         axes.set_xlabel("epoch")
-        axes.set_ylabel("accuracy")
+        axes.set_ylabel("mean cost of training samples" if loss else "accuracy")
         if self.rows:
             axes.legend()
         return axes

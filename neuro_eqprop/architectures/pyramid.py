@@ -39,7 +39,7 @@ class PyramidSettings(RateSettings):
         0.0, "bound on the spectral norm of connections between scales; 0 for none", least=0
     )
     feedback: float = setting(
-        0.01, "scale of the feedback from scale to scale; below 1 it settles sooner", above=0
+        0.001, "scale of the feedback from scale to scale; below 1 it settles sooner", above=0
     )
     kernel: int = setting(3, "side of the kernels, in pixels (odd)", above=0)
     places: int = setting(0, "side of the grid of places that are read out; 0 for about 4", least=0)
@@ -137,7 +137,7 @@ PYRAMID = Architecture(
     training={
         "nudging": "positive",
         "beta": 1.0,
-        "free_steps": 2,
+        "free_steps": 1,
         "nudged_steps": 1,
         "batch": 64,
         "fall": "OneCycleLR",

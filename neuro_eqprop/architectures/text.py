@@ -44,8 +44,8 @@ class TextSettings(HiddenSettings):
     vocabulary: int = setting(
         0, "rows of the table of vectors; 0 for the token ids of the data", least=0
     )
-    pooling: str = setting("mean", "how the words of a sentence are pooled", choices=POOLINGS)
-    feedback: float = setting(0.1, "scale of the feedback from layer to layer", above=0)
+    pooling: str = setting("sum", "how the words of a sentence are pooled", choices=POOLINGS)
+    feedback: float = setting(0.01, "scale of the feedback from layer to layer", above=0)
     attention: str = setting("none", "attention between words", choices=ATTENTIONS)
     heads: int = setting(4, "attention heads", above=0)
     attention_scale: float = setting(0.15, "weight of attention in the energy", above=0)

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from neuro_eqprop.claims.charts import Series
-from neuro_eqprop.claims.claim import Budget, Cell, CellResults, Finding, column
+from neuro_eqprop.claims.claim import (
+    Budget,
+    Cell,
+    CellResults,
+    Finding,
+    column,
+    values_by_seed,
+)
 from neuro_eqprop.claims.statistics import Interval, student
 
 LOOPED: Mapping[str, Any] = {
@@ -109,6 +116,13 @@ def percent(found: Interval) -> str:
     if found.size < 2:
         return f"{100 * found.value:.2f} %"
     return f"{100 * found.value:.2f} % [{100 * found.low:.2f}, {100 * found.high:.2f}]"
+
+
+def beside(results: CellResults, name: str, label: str) -> str:
+    """A clause with the test accuracy of cells beside a claim; empty if none of them ran."""
+    if not values_by_seed(results, name):
+        return ""
+    return f", {label} {percent(student(column(results, name, 'test_accuracy')))}"
 
 
 def bars(

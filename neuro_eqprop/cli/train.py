@@ -38,6 +38,7 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "rule": str,
     "nudging": str,
     "validation": positive_float,
+    "patience": positive_int,
     "device": str,
 }
 """Settings of a study that have an option, and how its text is parsed; `--set` reaches the rest."""

@@ -34,6 +34,8 @@ STUDY, MODEL, METRICS, RESUME = (
     "metrics.jsonl",
     "resume.safetensors",
 )
+BEST = "best.safetensors"
+"""Parameters of the best epoch of a training with patience, until it ends."""
 EVALUATIONS, TRACES, ENERGY, REPORT = "evaluations.jsonl", "traces.h5", "energy.json", "report.html"
 
 
@@ -160,7 +162,7 @@ def first_samples(data: Dataset, count: int | None) -> Split:
 
 RUN = (STUDY, MODEL, METRICS, RESUME)
 """The files by which a folder holds a run."""
-OWN = (*RUN, EVALUATIONS, TRACES, ENERGY, REPORT)
+OWN = (*RUN, BEST, EVALUATIONS, TRACES, ENERGY, REPORT)
 """The files that a run itself makes; all others in its folder are left alone."""
 BEFORE, LOCK = ".before", ".lock"
 """The folder that keeps a run while another one replaces it, and the lock of the writer."""

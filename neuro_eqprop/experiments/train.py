@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -238,6 +238,9 @@ def train_prepared(
     start = from_main(start, group)
     output.on_batch(float(start.epoch), 0.0)
     rows = list(read_history(out / run_folder.METRICS)) if out is not None else []
+    best = BestEpoch(study, network, out, rows)
+    if best.patience and group.size > 1:
+        raise run_folder.RunError("patience needs one process: leave it out, or use no torchrun")
     diverged: TrainingError | None = None
     with probing(
         traces,
@@ -250,7 +253,8 @@ def train_prepared(
         announce=output.announce,
     ) as record_epoch:
         try:
-            for progress in epochs(study, network, data, start, output.on_batch, group):
+            remaining = epochs(study, network, data, start, output.on_batch, group)
+            for progress in () if best.is_over(start.epoch) else remaining:
                 start = progress.snapshot
                 if not group.main:
                     continue
@@ -260,21 +264,64 @@ def train_prepared(
                     # First: the trace of a run that is resumed must reach as far as its state.
                     record_epoch(start, row)
                 finally:
+                    best.add(row, start)
                     if out is not None:
                         save_epoch(out, network, start, row)
                 output.on_epoch(row)
+                if best.is_over(start.epoch):
+                    break
         except TrainingError as error:
             diverged = error
     if diverged is not None and not start.epoch:
         raise diverged
+    start = best.snapshot or start
     model = Model(network, start.params, start.epoch, study, History(tuple(rows)))
     if out is not None:
         run_folder.save_model(out, model)
+        (out / run_folder.BEST).unlink(missing_ok=True)
     if diverged is None:
         return model, None
     where = "the result is" if out is None else f"{out} keeps"
     epoch = f"epoch {start.epoch} of {study.training.epochs}"
     return model, f"{diverged}; {where} the model of {epoch}, the last good one"
+
+
+class BestEpoch:
+    """The epoch of the best validation accuracy so far, for a training with `patience`.
+
+    Its parameters are kept in a file of the run folder, so that a resumed training ends with the
+    same model.
+    """
+
+    def __init__(
+        self, study: Study, network: Network, out: Path | None, rows: Sequence[Mapping[str, Any]]
+    ) -> None:
+        self.patience, self.network = study.training.patience, network
+        self.file = None if out is None else out / run_folder.BEST
+        self.accuracy, self.snapshot = -1.0, self.read(rows) if self.patience and rows else None
+        if self.patience and rows:
+            self.accuracy = max(row["validation_accuracy"] for row in rows)
+
+    def read(self, rows: Sequence[Mapping[str, Any]]) -> Snapshot | None:
+        """The best of the epochs of a training that was interrupted.
+
+        None if the file already holds a later epoch, which is better than these and comes next.
+        """
+        assert self.file is not None
+        kept = checkpoint.load(self.file)
+        return Snapshot(kept.epochs, kept.params) if kept.epochs <= len(rows) else None
+
+    def add(self, row: Mapping[str, Any], snapshot: Snapshot) -> None:
+        """Keep an epoch that is better than all before."""
+        if not self.patience or row["validation_accuracy"] <= self.accuracy:
+            return
+        self.accuracy, self.snapshot = row["validation_accuracy"], snapshot
+        if self.file is not None:
+            checkpoint.save(self.file, Model(self.network, snapshot.params, snapshot.epoch))
+
+    def is_over(self, epoch: int) -> bool:
+        """Whether no epoch was better for as long as the patience."""
+        return self.snapshot is not None and epoch - self.snapshot.epoch >= self.patience
 
 
 def save_epoch(out: Path, network: Network, snapshot: Snapshot, row: dict[str, Any]) -> None:
@@ -413,7 +460,7 @@ def check_optimizer_state(
 def ended(study: Study, out: Path) -> str:
     """Why a run is over: finished or diverged."""
     done = checkpoint.load(out / run_folder.MODEL).epochs
-    if done >= study.training.epochs:
+    if done >= study.training.epochs or study.training.patience:
         return "its run is finished; train anew with another `out`, or replace it with force=True"
     return (
         f"it diverged (NaN or inf) after epoch {done} of {study.training.epochs}, and would again; "
@@ -456,7 +503,9 @@ def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -
         "residual": row.pop("residual"),
         "drift": probe.drift,
         "cosine": probe.cosine,
-        "warning": norm_warning(progress.spectral) or probe.warning,
+        "warning": norm_warning(progress.spectral)
+        or probe.warning
+        or chance_warning(study, data, progress.train_accuracy, scores["test"].accuracy),
         "path": path_name(ops, network, study.recipe()),
         **row,
     }
@@ -496,6 +545,27 @@ def norm_warning(norms: Mapping[str, float]) -> str | None:
     )
 
 
+CHANCE_DEVIATIONS = 3.0
+"""An accuracy this many standard deviations above that of a constant answer is more than chance."""
+
+
+def chance_warning(study: Study, data: Dataset, train: float, test: float) -> str | None:
+    """A warning if neither training nor test accuracy is above that of a constant answer."""
+    for split, found in ((data.train, train), (data.test, test)):
+        share = float(np.bincount(split.y).max()) / len(split)
+        if found > share + CHANCE_DEVIATIONS * (share * (1.0 - share) / len(split)) ** 0.5:
+            return None
+    remedies = ["a smaller learning_rate"]
+    if study.rule.nudging in ("negative", "random"):
+        remedies.append("nudging 'centered'")
+    if not study.training.normalise and not data.vocabulary:
+        remedies.append("normalise=true")
+    return (
+        f"nothing is learnt: the test accuracy of {100 * test:.1f} % is that of chance; use "
+        f"{' or '.join(remedies)}"
+    )
+
+
 def probed(
     study: Study, network: Network, data: Dataset, at: Snapshot, *, truth: bool = True
 ) -> Diagnostics:
@@ -509,7 +579,8 @@ def training_result(
     model: Model, data: Dataset, *, out: Path | None, seconds: float
 ) -> dict[str, Any]:
     """The fields of `train --json`."""
-    study, network, last = model.study or Study(), model.network, model.history[-1]
+    study, network = model.study or Study(), model.network
+    last = model.history[model.epochs - 1]
     ops = TorchOps(device=study.training.device)
     params = {name: ops.from_numpy(value) for name, value in model.params.items()}
     test = score(ops, network, params, data.test, damping=study.damping)

@@ -135,9 +135,20 @@ class TrainingSettings:
     validation: float = setting(
         0.0, "fraction of the training samples held out for validation", least=0, below=1
     )
+    patience: int = setting(
+        0,
+        "stop after this many epochs without a better validation accuracy, and keep the model of "
+        "the best epoch; 0 trains all epochs",
+        least=0,
+    )
     device: str = setting("cpu", "device of torch: cpu, cuda, mps")
 
     def __post_init__(self) -> None:
         check(self)
         check_optimizer(self.optimiser)
         check_schedule(self.fall)
+        if self.patience and not self.validation:
+            raise ValueError(
+                f"patience is {self.patience}, but no samples are held out to choose the best "
+                f"epoch by: set validation, such as 0.1"
+            )

@@ -367,7 +367,7 @@ def test_claims_are_carried_out_once_and_remembered(empty_data_folder: Path) -> 
     go = {"executor": Serial(), "deadline": 60.0, "watch": seen.append}
     done = run_claims(chosen, Budget.SMALL, tmp_path, **go)  # type: ignore[arg-type]
     assert [each.verdict.finding.value for each in done] == ["refuted", "undecided"]
-    assert len(seen) == 3
+    assert len(seen) == 4
     assert claim_result(claim("memory"), Budget.SMALL, tmp_path) is None
     assert best_known_result(claim("memory"), [tmp_path]) is None
     best = best_known_result(claim("text-sst2"), [tmp_path / "nowhere", tmp_path])
@@ -376,7 +376,7 @@ def test_claims_are_carried_out_once_and_remembered(empty_data_folder: Path) -> 
     for cell in claim("text-sst2").cells(Budget.SMALL):
         cache.store(tmp_path, CellResult(cell, {"test_accuracy": 0.8}))
     run_claims(chosen, Budget.SMALL, tmp_path, **go)  # type: ignore[arg-type]
-    assert len(seen) == 3
+    assert len(seen) == 4
 
 
 def test_the_command_lists_runs_and_writes(

@@ -248,7 +248,7 @@ def test_an_autoencoder_learns_to_reconstruct() -> None:
 
 def test_the_cifar_cell_runs_where_there_are_pictures(empty_data_folder: Path) -> None:
     told = {"dataset": "cifar10", "images": 60, "tests": 12}
-    told["study"] = {**hierarchical_cifar.STUDY, "hidden": [16], "epochs": 8, "batch": 10}
+    told["study"] = {**hierarchical_cifar.STUDY, "hidden": [4, 4], "epochs": 8, "batch": 10}
     cell = Cell("", "accuracy", told, 0)
     assert run_cell(cell).error == "undecided: data not present (cifar10)"
     rng = np.random.default_rng(0)
@@ -266,7 +266,8 @@ def test_the_cifar_cell_runs_where_there_are_pictures(empty_data_folder: Path) -
 
 def test_the_text_cell_runs_where_there_are_sentences(empty_data_folder: Path) -> None:
     told = {"dataset": "sst2", "images": 80, "tests": 20}
-    told["study"] = {**text_sst2.STUDY, "hidden": [8], "epochs": 6, "batch": 10}
+    quick = {"hidden": [8], "epochs": 6, "batch": 10, "learning_rate": 0.02}
+    told["study"] = {**text_sst2.STUDY, **quick}
     cell = Cell("", "accuracy", told, 0)
     assert run_cell(cell).error == "undecided: data not present (sst2)"
     lines = [f"{('a dull', 'a fine')[k % 2]} film {k % 7}\t{k % 2}\n" for k in range(80)]

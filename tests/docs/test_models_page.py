@@ -62,6 +62,7 @@ ONLY_WITH = {
     "height": {"activation": "box"},
     "points": {"nudging": "holomorphic"},
     "attention_sharpness": {"attention": "softmax"},
+    "patience": {"validation": 0.1},
 }
 
 

@@ -21,9 +21,9 @@ from neuro_eqprop.training.gradients.exact import cost, equilibrium, implicit
 IDS = np.array([[1.0, 3.0, 3.0, 0.0], [2.0, 0.0, 0.0, 0.0], [3.0, 2.0, 1.0, 3.0]])
 TABLE = np.random.default_rng(0).normal(size=(4, 5))
 MODELS = (
-    {"model": "text", "width": 8, "hidden": 5},
-    {"model": "text", "width": 8, "hidden": 5, "attention": "linear"},
-    {"model": "text", "width": 8, "hidden": 5, "attention": "softmax"},
+    {"model": "text", "width": 8, "hidden": 5, "pooling": "mean"},
+    {"model": "text", "width": 8, "hidden": 5, "pooling": "mean", "attention": "linear"},
+    {"model": "text", "width": 8, "hidden": 5, "pooling": "mean", "attention": "softmax"},
     {"model": "transformer", "hidden": 8, "attention": "softmax"},
 )
 

@@ -27,8 +27,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "pyramid": {"model": "pyramid", "hidden": (3, 4), "feedback": 0.1},
     "memory": {"model": "pyramid", "hidden": (3, 4), "memory": 4, "feedback": 0.1},
     "conv": {"model": "conv", "hidden": (3, 4), "kernel": 3, "padding": "same", "normalise": True},
-    "text": {"model": "text", "width": 6, "hidden": 5},
-    "sum": {"model": "text", "width": 6, "hidden": 5, "pooling": "sum"},
+    "text": {"model": "text", "width": 6, "hidden": 5, "pooling": "mean", "feedback": 0.1},
+    "sum": {"model": "text", "width": 6, "hidden": 5, "feedback": 0.1},
 }
 
 

@@ -64,6 +64,8 @@ CLAIM = Claim(
     meaning=meanings(
         "EqProp can learn to reconstruct.",
         "EqProp did not learn to reconstruct here.",
-        "EqProp can learn to reconstruct; whether it can learn to generate is open.",
+        "EqProp can learn to reconstruct; whether it can learn to generate is open: the sampling "
+        "step of a variational autoencoder needs the gradient through a random draw, for which "
+        "no local rule is implemented.",
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from neuro_eqprop.claims.cell_builders import (
-    TRANSFORMER,
+    beside,
     meanings,
     over_seeds,
     percent,
@@ -24,23 +24,25 @@ from neuro_eqprop.claims.claim import (
 from neuro_eqprop.claims.statistics import student
 
 SIZES = {
-    Budget.SMALL: {"seeds": 3, "images": 6000, "tests": 872, "epochs": 3},
-    Budget.FULL: {"seeds": 5, "images": 60000, "tests": 872, "epochs": 4},
+    Budget.SMALL: {"seeds": 3, "images": 20000, "tests": 872, "epochs": 3},
+    Budget.FULL: {"seeds": 5, "images": 67349, "tests": 872, "epochs": 3},
 }
-STUDY: dict[str, Any] = {**TRANSFORMER, "attention": "softmax", "learning_rate": 0.002}
+STUDY: dict[str, Any] = {"model": "text", "hidden": [64], "learning_rate": 0.002}
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """The transformer on sentences."""
+    """Learned word vectors by EqProp, and beside them by BPTT."""
     size = SIZES[budget]
-    arguments = {**sample_counts(size, "sst2"), "study": {**STUDY, "epochs": size["epochs"]}}
-    return over_seeds("text", "accuracy", arguments, size["seeds"])
+    counts, epochs = sample_counts(size, "sst2"), {"epochs": size["epochs"]}
+    made = over_seeds("text", "accuracy", {**counts, "study": STUDY | epochs}, size["seeds"])
+    twin = {**counts, "study": STUDY | epochs | {"rule": "bptt"}}
+    return made + over_seeds("text, BPTT", "accuracy", twin, 1, needed=False)
 
 
 def verdict_from(results: CellResults) -> Verdict:
     """The accuracy against the threshold."""
     found = student(column(results, "text", "test_accuracy"))
-    note = f"The accuracy is {percent(found)}."
+    note = f"The accuracy is {percent(found)}{beside(results, 'text, BPTT', 'by BPTT')}."
     return verdict(above(found, 0.77), found, note)
 
 
@@ -50,9 +52,9 @@ CLAIM = Claim(
     source="002, 003: 77, 80 %",
     threshold="accuracy on the development set above 77 %",
     method=(
-        "The energy transformer with softmax attention over words on {images} sentences of "
-        "SST-2, {epochs} epochs, {seeds} seeds, where the data is present. Model "
-        "and loader are tested on small made data."
+        "Learned word vectors of 64 numbers, summed over a sentence and read by 64 units, on "
+        "{images} sentences of SST-2, {epochs} epochs, {seeds} seeds, where the data is present; "
+        "beside it the same by BPTT. Settings were chosen on held-out training sentences."
     ),
     sizes=SIZES,
     cells=cells,
