@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +59,7 @@ def test_every_setting_without_an_option_has_its_row_with_a_value_it_takes() -> 
         assert adapt(study, {**needs, key: value}).get(key) is not None
 
 
-ONLY_WITH = {
+ONLY_WITH: dict[str, dict[str, Any]] = {
     "height": {"activation": "box"},
     "points": {"nudging": "holomorphic"},
     "attention_sharpness": {"attention": "softmax"},
