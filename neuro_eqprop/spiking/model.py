@@ -287,6 +287,8 @@ class SpikingModel:
         beta: float | None = None,
         rate: float | npt.ArrayLike = ...,
         phases: int | Schedule | None = None,
+        engine: bool = False,
+        seed: int = 0,
         name: str | None = None,
     ) -> LearningNetwork: ...
 
@@ -317,6 +319,11 @@ class SpikingModel:
         phases : int or Schedule, optional
             With `learning`: steps of a nudged phase, or all phases; the default is that of the
             code.
+        engine : bool
+            With `learning` and code rate: learn in fixed point with the 9-bit weights and the
+            stochastic rounding of Lava's engine, as `learn_on_chip(engine=True)` does.
+        seed : int
+            With `engine`: the seed of the rounding.
         name : str, optional
             The name of the process.
 

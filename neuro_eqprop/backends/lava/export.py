@@ -27,7 +27,7 @@ from neuro_eqprop.spiking.make_plastic import (
     make_plastic,
     training_stimulus,
 )
-from neuro_eqprop.spiking.plasticity import LearningRule, TrainingSamples
+from neuro_eqprop.spiking.plasticity import LearningRule, TrainingSamples, engine_for
 
 if TYPE_CHECKING:
     from neuro_eqprop.backends.lava.native.exact import ExactNetwork
@@ -41,6 +41,7 @@ FEW = 0.25
 
 NEURONS = ("exact", "stock")
 RATE, THETA, TAU, LIMIT = 0.05, 2.0**-8, 8.0, 4.0
+INTEGER_LIMIT = 1.0
 """Constants of learning, equal to the defaults of `learn_on_chip`."""
 
 
@@ -100,6 +101,8 @@ def learning_network(
     beta: float | None = None,
     rate: float | npt.ArrayLike = RATE,
     phases: int | Schedule | None = None,
+    engine: bool = False,
+    seed: int = 0,
     name: str | None = None,
 ) -> LearningNetwork:
     """The model as one Lava process that learns, see `SpikingModel.to_lava`."""
@@ -107,8 +110,8 @@ def learning_network(
         raise BackendError("Lava is not installed; it runs on Python 3.10: pip install lava-nc")
     if spiking.bits is not None:
         raise BackendError(
-            "a Lava process that learns runs in floating point: leave out bits, or learn in fixed "
-            "point with learn_on_chip(on='lava', engine=True)"
+            "a Lava process learns in floating point, or with the 9-bit weights of Lava's engine: "
+            "leave out bits, and use engine=True for integers"
         )
     model, code = spiking.model, spiking.coding.code
     check_code(code)
@@ -119,11 +122,16 @@ def learning_network(
     elif beta is not None:
         raise ValueError("phases that are given one by one have their own beta; leave out beta")
     coding = replace(spiking.coding, theta=THETA)
-    how = PlasticityConfig(coding, LearningRule(phases, TAU), LIMIT, spiking.network.dt)
+    rates = np.atleast_1d(np.asarray(rate, dtype=np.float64))
+    rule, limit = LearningRule(phases, TAU), LIMIT
+    if engine:
+        limit, first = INTEGER_LIMIT, float(rates[0])
+        made = engine_for(first, gap=rule.gap, window=rule.window, scale=limit / 256, seed=seed)
+        rule = replace(rule, numbers=made)
+    how = PlasticityConfig(coding, rule, limit, spiking.network.dt)
     plastic = make_plastic(model.network, model.params, how)
     size, classes = model.network.input.size, model.network.output.size
     nothing = training_stimulus(model.network, np.zeros((1, size)), np.zeros((1, classes)), coding)
-    rates = np.atleast_1d(np.asarray(rate, dtype=np.float64))
     job = LearningJob(plastic, TrainingSamples(nothing, rates[:1]))
     check_learning(job)
     from neuro_eqprop.backends.lava.native.learning import LearningNetwork, LearningPlan

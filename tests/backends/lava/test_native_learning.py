@@ -16,6 +16,7 @@ from neuro_eqprop.experiments.learn_on_chip.task import Task, prepare
 from neuro_eqprop.experiments.on_chip_config import learning_settings
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.model import Model
+from neuro_eqprop.spiking.plasticity import PlasticityError
 
 if TYPE_CHECKING:
     from neuro_eqprop.backends.lava.native.learning import LearningNetwork
@@ -36,14 +37,17 @@ def data() -> Dataset:
     return load_digits()
 
 
-def task_of(code: str, data: Dataset) -> Task:
+def task_of(code: str, data: Dataset, **more: Any) -> Task:  # noqa: ANN401
     given = {**SETTINGS, "on": "lava", "code": code, "steps": STEPS[code], "dataset": "digits"}
+    given |= more
     study, config = learning_settings(given)
     return prepare(study, config, data, study.network(data))
 
 
 def start(task: Task) -> Model:
     params = initialise(task.network, np.random.default_rng(task.study.seed))
+    for layer in task.network.moving:
+        params[layer.name] = params[layer.name] + task.config.bias
     return Model(task.network, params, study=task.study)
 
 
@@ -94,6 +98,32 @@ def test_after_ten_samples_the_weights_equal_those_of_learn_on_lava(
     net.save(tmp_path / "run", weights=weights)
     saved = open_run(tmp_path / "run").model
     np.testing.assert_array_equal(saved.params["hidden"], learned.params["hidden"])
+
+
+@pytest.mark.filterwarnings("ignore::neuro_eqprop.experiments.learn_on_chip.loop.OnChipWarning")
+def test_with_the_integers_of_the_engine_the_weights_equal_those_of_learn_on_lava(
+    data: Dataset,
+) -> None:
+    task = task_of("rate", data, engine=True)
+    rows, training = task.training_samples(0)
+    spiking = start(task).to_spiking(code="rate")
+    net = spiking.to_lava(
+        learning=True, engine=True, beta=0.3, rate=training.rates, phases=STEPS["rate"]
+    )
+    assert net.tag == "fixed_pt"
+    train = data.train.take(slice(0, 10))
+    weights, _ = run(net, train.x[rows], train.y[rows])
+    learned = learn_on_chip(
+        "layered", "digits", on="lava", code="rate", steps=STEPS["rate"], engine=True, **SETTINGS
+    )
+    made = net.model(weights)
+    for name, value in learned.params.items():
+        np.testing.assert_array_equal(made.params[name], value)
+    assert len(np.unique(made.params["input->hidden"])) <= 512
+    before = task.plastic.network.projections[0].weight
+    assert np.abs(weights["input->hidden"] - before).max() > 1e-3
+    with pytest.raises(PlasticityError, match="learn with code rate"):
+        start(task).to_spiking(code="graded").to_lava(learning=True, engine=True)
 
 
 def test_fixed_point_wrong_targets_and_an_open_port_are_refused(data: Dataset) -> None:

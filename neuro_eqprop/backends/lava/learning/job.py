@@ -30,6 +30,7 @@ from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.lava import job as lava_job
 from neuro_eqprop.backends.lava.job import Job, Part, Tick
 from neuro_eqprop.schedules import Phase
+from neuro_eqprop.spiking.fixed_point import to_12_bits
 from neuro_eqprop.spiking.ir import Graded, Projection
 from neuro_eqprop.spiking.plasticity import (
     COMMIT,
@@ -81,6 +82,10 @@ class LearningJob:
                 return Plastic(name, limit, share=share, scale=part.scale)
         raise KeyError(name)
 
+    def weight_step(self, name: str) -> float:
+        """The value of one integer weight step of a projection; 1 in floating point."""
+        return 1.0 if self.engine is None else self.learner(name).scale
+
     def exponent(self, projection: Projection) -> int:
         """Base-2 exponent of one weight step in units of the target; 0 in floating point."""
         fixed = self.plastic.network.fixed
@@ -129,6 +134,16 @@ def step_control(
     eta = rate / (rule.gap * rule.window * done)
     start = first and (rule.fresh or sample == 0)
     return StepControl(start, now.beta, silent, third, silent and done == rule.batch, eta)
+
+
+PULSE = 32
+"""y3 of a commit in integers, which represents 1."""
+
+
+def integer_control(control: StepControl, factor: int) -> StepControl:
+    """Control values in integers: beta counts 1/4096, y2 is scaled by the factor of the sample."""
+    beta, third = to_12_bits(control.beta), control.third * factor
+    return control._replace(beta=beta, third=third, pulse=PULSE * control.pulse, eta=0.0)
 
 
 def places(job: Job) -> dict[tuple[str, str], slice]:

@@ -164,7 +164,7 @@ def read(learning: LearningJob, folder: Path) -> Learned:
     output = [p.name for p in network.populations].index(network.output)
     drive = layouts(LearningPopulation(job, output, folder, learning))["drive"].read()[:, 0]
     return Learned(
-        {name: weight * size(learning, name) for name, weight in weights.items()},
+        {name: weight * learning.weight_step(name) for name, weight in weights.items()},
         {name: np.array(left[name].tags.read()) for name in names},
         np.array(drive),
         tally_learning(learning.plastic, learning.training, events(learning, folder, counts)),
@@ -189,11 +189,6 @@ def activity(learning: LearningJob, folder: Path) -> tuple[Recording, ...]:
         {name: tables[name]["spikes"].read()[:, :-1] for name in record.spikes},
         {key: tables[key[0]][signal(key[1])].read()[:, :-1] for key in record.signals},
     )
-
-
-def size(learning: LearningJob, name: str) -> float:
-    """The value of one weight step, in floating point."""
-    return 1.0 if learning.engine is None else learning.learner(name).scale
 
 
 def saturated(learning: LearningJob, name: str, weight: Array) -> int:
@@ -234,7 +229,7 @@ def synapse_histories(learning: LearningJob, folder: Path, left: Mapping[str, Le
             seen = each.history.read()
             found[:, :, here, 0] = seen[..., 0]
             found[:, :, here, 2] = seen[..., 1]
-            found[:, :, here, 3] = seen[..., 2] * size(learning, name)
+            found[:, :, here, 3] = seen[..., 2] * learning.weight_step(name)
     for index, population in enumerate(learning.plastic.network.populations):
         here = into(learning, population.name)
         if here:

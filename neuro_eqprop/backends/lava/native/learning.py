@@ -3,7 +3,8 @@
 A clock takes a sample and its target through the phases, and commits after each sample. Synapses
 are Lava's own `LearningDense` with its learning engine; populations, which send the traces and the
 third factor that the engine needs, run in Python process models of this package. The rule is that
-of `neuro_eqprop.spiking.plasticity` (Scellier & Bengio 2017) in floating point.
+of `neuro_eqprop.spiking.plasticity` (Scellier & Bengio 2017), in floating point or with the
+integers of Lava's engine.
 """
 
 # No `from __future__ import annotations`: Lava executes this file under another module name.
@@ -32,6 +33,7 @@ from neuro_eqprop.backends.lava.learning.job import (
     LearningJob,
     LearningPopulation,
     StepControl,
+    integer_control,
     message_size,
     places,
     step_control,
@@ -39,18 +41,19 @@ from neuro_eqprop.backends.lava.learning.job import (
 from neuro_eqprop.backends.lava.learning.processes.graded import LearningGraded
 from neuro_eqprop.backends.lava.learning.processes.spiking import LearningSpikes
 from neuro_eqprop.backends.lava.learning.processes.synapses import synapse_arguments
-from neuro_eqprop.backends.lava.native.exact import weight_name
+from neuro_eqprop.backends.lava.native.exact import INPUT_EXP, weight_name
 from neuro_eqprop.backends.lava.native.network import (
     ExportedNetwork,
     ExportedNetworkModel,
     message_rows,
     sample_rows,
 )
-from neuro_eqprop.backends.lava.native.plan import Row, port_name
+from neuro_eqprop.backends.lava.native.plan import Row, integers, port_name
 from neuro_eqprop.backends.lava.worker import synapses
 from neuro_eqprop.model import Model
+from neuro_eqprop.spiking.fixed_point import nearest
 from neuro_eqprop.spiking.ir import Gain, Graded, Projection, SpikingNetwork
-from neuro_eqprop.spiking.plasticity import LearningRule
+from neuro_eqprop.spiking.plasticity import LearningRule, third_factors
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,11 @@ class LearningPlan:
         """The population of the input."""
         return next(iter(self.course.training.stimulus.current))
 
+    @property
+    def input_exp(self) -> int:
+        """Samples and targets count 2^-input_exp: Lava's sources send integers in fixed point."""
+        return 0 if self.course.engine is None else INPUT_EXP
+
     def part(self, name: str) -> LearningPopulation:
         """The parameters of the process of a population."""
         names = [population.name for population in self.network.populations]
@@ -104,15 +112,8 @@ class PhaseClock(AbstractProcess):  # type: ignore[misc]
         self.news = OutPort(shape=(message_size(plan.course.job),))
 
 
-@implements(proc=PhaseClock, protocol=LoihiProtocol)
-@requires(CPU)
-@tag("floating_pt")
 class PhaseClockModel(PyLoihiProcessModel):  # type: ignore[misc]
     """What arrives later than the first step of a sample is not used."""
-
-    inp = LavaPyType(PyInPort.VEC_DENSE, float)
-    target = LavaPyType(PyInPort.VEC_DENSE, float)
-    news = LavaPyType(PyOutPort.VEC_DENSE, float)
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
@@ -129,14 +130,53 @@ class PhaseClockModel(PyLoihiProcessModel):  # type: ignore[misc]
         sample, step = divmod(self.time_step - 1, len(self.ticks))
         current, target, grid = self.inp.recv(), self.target.recv(), self.plan.grid
         if step == 0:
-            self.message[self.current] = np.rint(current / grid) * grid
-            self.message[self.pull] = np.rint(target / grid) * grid
+            unit = 2.0**-self.plan.input_exp
+            self.message[self.current] = np.rint(current * unit / grid) * grid
+            self.message[self.pull] = np.rint(target * unit / grid) * grid
         rate = float(self.plan.rates[min(sample, len(self.plan.rates) - 1)])
         now = step_control(
             self.plan.rule, self.ticks[step], sample=sample, first=step == 0, rate=rate
         )
         self.message[: len(StepControl._fields)] = now
-        self.news.send(self.message)
+        self.news.send(self.encoded(now, rate))
+
+    def encoded(self, control: StepControl, rate: float) -> npt.NDArray[Any]:
+        """The message in the numbers of the run."""
+        return self.message
+
+
+@implements(proc=PhaseClock, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("floating_pt")
+class FloatPhaseClockModel(PhaseClockModel):
+    """In float64."""
+
+    inp = LavaPyType(PyInPort.VEC_DENSE, float)
+    target = LavaPyType(PyInPort.VEC_DENSE, float)
+    news = LavaPyType(PyOutPort.VEC_DENSE, float)
+
+
+@implements(proc=PhaseClock, protocol=LoihiProtocol)
+@requires(CPU)
+@tag("fixed_pt")
+class IntegerPhaseClockModel(PhaseClockModel):
+    """In integers; samples and targets arrive as multiples of 2^-input_exp."""
+
+    inp = LavaPyType(PyInPort.VEC_DENSE, np.int32)
+    target = LavaPyType(PyInPort.VEC_DENSE, np.int32)
+    news = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
+
+    def encoded(self, control: StepControl, rate: float) -> npt.NDArray[Any]:
+        """Currents and pulls in the unit of their population."""
+        engine, fixed = self.plan.course.engine, self.plan.network.fixed
+        assert engine is not None
+        assert fixed is not None
+        factor = int(third_factors(engine, np.array([rate]))[0])
+        found = np.zeros(self.message.shape, dtype=np.int64)
+        found[: len(StepControl._fields)] = integer_control(control, factor)
+        for (name, _), place in places(self.plan.course.job).items():
+            found[place] = nearest(self.message[place], fixed.units[name])
+        return found
 
 
 class LearningNetwork(ExportedNetwork):
@@ -166,7 +206,7 @@ class LearningNetwork(ExportedNetwork):
     @property
     def tag(self) -> str:
         """The tag of a run configuration: `Loihi2SimCfg(select_tag=net.tag)`."""
-        return "floating_pt"
+        return "floating_pt" if self.plan.course.engine is None else "fixed_pt"
 
     @property
     def steps(self) -> int:
@@ -179,16 +219,19 @@ class LearningNetwork(ExportedNetwork):
         for population in self.plan.network.populations:
             kind = "LearningGraded" if isinstance(population.neuron, Graded) else "LearningSpikes"
             found.append(Row(population.name, kind, False, population.size, 0))
+        fixed_weights = "Dense" if self.plan.course.engine is None else "IntegerSynapses"
         for projection in self.plan.network.projections:
             learns = self.plan.learns(projection)
             name = projection.name if learns else f"{projection.name} nudge"
-            kind = "LearningDense" if learns else "Dense"
+            kind = "LearningDense" if learns else fixed_weights
             # A weight that is zero can still learn.
             count = projection.weight.size if learns else int(projection.fan_out.sum())
-            found.append(Row(name, kind, True, 0, count))
+            found.append(Row(name, kind, kind != "IntegerSynapses", 0, count))
         return tuple(found)
 
-    def encode(self, x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Array, Array]:
+    def encode(
+        self, x: npt.ArrayLike, y: npt.ArrayLike
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Samples and targets as the data of two RingBuffers.
 
         Parameters
@@ -201,7 +244,7 @@ class LearningNetwork(ExportedNetwork):
         Returns
         -------
         array (features, samples * steps), array (classes, samples * steps)
-            For `inp` and for `target`.
+            For `inp` and for `target`; in fixed point, integers that count 2^-24.
         """
         classes = self.target.shape[0]
         rows = sample_rows(x, self.steps, features=self.inp.shape[0], reset_interval=None)
@@ -215,7 +258,9 @@ class LearningNetwork(ExportedNetwork):
                 f"y has shape {given.shape}; {len(rows)} samples of {classes} classes need "
                 f"({len(rows)},) or ({len(rows)}, {classes})"
             )
-        return np.repeat(rows.T, self.steps, axis=1), np.repeat(targets.T, self.steps, axis=1)
+        exponent = self.plan.input_exp
+        sent = [rows, targets] if not exponent else [integers(v, exponent) for v in (rows, targets)]
+        return np.repeat(sent[0].T, self.steps, axis=1), np.repeat(sent[1].T, self.steps, axis=1)
 
     def rates(self, messages: npt.ArrayLike) -> Array:
         """Rates (samples, units) in the free phase, from messages (units, samples * steps)."""
@@ -239,7 +284,8 @@ class LearningNetwork(ExportedNetwork):
         for number, projection in enumerate(network.projections):
             if self.plan.learns(projection):
                 values = getattr(self, weight_name(network, number)).get()
-                found[projection.name] = np.array(values, dtype=np.float64)
+                step = self.plan.course.weight_step(projection.name)
+                found[projection.name] = np.array(values, dtype=np.float64) * step
         return found
 
     def model(self, weights: Mapping[str, Array] | None = None) -> Model:
@@ -267,7 +313,7 @@ class LearningNetwork(ExportedNetwork):
 
 @implements(proc=LearningNetwork, protocol=LoihiProtocol)
 @requires(CPU)
-@tag("floating_pt")
+@tag("floating_pt", "fixed_pt")
 class LearningNetworkModel(ExportedNetworkModel):
     """Sub-processes of a network that learns, and their connections."""
 

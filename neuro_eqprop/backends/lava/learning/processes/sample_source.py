@@ -18,17 +18,15 @@ from neuro_eqprop.backends.lava.job import tick
 from neuro_eqprop.backends.lava.learning.job import (
     LearningPopulation,
     StepControl,
+    integer_control,
     message_size,
     places,
     step_control,
 )
 from neuro_eqprop.backends.lava.processes.population import Reporting
-from neuro_eqprop.spiking.fixed_point import nearest, to_12_bits
+from neuro_eqprop.spiking.fixed_point import nearest
 from neuro_eqprop.spiking.neurons import Numbers
 from neuro_eqprop.spiking.plasticity import third_factors
-
-PULSE = 32
-"""y3 of a commit in integers, which represents 1."""
 
 
 class Source(AbstractProcess):  # type: ignore[misc]
@@ -127,11 +125,8 @@ class IntegerSourceModel(SourceModel):
         return nearest(values, fixed.units[name]).astype(float)
 
     def convert(self, control: StepControl, sample: int) -> StepControl:
-        """Beta in multiples of 1/4096, y2 scaled by the rate of the sample, y3 as PULSE."""
-        third = control.third * self.factors[sample]
-        return control._replace(
-            beta=to_12_bits(control.beta), third=third, pulse=PULSE * control.pulse, eta=0.0
-        )
+        """In integers, with y2 scaled by the rate of the sample."""
+        return integer_control(control, int(self.factors[sample]))
 
     def encoded(self) -> Numbers:
         """The message in integers."""
