@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -11,6 +14,7 @@ from rich.table import Table
 from neuro_eqprop.cli.command import Command, Json, percent
 
 ENERGY = "energy.json"
+EPOCHS = 30
 EVALUATED = (
     ("rate", "rate", None, None),
     ("reference, rate", "reference", "rate", None),
@@ -39,18 +43,29 @@ def log(sentence: str) -> None:
     Console(stderr=True, highlight=False).print(f"demo: {sentence}", markup=False)
 
 
+@contextmanager
+def counted(label: str, total: int, unit: str) -> Iterator[Callable[[Any], None]]:
+    """A progress bar, as a callback that takes a number of samples or the metrics of an epoch."""
+    from neuro_eqprop.cli.progress import bar
+
+    with bar(label, total) as advance:
+        yield lambda done: advance(done if isinstance(done, int) else 1, unit)
+
+
 def run(args: Namespace) -> Json:
     """Train, evaluate on every simulator, record, compare, estimate energy, report."""
     import neuro_eqprop as ne
     from neuro_eqprop.backends.base import BackendError
 
     log("training a layered network 64-128-10 on the digits by equilibrium propagation")
-    ne.train("layered", "digits", out=args.out, force=args.force)
+    with counted("training", EPOCHS, "epochs") as done:
+        ne.train("layered", "digits", epochs=EPOCHS, out=args.out, force=args.force, progress=done)
     opened, evaluations, missing = ne.open_run(args.out), [], []
     for name, on, code, samples in EVALUATED:
-        log(f"evaluating: {name}")
+        size = samples or len(opened.data.test)
         try:
-            found = opened.evaluate(on=on, code=code or "rate", samples=samples)
+            with counted(f"evaluating: {name}", size, "samples") as done:
+                found = opened.evaluate(on=on, code=code or "rate", samples=samples, progress=done)
             evaluations.append({"name": name, **found.to_dict()})
         except BackendError as error:
             log(f"left out: {error}")
@@ -66,7 +81,7 @@ def run(args: Namespace) -> Json:
     energy.save(args.out / ENERGY)
     return {
         "run": str(args.out),
-        "train": dict(opened.history[-1]),
+        "train": opened.summary(),
         "evaluations": evaluations,
         "missing": missing,
         "compare": ne.compare(rates, spikes).to_json(),

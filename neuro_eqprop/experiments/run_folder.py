@@ -144,6 +144,13 @@ class Run:
         append_json(self.path / EVALUATIONS, {"run": str(self.path), **found.to_dict()})
         return found
 
+    def summary(self) -> dict[str, Any]:
+        """The fields of `train --json`: settings, accuracies, settling and spectral norms."""
+        from neuro_eqprop.experiments.train import training_result
+
+        seconds = float(sum(row.get("seconds", 0.0) for row in self.history))
+        return training_result(self.model, self.data, out=self.path, seconds=seconds)
+
     def test_samples(self, count: int | None = None) -> Split:
         """The first `count` test samples, or all."""
         return first_samples(self.data, count)

@@ -352,7 +352,8 @@ def test_the_demo_goes_through_the_library_and_names_the_simulators_it_left_out(
         recorded.append(options["on"])
         return record(spiking, *given, **options)
 
-    monkeypatch.setattr(ne, "train", partial(train, epochs=1, hidden=(16,)), raising=False)
+    monkeypatch.setattr(ne, "train", partial(train, hidden=(16,)), raising=False)
+    monkeypatch.setattr(demo, "EPOCHS", 1)
     monkeypatch.setattr(
         ne, "estimate_energy", lambda run, **_: estimate(run, samples=2), raising=False
     )
@@ -361,6 +362,8 @@ def test_the_demo_goes_through_the_library_and_names_the_simulators_it_left_out(
     lava = [each for each in demo.EVALUATED if each[1] in ("rate", "emulator", "lava")]
     monkeypatch.setattr(demo, "EVALUATED", lava)
     out = tmp_path / "run"
+    shown = json_of("demo", "--out", str(tmp_path / "json"))["train"]
+    assert {"run", "dataset", "parameters", "test_accuracy", "spectral"} <= set(shown)
     code, printed, err = call("demo", "--out", str(out))
     assert code == 0
     assert "lava: not [here]" in err
@@ -369,7 +372,7 @@ def test_the_demo_goes_through_the_library_and_names_the_simulators_it_left_out(
     assert max(len(line) for line in printed.splitlines()) <= 100
     made = {path.name for path in out.iterdir()}
     assert {"evaluations.jsonl", "rate.h5", "traces.h5", "energy.json", "report.html"} <= made
-    assert recorded == ["reference"]  # without Lava, the spikes come from the reference
+    assert recorded == ["reference"] * 2  # without Lava, the spikes come from the reference
 
 
 def test_the_demo_is_a_short_script_of_public_calls() -> None:

@@ -38,8 +38,8 @@ from neuro_eqprop.spiking.serialize import describe
 
 Arrays: TypeAlias = dict[str, Any]
 PROCESSES = {
-    neurons: {f"backends.lava.native.{name}": name for name in ("plan", "network", neurons)}
-    for neurons in ("stock", "exact")
+    neurons: {f"backends.lava.native.{name}": name for name in ("plan", "network", *own)}
+    for neurons, own in {"stock": ["stock"], "exact": ["delay", "exact"]}.items()
 }
 """Modules of processes that are copied, by kind of neurons, with their names in the package."""
 NUMERICS = (
@@ -188,7 +188,7 @@ def run_example(folder: Path, interpreter: str) -> tuple[Ints, str]:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     try:
         done = subprocess.run(
-            [interpreter, "-I", str(folder / "example" / "run.py"), "--json"],
+            [interpreter, "-I", "-B", str(folder / "example" / "run.py"), "--json"],
             capture_output=True,
             text=True,
             timeout=DEADLINE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import traceback
+from collections.abc import Callable
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,15 @@ DONE = "done.json"
 
 
 def main(folder: str) -> None:
-    """Run the job in the folder and write its results, or its error, there."""
-    place = Path(folder)
+    """Run the job in the folder."""
+    run_job(Path(folder), lambda place: work(load(place), place))
+
+
+def run_job(place: Path, work: Callable[[Path], dict[str, list[Any]]]) -> None:
+    """Do the work on a folder; write its results, or its error, there."""
     guard(place)
     try:
-        done = work(load(place), place)
+        done = work(place)
         draft = place / f"{DONE}.draft"
         draft.write_text(json.dumps(done))
         draft.replace(place / DONE)
@@ -92,7 +97,7 @@ def build(job: Job, folder: Path) -> list[Any]:
     Synapses take one step; a longer delay adds a delay line, which projections of the same source
     and delay share.
     """
-    from neuro_eqprop.backends.lava.processes.delay import DelayLine
+    from neuro_eqprop.backends.lava.native.delay import Delay
     from neuro_eqprop.backends.lava.processes.graded import GradedPopulation
     from neuro_eqprop.backends.lava.processes.spiking import SpikingPopulation
 
@@ -104,7 +109,7 @@ def build(job: Job, folder: Path) -> list[Any]:
     for projection in job.network.projections:
         source, late = projection.source, projection.delay - 1
         if late and (source, late) not in lines:
-            lines[source, late] = DelayLine(parts[source], steps=late)
+            lines[source, late] = Delay(job.network[source].size, late, job.steps)
             cells[source].s_out.connect(lines[source, late].s_in)
         between = synapses(parts[source], projection)
         (lines[source, late] if late else cells[source]).s_out.connect(between.s_in)

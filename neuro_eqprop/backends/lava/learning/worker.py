@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import traceback
 from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.backends.lava.learning.job import LearningJob, LearningPopulation, load
-from neuro_eqprop.backends.lava.worker import DONE, synapses
-from neuro_eqprop.backends.subprocess import guard, progress, report
+from neuro_eqprop.backends.lava.worker import run_job, synapses
+from neuro_eqprop.backends.subprocess import progress
 from neuro_eqprop.spiking.ir import Gain, Graded
 
 
 def main(folder: str) -> None:
-    """Run the learning job in the folder; write the results there, or the error."""
-    place = Path(folder)
-    guard(place)
-    try:
-        done = work(load(place), place)
-        draft = place / f"{DONE}.draft"
-        draft.write_text(json.dumps(done))
-        draft.replace(place / DONE)
-    except BaseException:
-        report(place, traceback.format_exc())
-        raise
+    """Run the learning job in the folder."""
+    run_job(Path(folder), lambda place: work(load(place), place))
 
 
 def work(learning: LearningJob, folder: Path) -> dict[str, list[Any]]:

@@ -26,6 +26,7 @@ from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 from lava.proc.dense.process import Dense
 
 from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.lava.native.delay import Delay
 from neuro_eqprop.backends.lava.native.network import (
     ExportedNetwork,
     ExportedNetworkModel,
@@ -241,57 +242,6 @@ class IntegerSynapsesModel(PyLoihiProcessModel):  # type: ignore[misc]
         self.sums = self.weights @ self.s_in.recv().astype(np.int64)
 
 
-class Delay(AbstractProcess):  # type: ignore[misc]
-    """Passes messages on, `steps` later; messages of the sample before are dropped."""
-
-    def __init__(self, size: int, steps: int, plan: ExactPlan) -> None:
-        super().__init__(size=size, steps=steps, interval=plan.reset_interval)
-        self.s_in = InPort(shape=(size,))
-        self.s_out = OutPort(shape=(size,))
-
-
-class DelayModel(PyLoihiProcessModel):  # type: ignore[misc]
-    """A ring of messages."""
-
-    kind: type
-
-    def __init__(self, proc_params: ProcessParameters) -> None:
-        super().__init__(proc_params)
-        self.interval: int | None = proc_params["interval"]
-        self.ring: Numbers = np.zeros((proc_params["steps"], proc_params["size"]), self.kind)
-
-    def run_spk(self) -> None:
-        """Send the oldest message, keep the newest in its place."""
-        step = self.time_step - 1
-        if self.interval is not None and step % self.interval == 0:
-            self.ring[...] = 0
-        place = step % len(self.ring)
-        self.s_out.send(self.ring[place])
-        self.ring[place] = self.s_in.recv()
-
-
-@implements(proc=Delay, protocol=LoihiProtocol)
-@requires(CPU)
-@tag("floating_pt")
-class FloatDelayModel(DelayModel):
-    """Messages in float64."""
-
-    s_in = LavaPyType(PyInPort.VEC_DENSE, float)
-    s_out = LavaPyType(PyOutPort.VEC_DENSE, float)
-    kind = float
-
-
-@implements(proc=Delay, protocol=LoihiProtocol)
-@requires(CPU)
-@tag("fixed_pt")
-class IntegerDelayModel(DelayModel):
-    """Messages as integers."""
-
-    s_in = LavaPyType(PyInPort.VEC_DENSE, np.int64)
-    s_out = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
-    kind = np.int64
-
-
 class ExactNetwork(ExportedNetwork):
     """A spiking network with ports `inp`, `out` and `s_<layer>`.
 
@@ -411,7 +361,8 @@ class ExactNetworkModel(ExportedNetworkModel):
         for number, projection in enumerate(network.projections):
             source = cells[projection.source]
             if projection.delay > 1:
-                late = Delay(network[projection.source].size, projection.delay - 1, plan)
+                size, interval = network[projection.source].size, plan.reset_interval
+                late = Delay(size, projection.delay - 1, interval)
                 source.s_out.connect(self.keep(f"delay_{number}", late).s_in)
                 source = late
             joint = self.keep(f"synapses_{number}", synapses(network, projection))
