@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
 from neuro_eqprop import _deprecated
@@ -59,7 +60,10 @@ def __getattr__(name: str) -> object:
     # Types are in the stub beside this file: an import here, even for the type checker alone,
     # would make every module that imports the version depend on all of these modules.
     if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        # The name and the module let Python 3.10 and newer suggest the closest public name.
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+        )
     module, _, there = HOMES[name].partition(":")
     found: object = getattr(import_module(f"{__name__}.{module}"), there or name)
     globals()[name] = found

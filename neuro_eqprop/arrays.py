@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import SequenceMatcher
+from inspect import signature
 from typing import TypeAlias
 
 import numpy as np
@@ -67,4 +68,18 @@ class UnknownNameError(ValueError):
     """An unknown name; the message lists the known names, closest first."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"unknown {kind} {name!r}; known: {', '.join(closest_first(name, known))}")
+        self.kind, self.name, self.known = kind, name, tuple(known)
+        names = ", ".join(closest_first(name, self.known))
+        super().__init__(f"unknown {kind} {name!r}; known: {names}")
+
+
+def check_options(call: Callable[..., object], given: Iterable[str], kind: str) -> None:
+    """Raise UnknownNameError for a name that `call` does not take as a keyword argument."""
+    known = [
+        name
+        for name, parameter in signature(call).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
+    for name in given:
+        if name not in known:
+            raise UnknownNameError(kind, name, known)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.arrays import Array, Ints, check_options
 from neuro_eqprop.data import Dataset, Split
 from neuro_eqprop.data import load as load_data
 from neuro_eqprop.history import History
@@ -352,6 +352,7 @@ class Model:
         """
         from neuro_eqprop.rate.to_torch import EquilibriumLayer
 
+        check_options(EquilibriumLayer, options, "option of to_torch")
         return EquilibriumLayer(self.network, self.params, **{"damping": self.damping, **options})
 
     def save(

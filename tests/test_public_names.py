@@ -9,10 +9,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import neuro_eqprop as ne
+from neuro_eqprop.activations import HARD_SIGMOID
+from neuro_eqprop.architectures import layered
+from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.initialise import initialise
+from neuro_eqprop.model import Model
 
+NETWORK = layered(6, (5,), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
 NAMES = [name for name in ne.__all__ if name != "__version__"]
 CONTRACT = [
     "train",
@@ -96,3 +103,22 @@ def test_every_public_name_has_a_docstring_with_an_example_that_runs(
                 failed, _ = runner.run(test)
                 assert not failed, label
     assert name in ran, f"{name} has no example"
+
+
+def test_a_wrong_option_or_type_names_what_exists() -> None:
+    spiking = Model(NETWORK, initialise(NETWORK, np.random.default_rng(0))).to_spiking()
+    for call, options in (
+        (spiking.to_lava, {"reset": 3}),
+        (spiking.to_brian2, {"continuous": True, "tau": 3}),
+        (spiking.to_snntorch, {"surogate": 3}),
+        (spiking.model.to_torch, {"stopp": 3}),
+    ):
+        wrong = list(options)[-1]
+        with pytest.raises(UnknownNameError, match=rf"unknown option .* '{wrong}'; known: \w+"):
+            call(**options)  # type: ignore[operator]
+    with pytest.raises(UnknownNameError, match="unknown setting 'bit'; known: bits"):
+        ne.learn_on_chip("layered", "digits", on="emulator", bit=8)
+    with pytest.raises(TypeError, match="name of a model or a Network"):
+        ne.train(None, "digits")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="from_torch converts other modules"):
+        ne.from_snntorch(3)  # type: ignore[arg-type]

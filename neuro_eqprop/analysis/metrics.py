@@ -85,11 +85,8 @@ def pearson(a: Array, b: Array) -> float | None:
     """Pearson correlation of two arrays; None where either is constant."""
     if is_constant(a) or is_constant(b):
         return None
-    a, b = a - a.mean(), b - b.mean()
-    norms = float(np.linalg.norm(a)), float(np.linalg.norm(b))
-    if min(norms) <= ROUNDING:
-        return None
-    return float(np.clip(np.vdot(a, b) / (norms[0] * norms[1]), -1.0, 1.0))
+    found = cosine(a - a.mean(), b - b.mean(), floor=ROUNDING)
+    return None if found is None else float(np.clip(found, -1.0, 1.0))
 
 
 def update_agreement(connection: str, a: Array, b: Array) -> UpdateAgreement:

@@ -174,8 +174,11 @@ def learning_settings(given: Mapping[str, Any]) -> tuple[Study, OnChipConfig]:
         steps = None if steps is None else convert("steps", steps, 0)
         study = study_config.adapt(Study(), {**DEFAULTS, **given})
         return study, make_config(own, steps)
-    except UnknownNameError:
-        raise
+    except UnknownNameError as error:
+        if error.kind != "setting":
+            raise
+        known = {*error.known, *(f.name for f in fields(OnChipConfig)), "steps"}
+        raise UnknownNameError("setting", error.name, known) from None
     except ValueError as error:
         raise SettingsError(str(error)) from error
 

@@ -142,6 +142,10 @@ def train(
     >>> model.evaluate(data.test).accuracy > 0.5
     True
     """
+    if not isinstance(network, str | Network):
+        raise TypeError(
+            f"train takes the name of a model or a Network first, not a {type(network).__name__}"
+        )
     whole, path = load_data(data), None if out is None else Path(out)
     given = dict(settings) | {"model": network if isinstance(network, str) else config.CUSTOM.name}
     study = config.make_study(**given, dataset=data_name(data, whole, path))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.arrays import Array, Ints, check_options
 from neuro_eqprop.html import html_table
 from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Role
@@ -349,6 +349,7 @@ class SpikingModel:
         from neuro_eqprop.backends.lava.export import lava_network, learning_network
 
         make = learning_network if learning else lava_network
+        check_options(make, options, "option of to_lava")
         return make(self, name=name, **options)
 
     def to_brian2(
@@ -443,6 +444,7 @@ class SpikingModel:
         from neuro_eqprop.backends.snntorch.native import SpikingModule
 
         network, params = self.model.network, self.model.params
+        check_options(SpikingModule, options, "option of to_snntorch")
         return SpikingModule(network, params, self.coding, bits=self.bits, **options)
 
 

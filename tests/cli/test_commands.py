@@ -362,7 +362,7 @@ def test_the_demo_goes_through_the_library_and_names_the_simulators_it_left_out(
     lava = [each for each in demo.EVALUATED if each[1] in ("rate", "emulator", "lava")]
     monkeypatch.setattr(demo, "EVALUATED", lava)
     out = tmp_path / "run"
-    shown = json_of("demo", "--out", str(tmp_path / "json"))["train"]
+    shown = json.loads(call("demo", "--out", str(tmp_path / "json"), "--json")[1])["train"]
     assert {"run", "dataset", "parameters", "test_accuracy", "spectral"} <= set(shown)
     code, printed, err = call("demo", "--out", str(out))
     assert code == 0

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.brian2 import BACKEND, continuous, groups
 from neuro_eqprop.backends.brian2.dale import pair_stimulus, paired
@@ -207,6 +207,10 @@ def brian2_network(
         raise ValueError(
             f"{', '.join(biology)}: an option of membranes in continuous time; use continuous=True"
         )
+    known = [field.name for field in fields(continuous.BASE)]
+    for name in biology or {}:
+        if name not in known:
+            raise UnknownNameError("option of continuous time", name, known)
     options = replace(continuous.BASE, **(biology or {})) if continuous_time else None
     if options is not None and options.pairs and options.noise:
         raise BackendError(

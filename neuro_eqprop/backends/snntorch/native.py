@@ -319,6 +319,11 @@ def from_snntorch(module: SpikingModule) -> Model:
     >>> ne.from_snntorch(module).provenance
     'fine-tuned in snnTorch'
     """
+    if not isinstance(module, SpikingModule):
+        raise TypeError(
+            f"from_snntorch takes the module of SpikingModel.to_snntorch, not a "
+            f"{type(module).__name__}; from_torch converts other modules"
+        )
     given = module.rounded_weights() if module.bits is not None else dict(module.values.items())
     params = {
         name: value.detach().cpu().numpy().astype(np.float64) for name, value in given.items()
