@@ -6,7 +6,7 @@ import doctest
 import inspect
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -107,15 +107,16 @@ def test_every_public_name_has_a_docstring_with_an_example_that_runs(
 
 def test_a_wrong_option_or_type_names_what_exists() -> None:
     spiking = Model(NETWORK, initialise(NETWORK, np.random.default_rng(0))).to_spiking()
-    for call, options in (
+    calls: list[tuple[Callable[..., object], dict[str, object]]] = [
         (spiking.to_lava, {"reset": 3}),
         (spiking.to_brian2, {"continuous": True, "tau": 3}),
         (spiking.to_snntorch, {"surogate": 3}),
         (spiking.model.to_torch, {"stopp": 3}),
-    ):
+    ]
+    for call, options in calls:
         wrong = list(options)[-1]
         with pytest.raises(UnknownNameError, match=rf"unknown option .* '{wrong}'; known: \w+"):
-            call(**options)  # type: ignore[operator]
+            call(**options)
     with pytest.raises(UnknownNameError, match="unknown setting 'bit'; known: bits"):
         ne.learn_on_chip("layered", "digits", on="emulator", bit=8)
     with pytest.raises(TypeError, match="name of a model or a Network"):
