@@ -111,7 +111,7 @@ def test_a_wrong_option_or_type_names_what_exists() -> None:
         (spiking.to_lava, {"reset": 3}),
         (spiking.to_brian2, {"continuous": True, "tau": 3}),
         (spiking.to_snntorch, {"surogate": 3}),
-        (spiking.model.to_torch, {"stopp": 3}),
+        (spiking.model.to_torch, {"until": 3}),
     ]
     for call, options in calls:
         wrong = list(options)[-1]
