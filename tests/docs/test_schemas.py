@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ import pytest
 from neuro_eqprop.cli import main
 from neuro_eqprop.io.profile.load import profile_folder
 
-try:
+if sys.version_info >= (3, 11):
     import tomllib
-except ImportError:  # Python 3.10
+else:
     import tomli as tomllib
 
 ROOT = Path(__file__).parents[2]
