@@ -450,7 +450,7 @@ class ConvolutionSynapses(Synapses):
                 )
             return back.repeat(pool, axis=2).repeat(pool, axis=3).reshape(n, -1)
         m = x.reshape(n, channels, height, pool, width, pool).sum(axis=(3, 5))
-        if self.output[1:] == (1, 1) and not self.padding:
+        if self.kernel.shape[1:] == self.pooled and not self.padding:
             return np.asarray(m.reshape(n, -1) @ self.kernel.reshape(len(self.kernel), -1).T)
         found = np.zeros((n, *self.output))
         for a, b, outs, ins in self.windows():

@@ -9,7 +9,7 @@ from itertools import count, product
 import numpy as np
 
 from neuro_eqprop.activations import HARD_SIGMOID, RELU, TANH, box
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, Shape
 from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.schedules import three_phase
 from neuro_eqprop.spiking.ir import (
@@ -24,6 +24,13 @@ from neuro_eqprop.spiking.ir import (
     Stimulus,
 )
 from neuro_eqprop.spiking.rounding import Rounding, Scaling
+from neuro_eqprop.spiking.synapses import (
+    ConvolutionSynapses,
+    DenseSynapses,
+    DiagonalSynapses,
+    Synapses,
+    csr,
+)
 from neuro_eqprop.testing.case import Case, Run, in_fixed_point, record_everything, run_case
 
 GRID = 2.0**-12
@@ -77,9 +84,12 @@ def spared(population: Population, values: Array) -> Array:
 
 
 def draw_projections(
-    populations: list[Population], rng: np.random.Generator
+    populations: list[Population], rng: np.random.Generator, kinds: np.random.Generator
 ) -> tuple[Projection, ...]:
-    """Most pairs, some twice; every population hears of its neighbour and of itself."""
+    """Most pairs, some twice; every population hears of its neighbour and of itself.
+
+    `kinds` draws the kind of synapses.
+    """
     pairs = [pair for pair in product(populations, repeat=2) if rng.random() < 0.3]
     pairs += zip(populations, populations[1:] + populations[:1], strict=True)
     pairs += [(p, p) for p in populations]
@@ -93,10 +103,68 @@ def draw_projections(
         weight[rng.random(weight.shape) < 0.3] = 0.0
         weight = spared(target, on_grid(weight).T).T.copy()
         gain = Gain.BETA if rng.random() < 0.3 else Gain.ONE
+        synapses = draw_synapses(weight, target, kinds)
         drawn.append(
-            Projection(source.name, target.name, weight, int(rng.choice([1, 1, 2, 4])), gain)
+            Projection(source.name, target.name, synapses, int(rng.choice([1, 1, 2, 4])), gain)
         )
     return tuple(drawn)
+
+
+def draw_synapses(weight: Array, target: Population, rng: np.random.Generator) -> Synapses:
+    """Synapses of any kind, with weights of the size of the matrix."""
+    kind = str(rng.choice(["dense", "sparse", "convolution", "transposed", "diagonal"]))
+    if kind == "diagonal" and weight.shape[0] == weight.shape[1]:
+        return DiagonalSynapses(np.diag(weight))
+    if kind in ("convolution", "transposed"):
+        return draw_convolution(weight, target, rng, transposed=kind == "transposed")
+    if kind == "sparse":
+        return csr(weight * (rng.random(weight.shape) < 0.5))
+    return DenseSynapses(weight)
+
+
+def draw_convolution(
+    weight: Array, target: Population, rng: np.random.Generator, *, transposed: bool
+) -> Synapses:
+    """A convolution between populations of these sizes; units that must not change get nothing."""
+    outputs, inputs = weight.shape[::-1] if transposed else weight.shape
+    shapes = [
+        (image, kernel, stride, padding, pool)
+        for image in factors(inputs)
+        for pool in (1, 2)
+        if image[1] % pool == image[2] % pool == 0
+        for kernel in product(range(1, 4), repeat=2)
+        for stride in (1, 2)
+        for padding in (0, 1)
+        if padded_outputs(image, kernel, stride, padding=padding, pool=pool, size=outputs)
+    ]
+    image, kernel, stride, padding, pool = shapes[int(rng.integers(len(shapes)))]
+    channels = padded_outputs(image, kernel, stride, padding=padding, pool=pool, size=outputs)
+    size = weight.std() * np.sqrt(weight.shape[1]) / np.sqrt(image[0] * np.prod(kernel))
+    drawn = on_grid(rng.normal(0.0, size, (channels, image[0], *kernel)))
+    made = ConvolutionSynapses(drawn, image, stride, padding, pool, transposed=transposed)
+    if isinstance(target.neuron, Spiking):
+        rows = drawn.transpose(1, 0, 2, 3) if transposed else drawn
+        rows[: -(-2 * len(rows) // target.size)] = 0.0
+        made = made.with_values(drawn)
+    return made if made.count else DenseSynapses(weight)
+
+
+def factors(size: int) -> list[tuple[int, int, int]]:
+    """All images (channels, height, width) of that many pixels."""
+    pairs = [(c, h) for c in range(1, size + 1) for h in range(1, size + 1) if size % (c * h) == 0]
+    return [(c, h, size // (c * h)) for c, h in pairs]
+
+
+def padded_outputs(
+    image: Shape, kernel: Shape, stride: int, *, padding: int, pool: int, size: int
+) -> int:
+    """The output channels with which a convolution has `size` outputs; 0 if there are none."""
+    sides = [
+        (n // pool + 2 * padding - k) // stride + 1 for n, k in zip(image[1:], kernel, strict=True)
+    ]
+    if min(sides) < 1 or size % (sides[0] * sides[1]):
+        return 0
+    return size // (sides[0] * sides[1])
 
 
 def attempt_case(seed: int, number: int, *, attempt: int) -> Case:
@@ -108,7 +176,9 @@ def attempt_case(seed: int, number: int, *, attempt: int) -> Case:
         spiking = kinds == "spiking" or (kinds == "mixed" and k % 2 == 0)
         neuron = draw_spiking(rng) if spiking else draw_graded(rng)
         populations.append(draw_population(f"population {k}", neuron, rng))
-    projections = draw_projections(populations, rng)
+    projections = draw_projections(
+        populations, rng, np.random.default_rng([seed, number, attempt, 1])
+    )
     network = SpikingNetwork(1e-3, tuple(populations), projections, populations[-1].name)
     first, last = populations[0], populations[-1]
     current = spared(first, on_grid(rng.uniform(-0.25, 0.5, (SAMPLES, first.size))))

@@ -46,7 +46,15 @@ def convolutions() -> dict[str, ConvolutionSynapses]:
     pooled = ConvolutionSynapses(grid(2, 3, 2, 2), (3, 9, 6), stride=1, padding=1, pool=3)
     whole = ConvolutionSynapses(grid(5, 2, 2, 3), (2, 4, 6), pool=2)
     wide = ConvolutionSynapses(grid(2, 1, 2, 2), (1, 3, 3), stride=3, padding=2)
-    made = {"plain": plain, "padded": padded, "pooled": pooled, "whole": whole, "wide": wide}
+    corner = ConvolutionSynapses(grid(3, 2, 1, 2), (2, 2, 3), stride=2)
+    made = {
+        "corner": corner,
+        "plain": plain,
+        "padded": padded,
+        "pooled": pooled,
+        "whole": whole,
+        "wide": wide,
+    }
     return made | {f"{name} backwards": each.T for name, each in made.items()}
 
 

@@ -23,6 +23,7 @@ from neuro_eqprop.jit import inner, outer
 
 Places: TypeAlias = npt.NDArray[np.uint64]
 Marks: TypeAlias = npt.NDArray[np.uint8]
+Rows: TypeAlias = npt.NDArray[np.int32]
 
 SPIKING, GRADED = 0, 1
 """Kinds of neuron."""
@@ -30,8 +31,13 @@ START, STOP, KIND, GATED, FOLLOWS = range(5)
 """Columns of the tables of populations and of blocks; GATED: has input with a gain of beta."""
 PREDICTIVE, RANDOM = 1, 2
 """How a population that FOLLOWS a rate encodes it; else zero."""
-SOURCE, TARGET, DELAY, BY_BETA, SPARSE, OFFSET = range(6)
+SOURCE, TARGET, DELAY, BY_BETA, FORM, OFFSET, IMAGE = range(7)
 """Columns of the table of projections; OFFSET is where its weights, or its heads, begin."""
+WHOLE_COLUMNS, SPARSE_COLUMNS, CONVOLUTION, TRANSPOSED = range(4)
+"""Forms of a projection: columns of weights, sparse columns, a shared kernel in two directions."""
+CHANNELS, HIGH_IN, WIDE_IN, OUTPUTS, HIGH_OUT, WIDE_OUT = range(6)
+KERNEL_HIGH, KERNEL_WIDE, KERNEL_STRIDE, PADDING, POOL = range(6, 11)
+"""Columns of the table of images: the shapes of a convolution; HIGH_IN is that after pooling."""
 LOW, HIGH, BENT = range(3)
 """Constants of a block: the activation; of tanh, only BENT."""
 KEEP_CURRENT, KEEP_VOLTAGE, THRESHOLD, SUBTRACT, FLOOR, CEILING = range(3, 9)
@@ -111,7 +117,7 @@ def add_messages(
 @inner
 def add_sparse(
     heads: Ints,
-    rows: Ints,
+    rows: Rows,
     weights: Array,
     offset: int,
     lists: Places,
@@ -126,6 +132,155 @@ def add_sparse(
         j, q = uint64(offset) + lists[now], payloads[now]
         for k in range(uint64(heads[j]), uint64(heads[j + NEXT])):
             arriving[uint64(a + rows[k])] += weights[k] * q
+
+
+@inner
+def pool_messages(
+    image: Ints,
+    lists: Places,
+    payloads: Array,
+    e: int,
+    stop: int,
+    pooled: Array,
+    places: Places,
+) -> int:
+    """Sum messages over squares of pixels; return how many places, (y, x, channel), are listed."""
+    pool, wide = uint64(image[POOL]), uint64(image[WIDE_IN])
+    across, channels = wide * pool, uint64(image[CHANNELS])
+    area, found = uint64(image[HIGH_IN]) * pool * across, uint64(0)
+    for now in range(uint64(e), uint64(stop)):
+        unit = lists[now]
+        c, pixel = unit // area, unit % area
+        at = ((pixel // across) // pool * wide + (pixel % across) // pool) * channels + c
+        if pooled[at] == 0.0:
+            places[found] = at
+            found += NEXT
+        pooled[at] += payloads[now]
+    return int(found)
+
+
+@inner
+def spread_kernel(image: Ints, weights: Array, offset: int, at: int, q: float, sums: Array) -> None:
+    """sums, (y, x, output), += the kernel around a place (y, x, channel), times a message."""
+    channels, outputs = image[CHANNELS], uint64(image[OUTPUTS])
+    stride, high, wide = image[KERNEL_STRIDE], image[KERNEL_HIGH], image[KERNEL_WIDE]
+    c, pixel = at % channels, at // channels
+    y = pixel // image[WIDE_IN] + image[PADDING]
+    x = pixel % image[WIDE_IN] + image[PADDING]
+    i_first, j_first = max(0, (y - high + stride) // stride), max(0, (x - wide + stride) // stride)
+    i_last = min(image[HIGH_OUT] - 1, y // stride)
+    j_last = min(image[WIDE_OUT] - 1, x // stride)
+    for i in range(i_first, i_last + 1):
+        row = (c * high + (y - stride * i)) * wide
+        if stride == 1:  # columns of the kernel are stored backwards: one run of weights
+            w = uint64(offset + (row + wide - 1 - (x - j_first)) * image[OUTPUTS])
+            t = uint64((i * image[WIDE_OUT] + j_first) * image[OUTPUTS])
+            for o in range(uint64(max(0, j_last - j_first + 1)) * outputs):
+                sums[t + o] += weights[w + o] * q
+        else:
+            for j in range(j_first, j_last + 1):
+                w = uint64(offset + (row + wide - 1 - (x - stride * j)) * image[OUTPUTS])
+                t = uint64((i * image[WIDE_OUT] + j) * image[OUTPUTS])
+                for o in range(outputs):
+                    sums[t + o] += weights[w + o] * q
+
+
+@inner
+def add_convolution(
+    image: Ints,
+    weights: Array,
+    offset: int,
+    lists: Places,
+    payloads: Array,
+    e: int,
+    stop: int,
+    arriving: Array,
+    a: int,
+    pooled: Array,
+    places: Places,
+    sums: Array,
+) -> None:
+    """arriving += the convolution of the messages on the list; pooled and sums stay zero."""
+    found = pool_messages(image, lists, payloads, e, stop, pooled, places)
+    for k in range(uint64(found)):
+        at = places[k]
+        q = pooled[at]
+        pooled[at] = 0.0
+        if q != 0.0:
+            spread_kernel(image, weights, offset, int(at), q, sums)
+    outputs, pixels = uint64(image[OUTPUTS]), uint64(image[HIGH_OUT] * image[WIDE_OUT])
+    first = uint64(a)
+    for o in range(outputs):
+        for pixel in range(pixels):
+            arriving[first + o * pixels + pixel] += sums[pixel * outputs + o]
+            sums[pixel * outputs + o] = 0.0
+
+
+@inner
+def add_transposed(
+    image: Ints,
+    weights: Array,
+    offset: int,
+    lists: Places,
+    payloads: Array,
+    e: int,
+    stop: int,
+    arriving: Array,
+    a: int,
+    sums: Array,
+) -> None:
+    """arriving += the transposed convolution of the messages on the list; sums stay zero."""
+    channels, pool = uint64(image[CHANNELS]), uint64(image[POOL])
+    high, wide = image[HIGH_IN], image[WIDE_IN]
+    tall, broad, wide_out = image[KERNEL_HIGH], image[KERNEL_WIDE], image[WIDE_OUT]
+    area = uint64(image[HIGH_OUT] * wide_out)
+    for now in range(uint64(e), uint64(stop)):
+        unit, q = lists[now], payloads[now]
+        o, pixel = int(unit // area), int(unit % area)
+        y = pixel // wide_out * image[KERNEL_STRIDE] - image[PADDING]
+        x = pixel % wide_out * image[KERNEL_STRIDE] - image[PADDING]
+        first, last = max(0, -x), min(broad, wide - x)
+        for row in range(max(0, -y), min(tall, high - y)):
+            w = uint64(offset + ((o * tall + row) * broad + first) * image[CHANNELS])
+            t = uint64(((y + row) * wide + x + first) * image[CHANNELS])
+            for c in range(uint64(max(0, last - first)) * channels):
+                sums[t + c] += weights[w + c] * q
+    across, start = uint64(wide) * pool, uint64(a)
+    for c in range(channels):
+        for y_in in range(uint64(high) * pool):
+            line = (y_in // pool) * uint64(wide) * channels + c
+            for x_in in range(uint64(wide)):
+                value = sums[line + x_in * channels]
+                for p in range(pool):
+                    arriving[start + x_in * pool + p] += value
+            start += across
+    for k in range(uint64(high * wide) * channels):
+        sums[k] = 0.0
+
+
+@inner
+def add_kernels(
+    form: int,
+    image: Ints,
+    weights: Array,
+    offset: int,
+    lists: Places,
+    payloads: Array,
+    e: int,
+    stop: int,
+    arriving: Array,
+    a: int,
+    pooled: Array,
+    places: Places,
+    sums: Array,
+) -> None:
+    """arriving += the messages on the list through a shared kernel; the workspace stays zero."""
+    if form == TRANSPOSED:
+        add_transposed(image, weights, offset, lists, payloads, e, stop, arriving, a, sums)
+        return
+    add_convolution(
+        image, weights, offset, lists, payloads, e, stop, arriving, a, pooled, places, sums
+    )
 
 
 @inner
@@ -458,8 +613,11 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
     constants: Array,
     projections: Ints,
     heads: Ints,
-    rows: Ints,
+    rows: Rows,
     weights: Array,
+    images: Ints | None,
+    spiking_blocks: Ints | None,
+    graded_blocks: Ints | None,
     lengths: Ints,
     betas: Array,
     given: Array,
@@ -472,15 +630,16 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
     firing: Array,
     drives: Array,
     overflows: Ints | None,
-    log: Array,
+    log: Array | None,
 ) -> None:
     """Run every sample from rest through all phases, of `lengths` (steps, window).
 
     `given` is bias + current and `pull` the pull, (samples, units); `messages`, `firing` and
     `drives` are (samples, phases, units), `log` is (samples, steps, columns). What is not needed of
-    pull, columns and log is empty. With `overflows`, (blocks, 2), all is in integers; they are
-    exact in float64, and without it that part is not compiled. So with `courses` of blocks that
-    follow a rate, (blocks, steps, 3); `starts` are their seeds, `first` the number of a sample.
+    pull and columns is empty. With `overflows`, (blocks, 2), all is in integers; they are
+    exact in float64. `courses` are those of blocks that follow a rate, (blocks, steps, 3), `starts`
+    their seeds, `first` the number of a sample. An argument that may be None belongs to a part of
+    the step; where it is None, that part is not compiled, which would take a second or more.
     """
     units, depth = given.shape[1], 1
     for j in range(projections.shape[0]):
@@ -492,6 +651,14 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
     width = units + 1
     lists, payloads = np.zeros(depth * width, dtype=np.uint64), np.ones(depth * width)
     ends = np.zeros((depth, populations.shape[0]), dtype=np.int64)
+    pixels = 0
+    if images is not None:
+        for k in range(images.shape[0]):
+            size = images[k, HIGH_IN] * images[k, WIDE_IN] * images[k, CHANNELS]
+            made = images[k, HIGH_OUT] * images[k, WIDE_OUT] * images[k, OUTPUTS]
+            pixels = max(pixels, size, made)
+    pooled, sums = np.zeros(pixels), np.zeros(pixels)
+    places = np.zeros(pixels, dtype=np.uint64)
     for sample in range(given.shape[0]):
         begin(blocks, constants, state, held, ends)
         t = slot = 0
@@ -511,20 +678,48 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                         continue
                     a, z = populations[target, START], populations[target, STOP]
                     into = by_beta if gated else one
-                    if projections[j, SPARSE]:
+                    form = projections[j, FORM]
+                    if images is not None:  # noqa: SIM102 - a test of its own is decided when compiling
+                        if form >= CONVOLUTION:
+                            add_kernels(
+                                form,
+                                images[projections[j, IMAGE]],
+                                weights,
+                                offset,
+                                lists,
+                                payloads,
+                                e,
+                                stop,
+                                into,
+                                a,
+                                pooled,
+                                places,
+                                sums,
+                            )
+                            continue
+                    if form == SPARSE_COLUMNS:
                         add_sparse(heads, rows, weights, offset, lists, payloads, e, stop, into, a)
-                    elif populations[p, KIND] == SPIKING:
-                        add_spikes(weights, offset, lists, e, stop, into, a, z)
-                    else:
-                        add_messages(weights, offset, lists, payloads, e, stop, into, a, z)
+                        continue
+                    if spiking_blocks is not None:  # noqa: SIM102
+                        if populations[p, KIND] == SPIKING:
+                            add_spikes(weights, offset, lists, e, stop, into, a, z)
+                    if graded_blocks is not None:  # noqa: SIM102
+                        if populations[p, KIND] != SPIKING:
+                            add_messages(weights, offset, lists, payloads, e, stop, into, a, z)
                 for b in range(blocks.shape[0]):
                     a, z, c = blocks[b, START], blocks[b, STOP], constants[b]
-                    spiking, bent = blocks[b, KIND] == SPIKING, c[BENT] != 0.0
-                    if overflows is None:
-                        if spiking:
+                    bent = c[BENT] != 0.0
+                    if spiking_blocks is not None:  # noqa: SIM102
+                        if blocks[b, KIND] == SPIKING:
+                            if overflows is not None:
+                                wraps = flow_fixed(c, beta, a, z, one, by_beta, u)
+                                clipped = fire_fixed(c, a, z, one, outside, drive, held, sends)
+                                overflows[b, WRAPS] += wraps
+                                overflows[b, SATURATIONS] += clipped
+                                continue
                             if blocks[b, GATED] and beta != 0.0:
                                 mix(beta, a, z, one, by_beta)
-                            if courses is not None:  # noqa: SIM102 - alone, it is left out
+                            if courses is not None:  # noqa: SIM102
                                 if blocks[b, FOLLOWS]:
                                     course = courses[b, t]
                                     decode(course[BEFORE], a, z, one, u, outside, drive)
@@ -549,6 +744,21 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                                 smooth(c[KEEP_CURRENT], a, z, one, u)
                             fire(c, a, z, one, outside, drive, held, sends)
                             continue
+                    if graded_blocks is not None:
+                        if overflows is not None:
+                            wraps = gather_fixed(
+                                beta, a, z, one, by_beta, u, g_beta, outside, drive
+                            )
+                            if bent:
+                                multiply(a, z, drive, c[UNIT], message)
+                                tanh(a, z, message, aim, rest, power)
+                                multiply(a, z, aim, 1.0 / c[UNIT], aim)
+                                round_off(a, z, aim)
+                            goal = aim if bent else drive
+                            clipped = speak_fixed(c, a, z, goal, held, sent, message, sends)
+                            overflows[b, WRAPS] += wraps
+                            overflows[b, SATURATIONS] += clipped
+                            continue
                         if blocks[b, GATED]:
                             gather_both(beta, a, z, one, by_beta, u, g_beta, outside, drive)
                         else:
@@ -556,22 +766,6 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                         if bent:
                             tanh(a, z, drive, aim, rest, power)
                         speak(c, a, z, aim if bent else drive, held, sent, message, sends)
-                    elif spiking:
-                        wraps = flow_fixed(c, beta, a, z, one, by_beta, u)
-                        clipped = fire_fixed(c, a, z, one, outside, drive, held, sends)
-                        overflows[b, WRAPS] += wraps
-                        overflows[b, SATURATIONS] += clipped
-                    else:
-                        wraps = gather_fixed(beta, a, z, one, by_beta, u, g_beta, outside, drive)
-                        if bent:
-                            multiply(a, z, drive, c[UNIT], message)
-                            tanh(a, z, message, aim, rest, power)
-                            multiply(a, z, aim, 1.0 / c[UNIT], aim)
-                            round_off(a, z, aim)
-                        goal = aim if bent else drive
-                        clipped = speak_fixed(c, a, z, goal, held, sent, message, sends)
-                        overflows[b, WRAPS] += wraps
-                        overflows[b, SATURATIONS] += clipped
                 for p in range(populations.shape[0]):
                     a, z, e = populations[p, START], populations[p, STOP], slot * width
                     spiking, counted = populations[p, KIND] == SPIKING, tick >= steps - window
@@ -579,13 +773,14 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                     if spiking and not follows and tick == steps - window:
                         settle(a, z, -1.0, counts, rates)
                     ends[slot, p] = collect(a, z, sends, lists, e + a, counts)
-                    if not spiking:
-                        load(a, lists, e + a, ends[slot, p], message, payloads)
+                    if graded_blocks is not None:  # noqa: SIM102
+                        if not spiking:
+                            load(a, lists, e + a, ends[slot, p], message, payloads)
                     if (follows or not spiking) and counted:
                         add(a, z, sent, rates)
                 if tick >= steps - window:
                     add(0, units, drive, means)
-                if columns.size:
+                if log is not None:
                     show(populations, columns, sends, message, held, drive, log[sample, t])
                 t += 1
                 slot = slot + 1 if slot + 1 < depth else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import frexp, inf
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,26 +13,32 @@ import numpy.typing as npt
 from neuro_eqprop.activations import Activation, ActivationKind
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.emulator.kernels import (
+    CONVOLUTION,
     FOLLOWS,
+    FORM,
     GATED,
+    GRADED,
     KIND,
     OFFSET,
     PREDICTIVE,
     RANDOM,
-    SPARSE,
+    SPARSE_COLUMNS,
     SPIKING,
     START,
     STOP,
+    TRANSPOSED,
+    WHOLE_COLUMNS,
+    Rows,
 )
 from neuro_eqprop.spiking.counter_rng import mix
 from neuro_eqprop.spiking.fixed_point import (
     ONE,
     GradedIntegers,
     SpikingIntegers,
+    integer_synapses,
     integers,
     nearest,
     to_12_bits,
-    weights,
 )
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -44,12 +50,24 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     follow_of,
 )
+from neuro_eqprop.spiking.synapses import (
+    ConvolutionSynapses,
+    DenseSynapses,
+    SparseSynapses,
+    Synapses,
+)
 
 Number = TypeVar("Number", np.float64, np.int64)
+
+Parts: TypeAlias = tuple[
+    Ints, Ints, Array, Ints, Ints, Rows, Array, Ints | None, Ints | None, Ints | None
+]
 
 NO_RATE = (-inf, inf, 0.0)
 DENSE = 0.2
 """Fraction of nonzero weights from which adding whole columns is faster."""
+COMPILED = 2**18
+"""Number of sparse weights above which compiled code sorts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +76,15 @@ class Tables:
 
     Populations and blocks have a row (start, stop, kind, whether something arrives by beta, how
     they follow a rate); a block is a run of populations with the same constants. Projections have
-    a row (source, target, delay, by beta, sparse, offset). The weights of a source lie together.
+    a row (source, target, delay, by beta, form, offset, image). The weights of a source lie
+    together; a kernel is stored once.
     """
 
     network: SpikingNetwork
     numbers: dict[str, SpikingIntegers | GradedIntegers]
     """The populations of a fixed-point network in integers; empty in floating point."""
     seen: tuple[Array, ...]
-    """Copies of the biases and weights that the tables were built from."""
+    """Copies of the biases and dense weights that the tables were built from."""
     place: dict[str, tuple[int, int]]
     """The range (start, stop) of the units of each population."""
     populations: Ints
@@ -73,8 +92,9 @@ class Tables:
     constants: Array
     projections: Ints
     heads: Ints
-    rows: Ints
+    rows: Rows
     weights: Array
+    images: Ints
 
     @property
     def units(self) -> int:
@@ -82,10 +102,15 @@ class Tables:
         return int(self.populations[-1, STOP])
 
     @property
-    def parts(self) -> tuple[Ints, Ints, Array, Ints, Ints, Ints, Array]:
-        """The arrays, in the order of the compiled function."""
+    def parts(self) -> Parts:
+        """The arrays, in the order of the compiled function; None for parts of it not needed."""
         neurons = (self.populations, self.blocks, self.constants)
-        return (*neurons, self.projections, self.heads, self.rows, self.weights)
+        graded = self.blocks[:, KIND] == GRADED
+        kinds = (self.blocks[~graded], self.blocks[graded])
+        parts = (each if len(each) else None for each in (self.images, *kinds))
+        images, spiking_blocks, graded_blocks = parts
+        synapses = (self.projections, self.heads, self.rows, self.weights, images)
+        return (*neurons, *synapses, spiking_blocks, graded_blocks)
 
     def split(self, values: npt.NDArray[Number]) -> dict[str, npt.NDArray[Number]]:
         """Values by population; units come last."""
@@ -160,9 +185,11 @@ class Tables:
 
 
 def arrays(network: SpikingNetwork) -> Iterator[Array]:
-    """All biases and weights."""
+    """All biases and dense weights, which may change in place; other synapses are read-only."""
     yield from (population.bias for population in network.populations)
-    yield from (projection.weight for projection in network.projections)
+    for projection in network.projections:
+        if isinstance(projection.synapses, DenseSynapses):
+            yield projection.synapses.weight
 
 
 def exact_inverse(value: float) -> float:
@@ -255,31 +282,94 @@ def integer_populations(network: SpikingNetwork) -> dict[str, SpikingIntegers | 
     return {p.name: integers(network, p) for p in network.populations}
 
 
-def pack(network: SpikingNetwork, names: list[str]) -> tuple[Ints, Ints, Ints, Array]:
-    """Projections, heads, rows and weights: first those of sparse columns, then whole columns."""
-    heads, rows = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    few, whole = [np.zeros(0)], [np.zeros(0)]
-    listed: list[list[int]] = []
+class Packed:
+    """The synapses of all projections in flat arrays; weights of sparse columns come first."""
+
+    def __init__(self) -> None:
+        self.heads: list[Ints] = []
+        self.rows: list[Rows] = []
+        self.sparse: list[Array] = []
+        self.others: list[Array] = []
+        self.images: list[list[int]] = []
+
+    def add(self, synapses: Synapses) -> tuple[int, int, int]:
+        """Append synapses; return their form, the start of their weights or heads, the image."""
+        if isinstance(synapses, ConvolutionSynapses):
+            return self.add_kernel(synapses)
+        if isinstance(synapses, DenseSynapses):
+            filled = np.count_nonzero(synapses.weight)
+            if filled >= DENSE * synapses.weight.size:
+                offset = count(self.others)
+                laid = np.ascontiguousarray(synapses.weight.T, dtype=np.float64)
+                self.others.append(laid.ravel())
+                return WHOLE_COLUMNS, offset, 0
+        return self.add_sparse(synapses.to_csr())
+
+    def add_sparse(self, synapses: SparseSynapses) -> tuple[int, int, int]:
+        """Append the columns of a sparse matrix."""
+        offset, start = count(self.heads), count(self.sparse)
+        heads, rows, weights = columns(synapses)
+        self.heads.append(heads + start)
+        self.rows.append(rows)
+        self.sparse.append(weights)
+        return SPARSE_COLUMNS, offset, 0
+
+    def add_kernel(self, synapses: ConvolutionSynapses) -> tuple[int, int, int]:
+        """Append a kernel: channels of the targets of a message lie together."""
+        (channels, high, wide), (outputs, high_out, wide_out) = synapses.pooled, synapses.output
+        kernel = synapses.kernel
+        sides = [*kernel.shape[2:], synapses.stride, synapses.padding, synapses.pool]
+        self.images.append([channels, high, wide, outputs, high_out, wide_out, *sides])
+        offset = count(self.others)
+        if synapses.transposed:
+            laid = kernel.transpose(0, 2, 3, 1)
+        else:
+            laid = kernel[:, :, :, ::-1].transpose(1, 2, 3, 0)
+        self.others.append(np.ascontiguousarray(laid).ravel())
+        form = TRANSPOSED if synapses.transposed else CONVOLUTION
+        return form, offset, len(self.images) - 1
+
+    def arrays(self) -> tuple[Ints, Rows, Array, Ints]:
+        """Heads, rows, weights and images."""
+        return (
+            joined(self.heads, np.int64),
+            joined(self.rows, np.int32),
+            joined([*self.sparse, *self.others], np.float64),
+            table(self.images, 11),
+        )
+
+
+def columns(synapses: SparseSynapses) -> tuple[Ints, Rows, Array]:
+    """Heads, rows and weights of the columns; only many are worth compiling for."""
+    if len(synapses.data) > COMPILED:
+        from neuro_eqprop.backends.emulator.sparse_columns import by_column
+
+        matrix = (synapses.indptr, synapses.indices, synapses.data)
+        return by_column(*matrix, synapses.shape[1])
+    turned = synapses.T
+    return turned.indptr, turned.indices, turned.data
+
+
+def joined(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """The parts in one array; a single one is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype=dtype), *parts])
+
+
+def pack(network: SpikingNetwork, names: list[str]) -> tuple[Ints, Ints, Rows, Array, Ints]:
+    """Projections, heads, rows, weights and images."""
+    packed, listed = Packed(), []
     for projection in network.projections:
-        weight = projection.weight if network.fixed is None else weights(network, projection)
-        columns = np.ascontiguousarray(weight.T, dtype=np.float64)
-        sparse = np.count_nonzero(columns) < DENSE * columns.size
+        synapses = projection.synapses
+        if network.fixed is not None:
+            synapses = integer_synapses(network, projection)
         ends = (names.index(projection.source), names.index(projection.target))
         by_beta = int(projection.gain is Gain.BETA)
-        offset = count(heads) if sparse else count(whole)
-        listed.append([*ends, projection.delay, by_beta, int(sparse), offset])
-        if sparse:
-            source, target = np.nonzero(columns)
-            heads.append(count(few) + np.searchsorted(source, np.arange(len(columns) + 1)))
-            rows.append(target)
-            few.append(columns[source, target])
-        else:
-            whole.append(columns.ravel())
-    found = table(listed, 6)
-    found[found[:, SPARSE] == 0, OFFSET] += count(few)
-    return found, np.concatenate(heads), np.concatenate(rows), np.concatenate([*few, *whole])
+        listed.append([*ends, projection.delay, by_beta, *packed.add(synapses)])
+    found = table(listed, 7)
+    found[found[:, FORM] != SPARSE_COLUMNS, OFFSET] += count(packed.sparse)
+    return found, *packed.arrays()
 
 
-def count(parts: Sequence[Array | Ints]) -> int:
+def count(parts: Sequence[npt.NDArray[Any]]) -> int:
     """Total number of values."""
     return sum(part.size for part in parts)

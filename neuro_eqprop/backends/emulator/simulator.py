@@ -167,5 +167,6 @@ def perform(
     betas = np.array([tables.beta(phase.beta) for phase in schedule], dtype=np.float64)
     courses, starts = tables.courses(int(lengths[:, 0].sum())), tables.starts()
     course = (lengths, betas, given, pull, log.columns, courses, starts, first)
-    arguments = (*tables.parts, *course, *into)
-    emulate(*arguments)
+    messages, firing, drive, overflows, values = into
+    recorded = values if log.width else None
+    emulate(*tables.parts, *course, messages, firing, drive, overflows, recorded)

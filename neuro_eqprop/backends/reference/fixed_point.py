@@ -10,14 +10,15 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import Overflow
+from neuro_eqprop.backends.reference.blocks import Blocks
 from neuro_eqprop.spiking.fixed_point import (
     GradedIntegers,
     SpikingIntegers,
+    integer_synapses,
     integers,
     nearest,
     scale,
     to_12_bits,
-    weights,
 )
 from neuro_eqprop.spiking.integer_step import IntegerState, rest, step_graded, step_spiking
 from neuro_eqprop.spiking.ir import Gain, SpikingNetwork, Stimulus
@@ -40,7 +41,8 @@ class IntegerNetwork:
         self.network = network
         self.neurons = {p.name: integers(network, p) for p in network.populations}
         self.weights = [
-            (projection, weights(network, projection)) for projection in network.projections
+            (projection, Blocks(integer_synapses(network, projection)))
+            for projection in network.projections
         ]
         self.current: dict[str, Ints] = {}
         self.pull: dict[str, Ints] = {}
@@ -60,7 +62,8 @@ class IntegerNetwork:
         for projection, weight in self.weights:
             here = projection.target == target and projection.gain is gain
             if here and projection.delay <= len(self.past):
-                total += self.past[-projection.delay][projection.source] @ weight.T
+                sent = self.past[-projection.delay][projection.source].astype(np.float64)
+                total += weight.apply(sent).astype(np.int64)
         return total
 
     def advance(self, views: Mapping[str, View], *, beta: float) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Result, Support
 from neuro_eqprop.backends.reference import BACKEND
+from neuro_eqprop.backends.reference.blocks import Blocks
 from neuro_eqprop.backends.reference.fixed_point import IntegerNetwork
 from neuro_eqprop.backends.registry import check_run
 from neuro_eqprop.schedules import Schedule
@@ -61,12 +62,13 @@ class Reference:
         longest = max((projection.delay for projection in network.projections), default=1)
         past: deque[dict[str, Array]] = deque(maxlen=longest)
         integer = None if network.fixed is None else IntegerNetwork(network, stimulus)
+        blocks = {} if integer else {id(p): Blocks(p.synapses) for p in network.projections}
         kept: dict[str, list[Array]] = {name: [] for name in record.spikes}
         seen: dict[tuple[str, str], list[Array]] = {key: [] for key in record.signals}
         for k, phase in enumerate(schedule):
             for tick in range(phase.steps):
                 if integer is None:
-                    advance(network, stimulus, states, past=past, beta=phase.beta)
+                    advance(network, stimulus, states, past=past, blocks=blocks, beta=phase.beta)
                     past.append({name: states[name].message for name in names})
                 else:
                     integer.advance(states, beta=phase.beta)
@@ -106,16 +108,21 @@ def advance(
     states: dict[str, FloatState],
     *,
     past: Sequence[Mapping[str, Array]],
+    blocks: Mapping[int, Blocks],
     beta: float,
 ) -> None:
-    """One step of every population; `past` holds the messages of the steps before, newest last."""
+    """One step of every population; `past` holds the messages of the steps before, newest last.
+
+    `blocks` are the weights by `id` of the projection.
+    """
     arriving: dict[tuple[str, Gain], Array] = {}
     for population in network.populations:
         for gain in Gain:
             total = np.zeros((stimulus.samples, population.size))
             for projection in network.into(population.name, gain):
                 if projection.delay <= len(past):
-                    total = total + past[-projection.delay][projection.source] @ projection.weight.T
+                    sent = past[-projection.delay][projection.source]
+                    total = total + blocks[id(projection)].apply(sent)
             arriving[population.name, gain] = total
     for population in network.populations:
         name, neuron = population.name, population.neuron
