@@ -19,6 +19,7 @@ from neuro_eqprop.backends.brian2.dale import (
     paired,
     with_interneurons,
 )
+from neuro_eqprop.backends.brian2.groups import connect
 from neuro_eqprop.backends.brian2.membrane import (
     DRAWN,
     POISSON,
@@ -175,7 +176,7 @@ def simulate(
         paths = [
             synapses(brian2, biology, p, groups=groups, samples=stimulus.samples, clock=clock)
             for p in network.projections
-            if p.weight.any()
+            if p.synapses.values.any()
         ]
         sizes = {p.name: p.size for p in network.populations}
         drawn = noise(biology, sizes, range(first, first + stimulus.samples))
@@ -307,11 +308,5 @@ def synapses(
         clock=clock,
         **name,
     )
-    rows, columns = np.nonzero(projection.weight)
-    copies = np.arange(samples)[:, None]
-    paths.connect(
-        i=(copies * projection.weight.shape[1] + columns).ravel(),
-        j=(copies * projection.weight.shape[0] + rows).ravel(),
-    )
-    paths.w = np.tile(projection.weight[rows, columns], samples)
+    connect(paths, projection.synapses, samples)
     return paths

@@ -16,6 +16,7 @@ from neuro_eqprop.spiking.ir import (
     SpikingNetwork,
     Stimulus,
 )
+from neuro_eqprop.spiking.synapses import Synapses
 
 
 def message(population: Population) -> str:
@@ -81,11 +82,17 @@ def synapses(
         clock=clock,
         **name,
     )
-    rows, columns = np.nonzero(projection.weight)
+    connect(paths, projection.synapses, samples)
+    return paths
+
+
+def connect(paths: Handle, synapses: Synapses, samples: int) -> None:
+    """Connect by index wherever a weight is not zero, once for each sample."""
+    made = synapses.to_csr()
+    used = made.data != 0
+    rows, columns = made.rows()[used], made.indices[used]
     copies = np.arange(samples)[:, None]
     paths.connect(
-        i=(copies * projection.weight.shape[1] + columns).ravel(),
-        j=(copies * projection.weight.shape[0] + rows).ravel(),
+        i=(copies * made.shape[1] + columns).ravel(), j=(copies * made.shape[0] + rows).ravel()
     )
-    paths.w = np.tile(projection.weight[rows, columns], samples)
-    return paths
+    paths.w = np.tile(made.data[used], samples)

@@ -110,7 +110,7 @@ class Brian2Network(brian2.Network):  # type: ignore[misc, name-defined]
                 population=p, stimulus=stimulus, clock=clock, name=identifier(p.name)
             )
         for projection in network.projections:
-            if projection.weight.any():
+            if projection.synapses.values.any():
                 name = self._free_name(label(projection), self.synapses)
                 self.synapses[name] = connect(
                     projection=projection,

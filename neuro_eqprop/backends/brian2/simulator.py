@@ -120,7 +120,7 @@ def render(
     paths = [
         synapses(brian2, projection, groups, samples=stimulus.samples, clock=clock)
         for projection in network.projections
-        if projection.weight.any()
+        if projection.synapses.values.any()
     ]
     ends = {
         name: brian2.EventMonitor(

@@ -630,13 +630,13 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
     firing: Array,
     drives: Array,
     overflows: Ints | None,
-    log: Array | None,
+    log: Array,
 ) -> None:
     """Run every sample from rest through all phases, of `lengths` (steps, window).
 
     `given` is bias + current and `pull` the pull, (samples, units); `messages`, `firing` and
     `drives` are (samples, phases, units), `log` is (samples, steps, columns). What is not needed of
-    pull and columns is empty. With `overflows`, (blocks, 2), all is in integers; they are
+    pull, columns and log is empty. With `overflows`, (blocks, 2), all is in integers; they are
     exact in float64. `courses` are those of blocks that follow a rate, (blocks, steps, 3), `starts`
     their seeds, `first` the number of a sample. An argument that may be None belongs to a part of
     the step; where it is None, that part is not compiled, which would take a second or more.
@@ -780,7 +780,7 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                         add(a, z, sent, rates)
                 if tick >= steps - window:
                     add(0, units, drive, means)
-                if log is not None:
+                if columns.size:
                     show(populations, columns, sends, message, held, drive, log[sample, t])
                 t += 1
                 slot = slot + 1 if slot + 1 < depth else 0

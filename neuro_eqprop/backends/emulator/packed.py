@@ -351,8 +351,13 @@ def columns(synapses: SparseSynapses) -> tuple[Ints, Rows, Array]:
 
 
 def joined(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The parts in one array; a single one is not copied."""
-    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype=dtype), *parts])
+    """The parts in one array; a single one is not copied.
+
+    Read-only arrays are of another type in compiled code, which would be compiled again.
+    """
+    if len(parts) == 1 and parts[0].flags.writeable:
+        return parts[0]
+    return np.concatenate([np.zeros(0, dtype=dtype), *parts])
 
 
 def pack(network: SpikingNetwork, names: list[str]) -> tuple[Ints, Ints, Rows, Array, Ints]:

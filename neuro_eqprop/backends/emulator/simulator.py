@@ -168,5 +168,4 @@ def perform(
     courses, starts = tables.courses(int(lengths[:, 0].sum())), tables.starts()
     course = (lengths, betas, given, pull, log.columns, courses, starts, first)
     messages, firing, drive, overflows, values = into
-    recorded = values if log.width else None
-    emulate(*tables.parts, *course, messages, firing, drive, overflows, recorded)
+    emulate(*tables.parts, *course, messages, firing, drive, overflows, values)

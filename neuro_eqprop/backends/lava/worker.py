@@ -13,8 +13,9 @@ import numpy as np
 
 from neuro_eqprop.backends.lava.job import Form, Job, Part, load
 from neuro_eqprop.backends.subprocess import guard, progress, report
-from neuro_eqprop.spiking.fixed_point import weights
+from neuro_eqprop.spiking.fixed_point import integer_synapses
 from neuro_eqprop.spiking.ir import Gain, Graded, Projection, SpikingNetwork
+from neuro_eqprop.spiking.synapses import DenseSynapses
 
 DONE = "done.json"
 
@@ -119,16 +120,25 @@ def build(job: Job, folder: Path) -> list[Any]:
 
 
 def synapses(part: Part, projection: Projection) -> Any:  # noqa: ANN401
-    """The process of a projection whose source is the part: Lava's own Dense, if in float64."""
+    """The process of a projection whose source is the part: Lava's own, if in float64.
+
+    Convolutions become `Sparse`, too: it is faster than `Conv`, which has no transpose.
+    """
     from lava.proc.dense.process import Dense
+    from lava.proc.sparse.process import Sparse
+    from scipy.sparse import csr_matrix
 
     from neuro_eqprop.backends.lava.processes.synapses import IntegerSynapses
 
     if part.job.network.fixed is not None:
-        return IntegerSynapses(part, weight=weights(part.job.network, projection))
+        return IntegerSynapses(part, synapses=integer_synapses(part.job.network, projection))
     # Any number of message bits above zero means that Dense multiplies instead of selecting.
-    graded = isinstance(part.population.neuron, Graded)
-    return Dense(weights=projection.weight, num_message_bits=8 if graded else 0)
+    bits = 8 if isinstance(part.population.neuron, Graded) else 0
+    if isinstance(projection.synapses, DenseSynapses):
+        return Dense(weights=projection.synapses.weight, num_message_bits=bits)
+    made = projection.synapses.to_csr()
+    matrix = csr_matrix((made.data, made.indices, made.indptr), shape=made.shape)
+    return Sparse(weights=matrix, num_message_bits=bits)
 
 
 def islands(network: SpikingNetwork) -> list[list[int]]:

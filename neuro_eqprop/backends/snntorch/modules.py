@@ -5,7 +5,9 @@ snnTorch has no sigma-delta neuron, so a graded population is a small module of 
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +24,12 @@ from neuro_eqprop.spiking.ir import (
     Spiking,
     SpikingNetwork,
     Stimulus,
+)
+from neuro_eqprop.spiking.synapses import (
+    ConvolutionSynapses,
+    DiagonalSynapses,
+    SparseSynapses,
+    Synapses,
 )
 
 
@@ -98,6 +106,49 @@ class GradedLayer(nn.Module):
         self.held = self.held + self.message
 
 
+def torch_synapses(synapses: Synapses) -> Callable[[Tensor], Tensor]:
+    """W x for each row of x, as torch computes it best."""
+    if isinstance(synapses, DiagonalSynapses):
+        diagonal = tensor(synapses.diagonal)
+        return lambda x: x * diagonal
+    if isinstance(synapses, ConvolutionSynapses):
+        return torch_convolution(synapses)
+    if isinstance(synapses, SparseSynapses):
+        columns = torch.tensor(synapses.indices.astype(np.int64))
+        heads, data = torch.tensor(synapses.indptr), tensor(synapses.data)
+        with warnings.catch_warnings():  # torch calls its sparse CSR tensors a beta
+            warnings.simplefilter("ignore", UserWarning)
+            matrix = torch.sparse_csr_tensor(heads, columns, data, size=synapses.shape)
+        return lambda x: (matrix @ x.T).T
+    weight = tensor(synapses.dense())
+    return lambda x: nn.functional.linear(x, weight)
+
+
+def torch_convolution(synapses: ConvolutionSynapses) -> Callable[[Tensor], Tensor]:
+    """`conv2d` after sums over squares, or `conv_transpose2d` before copies to squares."""
+    kernel, pool, margin = tensor(synapses.kernel), synapses.pool, synapses.padding
+    _, high, wide = synapses.pooled
+    ends = (slice(margin, margin + high), slice(margin, margin + wide))
+
+    def forwards(x: Tensor) -> Tensor:
+        image = x.reshape(-1, *synapses.image)
+        if pool > 1:
+            image = nn.functional.avg_pool2d(image, pool, divisor_override=1)
+        made = nn.functional.conv2d(image, kernel, stride=synapses.stride, padding=margin)
+        return made.flatten(1)
+
+    def backwards(y: Tensor) -> Tensor:
+        made = y.reshape(-1, *synapses.output)
+        image = nn.functional.conv_transpose2d(made, kernel, stride=synapses.stride)
+        image = nn.functional.pad(image, (0, wide + margin, 0, high + margin))
+        image = image[:, :, ends[0], ends[1]]
+        if pool > 1:
+            image = image.repeat_interleave(pool, 2).repeat_interleave(pool, 3)
+        return image.flatten(1)
+
+    return backwards if synapses.transposed else forwards
+
+
 Layer: TypeAlias = SpikingLayer | GradedLayer
 """Both have `drive`, `message`, and `held`, the mean of which is the firing."""
 
@@ -121,7 +172,7 @@ class Net(nn.Module):
             current = population.bias + stimulus.current.get(name, nothing)
             self.given[name] = (tensor(current), tensor(stimulus.pull.get(name, nothing)))
         self.layers = nn.ModuleList(self.populations.values())
-        self.weights = [tensor(projection.weight) for projection in network.projections]
+        self.weights = [torch_synapses(projection.synapses) for projection in network.projections]
         longest = max((projection.delay for projection in network.projections), default=1)
         self.past: deque[dict[str, Tensor]] = deque(maxlen=longest)
 
@@ -131,9 +182,7 @@ class Net(nn.Module):
         for projection, weight in zip(self.network.projections, self.weights, strict=True):
             here = projection.target == target and projection.gain is gain
             if here and projection.delay <= len(self.past):
-                total = total + nn.functional.linear(
-                    self.past[-projection.delay][projection.source], weight
-                )
+                total = total + weight(self.past[-projection.delay][projection.source])
         return total
 
     def forward(self, beta: float) -> None:

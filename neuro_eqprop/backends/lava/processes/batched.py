@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,10 @@ from neuro_eqprop.backends.lava.job import Job, Part, tick
 from neuro_eqprop.backends.lava.processes.population import Reporting
 from neuro_eqprop.backends.lava.recording import StepRecorder
 from neuro_eqprop.backends.subprocess import progress
-from neuro_eqprop.spiking.fixed_point import weights
+from neuro_eqprop.spiking.fixed_point import integer_synapses
 from neuro_eqprop.spiking.ir import Gain, Projection, SpikingNetwork
 from neuro_eqprop.spiking.neurons import Numbers, neurons_of
+from neuro_eqprop.spiking.synapses import DenseSynapses
 
 
 class FusedNetwork(AbstractProcess):  # type: ignore[misc]
@@ -31,10 +33,17 @@ class FusedNetwork(AbstractProcess):  # type: ignore[misc]
         self.overflows = Var(shape=(2 * len(job.network.populations),), init=0)
 
 
-def columns(network: SpikingNetwork, projection: Projection) -> Numbers:
-    """The weights with a row for each source unit, integers if the network is in fixed point."""
-    weight = projection.weight if network.fixed is None else weights(network, projection)
-    return np.ascontiguousarray(weight.T)
+def product(network: SpikingNetwork, projection: Projection) -> Callable[[Numbers], Numbers]:
+    """W x for each row of messages, in integers if the network is in fixed point."""
+    fixed = network.fixed is not None
+    synapses = integer_synapses(network, projection) if fixed else projection.synapses
+    if isinstance(synapses, DenseSynapses):
+        kind = np.int64 if fixed else np.float64
+        columns = np.ascontiguousarray(synapses.weight.T, dtype=kind)
+        return lambda sent: np.asarray(sent @ columns)
+    if fixed:
+        return lambda sent: synapses.apply(sent.astype(np.float64)).astype(np.int64)
+    return lambda sent: synapses.apply(np.asarray(sent, dtype=np.float64))
 
 
 class FusedModel(Reporting):
@@ -53,15 +62,7 @@ class FusedModel(Reporting):
             name: StepRecorder(Part(job, index, self.part.folder), job.batch)
             for index, name in enumerate(self.neurons)
         }
-        self.ways = [
-            (
-                p,
-                np.ascontiguousarray(
-                    (p.weight if network.fixed is None else weights(network, p)).T
-                ),
-            )
-            for p in network.projections
-        ]
+        self.ways = [(p, product(network, p)) for p in network.projections]
         self.past: deque[dict[str, Numbers]] = deque(
             maxlen=max((p.delay for p in network.projections), default=1)
         )
@@ -109,10 +110,10 @@ class FusedModel(Reporting):
         """Input of a population in this step through the projections of one gain."""
         kind = np.float64 if self.job.network.fixed is None else np.int64
         total: Numbers = np.zeros((count, self.sizes[target]), dtype=kind)
-        for projection, weight in self.ways:
+        for projection, passed in self.ways:
             here = projection.target == target and projection.gain is gain
             if here and projection.delay <= len(self.past):
-                total += self.past[-projection.delay][projection.source] @ weight
+                total += passed(self.past[-projection.delay][projection.source])
         return total
 
 

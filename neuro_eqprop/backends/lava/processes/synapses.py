@@ -19,34 +19,43 @@ from lava.magma.core.sync.protocols.loihi_protocol import LoihiProtocol
 from neuro_eqprop.arrays import Ints
 from neuro_eqprop.backends.lava.job import Part
 from neuro_eqprop.backends.lava.processes.population import Reporting
+from neuro_eqprop.spiking.synapses import DenseSynapses, Synapses
 
 
 class IntegerSynapses(AbstractProcess):  # type: ignore[misc]
     """Weights times the messages of the population of `part`, with a delay of one step."""
 
-    def __init__(self, part: Part, *, weight: Ints) -> None:
-        super().__init__(part=part, weight=weight)
-        self.s_in = InPort(shape=(weight.shape[1],))
-        self.a_out = OutPort(shape=(weight.shape[0],))
+    def __init__(self, part: Part, *, synapses: Synapses) -> None:
+        super().__init__(part=part, synapses=synapses)
+        self.s_in = InPort(shape=(synapses.shape[1],))
+        self.a_out = OutPort(shape=(synapses.shape[0],))
 
 
 @implements(proc=IntegerSynapses, protocol=LoihiProtocol)
 @requires(CPU)
 @tag("fixed_pt")
 class IntegerSynapsesModel(Reporting):
-    """Exact sums in 64 bits."""
+    """Exact sums: in 64 bits, or in float64 below 2^52."""
 
     s_in = LavaPyType(PyInPort.VEC_DENSE, np.int64)
     a_out = LavaPyType(PyOutPort.VEC_DENSE, np.int64)
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)
-        self.weight: Ints = proc_params["weight"]
-        self.due = np.zeros(len(self.weight), dtype=np.int64)
+        self.synapses: Synapses = proc_params["synapses"]
+        self.dense: Ints | None = None
+        if isinstance(self.synapses, DenseSynapses):
+            self.dense = self.synapses.weight.astype(np.int64)
+        self.due = np.zeros(self.synapses.shape[0], dtype=np.int64)
 
     def step(self, sample: int, step: int) -> None:
         """Send the sums of the previous step, then compute new ones: loops cannot deadlock."""
         self.a_out.send(self.due)
         sent = self.s_in.recv()
         active = np.flatnonzero(sent)
-        self.due = self.weight[:, active] @ sent[active].astype(np.int64)
+        if self.dense is not None:
+            self.due = self.dense[:, active] @ sent[active].astype(np.int64)
+        elif len(active):
+            self.due = self.synapses.apply(sent[None].astype(np.float64))[0].astype(np.int64)
+        else:
+            self.due = np.zeros_like(self.due)
