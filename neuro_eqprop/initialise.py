@@ -7,7 +7,15 @@ import numpy as np
 from neuro_eqprop.activations import RELU
 from neuro_eqprop.arrays import Array, Shape
 from neuro_eqprop.networks import Connection, Network, Role
-from neuro_eqprop.operators import Attention, Embedding, Normalised, Operator, Patches, PerToken
+from neuro_eqprop.operators import (
+    Attention,
+    Embedding,
+    Normalised,
+    Operator,
+    Patches,
+    PerToken,
+    Sparse,
+)
 from neuro_eqprop.ops.numpy import NumpyOps
 
 INITIAL_COUPLING = 0.5
@@ -83,6 +91,8 @@ def equal_orthogonal(shape: Shape, norm: float, rng: np.random.Generator) -> Arr
 
 def fan_sum(operator: Operator, shape: Shape) -> int:
     """Fan in plus fan out of a weight."""
+    if isinstance(operator, Sparse):
+        return 2 * operator.fan_in
     if len(shape) < 4:
         return shape[0] + shape[-1]
     positions = int(np.prod(shape[2:]))

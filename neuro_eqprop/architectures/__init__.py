@@ -6,6 +6,7 @@ from neuro_eqprop.architectures.looped import looped
 from neuro_eqprop.architectures.mlp import feed_forward, layered
 from neuro_eqprop.architectures.multiscale import multiscale
 from neuro_eqprop.architectures.pyramid import pyramid
+from neuro_eqprop.architectures.sparse import sparse_recurrent
 from neuro_eqprop.architectures.text import text
 from neuro_eqprop.architectures.toroidal import toroidal
 from neuro_eqprop.architectures.transformer import Block, looped_block, transformer
@@ -21,6 +22,7 @@ __all__ = [
     "modern_notes",
     "multiscale",
     "pyramid",
+    "sparse_recurrent",
     "text",
     "toroidal",
     "transformer",

@@ -12,6 +12,7 @@ MODELS = Registry(
     {
         "layered": f"{HERE}.mlp:LAYERED",
         "looped": f"{HERE}.looped:LOOPED",
+        "sparse": f"{HERE}.sparse:SPARSE",
         "toroidal": f"{HERE}.toroidal:TOROIDAL",
         "modern": f"{HERE}.hopfield:MODERN",
         "conv": f"{HERE}.convolutional:CONV",

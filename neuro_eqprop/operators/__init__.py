@@ -12,10 +12,12 @@ from neuro_eqprop.operators.embedding import Embedding, TokenMean, TokenSum
 from neuro_eqprop.operators.identity import Identity
 from neuro_eqprop.operators.layer_norm import LayerNorm
 from neuro_eqprop.operators.normalised import Normalised
+from neuro_eqprop.operators.sparse import Sparse
 from neuro_eqprop.operators.tokens import AtToken, Patches, PerToken
 
 OPERATORS: tuple[Any, ...] = (
     Dense,
+    Sparse,
     Conv2d,
     Pooled,
     PerToken,
@@ -52,6 +54,7 @@ __all__ = [
     "PerToken",
     "Pooled",
     "Query",
+    "Sparse",
     "TokenMean",
     "TokenSum",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from neuro_eqprop.activations import FUNCTIONS, Activation, ActivationKind
-from neuro_eqprop.arrays import Array, Bits, Shape
+from neuro_eqprop.arrays import Array, Bits, Ints, Shape
 from neuro_eqprop.ops.protocol import Values
 
 EPSILON = 1e-5
@@ -110,6 +110,13 @@ class NumpyOps:
     def unpool(self, y: Values, size: int) -> Values:
         """The transpose of `pool`."""
         return y.repeat(size, axis=2).repeat(size, axis=3) / size**2
+
+    def sum_at(self, values: Values, index: Ints, size: int) -> Values:
+        """Sums of the columns with the same index."""
+        found = np.zeros((len(values), size), dtype=values.dtype)
+        for sums, row in zip(found, values, strict=True):
+            np.add.at(sums, index, row)
+        return found
 
     def activate(self, activation: Activation, u: Values) -> Values:
         """The rate at drive u."""

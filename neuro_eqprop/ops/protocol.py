@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol, TypeAlias
 
 from neuro_eqprop.activations import Activation
-from neuro_eqprop.arrays import Array, Bits, Shape
+from neuro_eqprop.arrays import Array, Bits, Ints, Shape
 
 Values: TypeAlias = Any
 """A NumPy array or a torch tensor; states have the shape (batch, *layer shape)."""
@@ -79,6 +79,10 @@ class Ops(Protocol):
 
     def unpool(self, y: Values, size: int) -> Values:
         """The transpose of `pool`."""
+        ...
+
+    def sum_at(self, values: Values, index: Ints, size: int) -> Values:
+        """y (rows, size): the sums of the columns of `values` whose index is that of a column."""
         ...
 
     def activate(self, activation: Activation, u: Values) -> Values:

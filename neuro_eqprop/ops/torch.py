@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch.nn.grad import conv2d_weight
 
 from neuro_eqprop.activations import FUNCTIONS, Activation, ActivationKind
-from neuro_eqprop.arrays import Array, Bits, Shape
+from neuro_eqprop.arrays import Array, Bits, Ints, Shape
 from neuro_eqprop.ops.numpy import EPSILON
 from neuro_eqprop.ops.protocol import Values
 
@@ -106,6 +106,11 @@ class TorchOps:
     def unpool(self, y: Values, size: int) -> Values:
         """The transpose of `pool`."""
         return functional.interpolate(channels_last(y * (1.0 / size**2)), scale_factor=size)
+
+    def sum_at(self, values: Values, index: Ints, size: int) -> Values:
+        """Sums of the columns with the same index."""
+        places = torch.from_numpy(index.copy()).to(values.device)
+        return values.new_zeros((len(values), size)).index_add(1, places, values)
 
     def activate(self, activation: Activation, u: Values) -> Values:
         """The rate at drive u."""

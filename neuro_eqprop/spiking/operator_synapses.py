@@ -8,7 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Shape
-from neuro_eqprop.operators import Conv2d, DelayedFeedback, Dense, Identity, Operator, Pooled
+from neuro_eqprop.operators import (
+    Conv2d,
+    DelayedFeedback,
+    Dense,
+    Identity,
+    Operator,
+    Pooled,
+    Sparse,
+)
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.spiking.synapses import (
     ConvolutionSynapses,
@@ -19,6 +27,8 @@ from neuro_eqprop.spiking.synapses import (
     csr,
 )
 
+FEW = 0.1
+"""Fraction of nonzero weights of a pruned matrix below which it becomes sparse."""
 DENSE = 0.2
 """Fraction of nonzero weights from which a matrix takes less memory than a sparse one."""
 
@@ -26,18 +36,29 @@ DENSE = 0.2
 def operator_synapses(operator: Operator, weight: Array, source: Shape) -> Synapses:
     """The synapses of a linear operator with that weight, from a layer of shape `source`."""
     if isinstance(operator, Dense):
-        return DenseSynapses(weight)
+        few = np.count_nonzero(weight) < FEW * weight.size
+        return csr(weight) if few else DenseSynapses(weight)
+    if isinstance(operator, Sparse):
+        return sparse(operator, weight, int(np.prod(source)))
     if isinstance(operator, Conv2d):
         return ConvolutionSynapses(weight, source, stride=operator.stride, padding=operator.padding)
-    if isinstance(operator, Pooled):
-        found = pooled(operator, weight, source)
-        if found is not None:
-            return found
-    if isinstance(operator, Identity):
-        return DiagonalSynapses(np.ones(int(np.prod(source))))
-    if isinstance(operator, DelayedFeedback):
-        return DiagonalSynapses(np.full(int(np.prod(source)), weight[0] * sum(operator.parts)))
-    return by_unit_vectors(operator, weight, source)
+    if isinstance(operator, Identity | DelayedFeedback):
+        value = 1.0 if isinstance(operator, Identity) else weight[0] * sum(operator.parts)
+        return DiagonalSynapses(np.full(int(np.prod(source)), value))
+    found = pooled(operator, weight, source) if isinstance(operator, Pooled) else None
+    return by_unit_vectors(operator, weight, source) if found is None else found
+
+
+def sparse(operator: Sparse, weight: Array, sources: int) -> SparseSynapses:
+    """The weights at their places, with the transpose if the operator is symmetric."""
+    targets, fan_in = weight.shape
+    made = SparseSynapses(
+        (targets, sources),
+        np.arange(targets + 1) * fan_in,
+        operator.sources(targets, sources).astype(np.int32).ravel(),
+        weight.ravel(),
+    )
+    return made.plus(made.T) if operator.symmetric else made
 
 
 def pooled(operator: Pooled, weight: Array, source: Shape) -> ConvolutionSynapses | None:

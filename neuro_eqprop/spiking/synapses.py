@@ -292,6 +292,20 @@ class SparseSynapses(Synapses):
             data=frozen(self.data[order], np.float64),
         )
 
+    def plus(self, other: SparseSynapses) -> SparseSynapses:
+        """The sum of two sparse matrices of one shape."""
+        rows = np.concatenate([self.rows(), other.rows()])
+        columns = np.concatenate([self.indices, other.indices])
+        order = np.lexsort((columns, rows))
+        rows, columns = rows[order], columns[order]
+        data = np.concatenate([self.data, other.data])[order]
+        new = np.ones(len(rows), dtype=bool)
+        new[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
+        starts = np.flatnonzero(new)
+        sums = np.add.reduceat(data, starts) if len(starts) else data
+        indptr = np.searchsorted(rows[starts], np.arange(self.shape[0] + 1))
+        return SparseSynapses(self.shape, indptr, columns[starts], sums)
+
     def rows(self) -> Indices:
         """The row of each stored weight."""
         return np.repeat(np.arange(self.shape[0], dtype=np.int32), np.diff(self.indptr))

@@ -24,6 +24,7 @@ from neuro_eqprop.operators import (
     PerToken,
     Pooled,
     Query,
+    Sparse,
 )
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
@@ -39,6 +40,9 @@ CASES: list[Case] = [
     (Pooled(2, Conv2d(3, padding=1, stride=2)), (2, 6, 8), (3, 2, 2)),
     (Pooled(2, Conv2d(2)), (2, 6, 8), (3, 2, 3)),
     (Pooled(2, Dense()), (2, 4, 4), (5,)),
+    (Sparse(3), (7,), (5,)),
+    (Sparse(2, seed=4), (2, 40), (9,)),
+    (Sparse(3, symmetric=True), (8,), (8,)),
     (PerToken(), (4, 3), (4, 5)),
     (Patches(2), (2, 4, 6), (6, 5)),
     (AtToken(-1), (4, 3), (5,)),

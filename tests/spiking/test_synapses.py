@@ -18,6 +18,7 @@ from neuro_eqprop.operators import (
     Patches,
     PerToken,
     Pooled,
+    Sparse,
 )
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.spiking.ir import Projection
@@ -118,6 +119,8 @@ OPERATORS: dict[str, tuple[Operator, tuple[int, ...], tuple[int, ...]]] = {
     "pooled": (Pooled(2, Conv2d(2)), (2, 8, 6), (3, 3, 2)),
     "pooled twice": (Pooled(2, Pooled(2, Conv2d(2, padding=1))), (1, 8, 8), (2, 3, 3)),
     "pooled to units": (Pooled(2, Dense()), (2, 4, 4), (7,)),
+    "sparse": (Sparse(3, seed=1), (9,), (12,)),
+    "sparse symmetric": (Sparse(2, symmetric=True), (30,), (30,)),
     "identity": (Identity(), (6,), (6,)),
     "per token": (PerToken(), (8, 3), (8, 4)),
     "patches": (Patches(2), (1, 6, 6), (9, 5)),
@@ -135,6 +138,7 @@ def test_synapses_do_what_the_operator_does(name: str) -> None:
         wanted = operator.forward(NumpyOps(), weight, x, np.zeros(1)).reshape(len(x), -1)
         np.testing.assert_array_equal(made.dense()[:, part], wanted.T)
     kinds = {"per token": "sparse", "patches": "sparse", "token": "sparse"}
+    kinds |= {"sparse": "sparse", "sparse symmetric": "sparse"}
     kinds |= {"dense": "dense", "identity": "diagonal", "feedback": "diagonal"}
     assert made.kind == kinds.get(name, "convolution")
 

@@ -1,0 +1,59 @@
+"""The model `sparse`: a hidden layer connected to itself by random sparse weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neuro_eqprop.activations import Activation
+from neuro_eqprop.architectures.base import Architecture, size
+from neuro_eqprop.architectures.looped import RecurrentSettings
+from neuro_eqprop.architectures.mlp import layered
+from neuro_eqprop.arrays import Shape
+from neuro_eqprop.networks import Connection, Network
+from neuro_eqprop.operators import Sparse
+from neuro_eqprop.settings import setting
+
+
+@dataclass(frozen=True)
+class SparseSettings(RecurrentSettings):
+    """Settings of a hidden layer connected to itself by random sparse weights."""
+
+    name: str = "sparse"
+    fan_in: int = setting(16, "random sources of each hidden unit within its layer", above=0)
+    wiring: int = setting(0, "seed of the random connections", least=0)
+
+
+def sparse_recurrent(
+    inputs: int,
+    hidden: int,
+    outputs: int,
+    *,
+    fan_in: int,
+    seed: int = 0,
+    hidden_rate: Activation,
+    output_rate: Activation,
+    bound: float | None = None,
+) -> Network:
+    """x -> h <-> output, and h -> h by S + S^T, where S has `fan_in` random weights a row.
+
+    It is symmetric, so that the network has an energy; `bound` limits its spectral norm.
+    """
+    plain = layered(inputs, (hidden,), outputs, hidden_rate=hidden_rate, output_rate=output_rate)
+    loop = Connection("hidden", "hidden", Sparse(fan_in, seed, symmetric=True), bound=bound)
+    return Network(plain.layers, (plain.connections[0], loop, *plain.connections[1:]))
+
+
+def build(settings: SparseSettings, shape: Shape, classes: int) -> Network:
+    """The network of the settings."""
+    return sparse_recurrent(
+        size(shape),
+        settings.hidden[0],
+        classes,
+        fan_in=settings.fan_in,
+        seed=settings.wiring,
+        **settings.rates,
+        bound=settings.bound,
+    )
+
+
+SPARSE = Architecture("sparse", "hidden layer with random sparse recurrence", SparseSettings, build)
