@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -196,6 +196,7 @@ class Model:
         bits: int | None = None,
         input: str | InputCoding = "current",  # noqa: A002
         progress: Callable[[int], None] | None = None,
+        workers: int = 1,
     ) -> Evaluation:
         """Accuracy on labelled samples, as rates or as spikes on a simulator.
 
@@ -216,6 +217,8 @@ class Model:
             How data enter the spiking network: "current", "graded" or "rate".
         progress : callable, optional
             Called with the number of samples done since the last call.
+        workers : int
+            Threads of the emulator, or processes of another simulator; see `SpikingModel.run`.
 
         Returns
         -------
@@ -243,6 +246,7 @@ class Model:
             bits=bits,
             input=input,
             progress=progress,
+            workers=workers,
         )
 
     def to_spiking(
@@ -280,6 +284,41 @@ class Model:
         from neuro_eqprop.spiking.model import to_spiking
 
         return to_spiking(self, code=code, bits=bits, input=input)
+
+    def prune(self, fraction: float) -> Model:
+        """Set the smallest weights of every connection to zero (magnitude pruning).
+
+        Where few weights are left, the connection becomes sparse synapses. Biases stay.
+
+        Parameters
+        ----------
+        fraction : float
+            The fraction of the weights of each connection to remove, from 0 to below 1.
+
+        Returns
+        -------
+        Model
+            The pruned model, with the history of this one. `prune_curve` in
+            `neuro_eqprop.experiments.prune` gives accuracy and synaptic operations by fraction.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import neuro_eqprop as ne
+        >>> model = ne.train("layered", "digits", hidden=(16,), epochs=1)
+        >>> pruned = model.prune(0.75)
+        >>> int(np.count_nonzero(pruned.params["input->hidden"])), 64 * 16 // 4
+        (256, 256)
+        """
+        if not 0.0 <= fraction < 1.0:
+            raise ValueError(f"fraction must be from 0 to below 1, not {fraction}")
+        params = dict(self.params)
+        for connection in self.network.connections:
+            loop = connection.loops and connection.symmetric and connection.operator.matrix
+            params[connection.name] = without_smallest(
+                params[connection.name], fraction, symmetric=loop
+            )
+        return replace(self, params=params)
 
     def record(
         self,
@@ -433,3 +472,15 @@ def as_split(given: Split | Dataset | str | Path) -> Split:
     if isinstance(given, Split):
         return given
     return (given if isinstance(given, Dataset) else load_data(given)).test
+
+
+def without_smallest(weight: Array, fraction: float, *, symmetric: bool) -> Array:
+    """The weight with that fraction of it set to zero, the smallest in size; ties by place.
+
+    The two entries of a pair of a symmetric matrix have one size and go together.
+    """
+    size = np.abs(weight)
+    order = np.argsort(size, axis=None, kind="stable")
+    pruned, count = weight.copy(), round(fraction * weight.size)
+    pruned.reshape(-1)[order[:count]] = 0.0
+    return np.where((pruned != 0) & (pruned.T != 0), pruned, 0.0) if symmetric else pruned

@@ -123,6 +123,10 @@ def options(parser: ArgumentParser) -> None:
     sweep = "evaluate with several numbers of steps, as 8,16,32 (default: --steps alone)"
     parser.add_argument("--sweep", type=several, metavar="T,T,...", help=sweep)
     parser.add_argument("--bits", type=positive_int, help=BITS_HELP)
+    workers = "threads of the emulator, or processes of another simulator, that share the samples"
+    parser.add_argument(
+        "--workers", type=positive_int, default=1, metavar="N", help=f"{workers} (default 1)"
+    )
     drop = "fail if accuracy drops by more than this fraction (default: any drop is accepted)"
     parser.add_argument("--max-drop", type=fraction, metavar="D", help=drop)
 
@@ -180,6 +184,7 @@ def evaluate_once(
             bits=None if args.on in RATES else source.bits,
             input=args.input,
             progress=lambda more: advance(more, "samples"),
+            workers=args.workers,
         ).to_dict()
 
 

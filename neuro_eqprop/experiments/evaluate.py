@@ -160,7 +160,7 @@ def rates_on(model: Model, on: str, x: Array) -> tuple[Mapping[str, Array], Arra
     return found.state, found.drive
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913 - those of `Model.evaluate`
     model: Model,
     split: Split,
     *,
@@ -170,6 +170,7 @@ def evaluate(
     bits: int | None = None,
     input: str | InputCoding = "current",  # noqa: A002
     progress: SampleCallback | None = None,
+    workers: int = 1,
 ) -> Evaluation:
     """Evaluate a model on a split, see `Model.evaluate`."""
     if isinstance(on, str) and on not in RATES and on not in BACKENDS:
@@ -185,7 +186,9 @@ def evaluate(
     else:
         backend = load_backend(on)
         spiking = to_spiking(model, code=code, bits=bits, input=input)
-        run = run_spikes(spiking, split.x, on=backend, steps=steps, progress=progress)
+        run = run_spikes(
+            spiking, split.x, on=backend, steps=steps, progress=progress, workers=workers
+        )
         name, answer = backend.name, (run.rates, run.drive)
         spikes = {
             "code": spiking.code,

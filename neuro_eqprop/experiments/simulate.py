@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import tee
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,11 @@ import numpy.typing as npt
 from neuro_eqprop.analysis.synapse_history import SynapseRecorder
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import Backend, kinds, step_seconds, tally
-from neuro_eqprop.backends.registry import BACKENDS, load_backend
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments.environment import versions
 from neuro_eqprop.experiments.request_size import check_simulation
+from neuro_eqprop.experiments.workers import check_workers, run_shards, shard_size
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.io.trace.lazy import read
@@ -32,7 +34,6 @@ from neuro_eqprop.schedules import DT, Schedule, free_only, tail, three_phase
 from neuro_eqprop.solve import Damped
 from neuro_eqprop.spiking.model import Simulation, SpikingModel
 from neuro_eqprop.traces import (
-    NOTHING,
     ActivityKind,
     Counts,
     MemorySink,
@@ -48,8 +49,6 @@ RATE_DAMPING = 0.5
 """Damping factor of recorded rates: all layers move at once, as spikes do."""
 RATE_STEPS = 64
 """Default steps of each phase of recorded rates."""
-CHUNK = 120
-"""Samples per call of a simulator that is not in the registry."""
 
 SampleCallback = Callable[[int], None]
 """Called with the number of samples done since the last call."""
@@ -72,8 +71,10 @@ def run_spikes(
     on: str | Backend,
     steps: int | None = None,
     progress: SampleCallback | None = None,
+    workers: int = 1,
 ) -> Simulation:
     """Run samples x (samples, features) on a simulator in a free phase, see `SpikingModel.run`."""
+    check_workers(workers)
     began, backend, network = time.perf_counter(), load_backend(on), spiking.network
     schedule = spiking.schedule(steps)
     if not len(x):
@@ -82,11 +83,10 @@ def run_spikes(
     firing: dict[str, list[Array]] = {population.name: [] for population in network.populations}
     drive, overflows = list[Array](), 0
     counts: dict[tuple[str, str], Counts] = {}
-    chunk = BACKENDS[backend.name].chunk if backend.name in BACKENDS else CHUNK
-    for start in range(0, len(x), chunk):
-        part = x[start : start + chunk]
-        stimulus = spiking.encode(part)
-        result = backend.run(network, stimulus, schedule, record=NOTHING, sink=MemorySink())
+    chunk = shard_size(backend, network, len(x), workers)
+    stimuli, encoded = tee(spiking.encode(x[k : k + chunk]) for k in range(0, len(x), chunk))
+    results = run_shards(backend, network, schedule, encoded, workers=workers)
+    for stimulus, result in zip(stimuli, results, strict=True):
         for key, more in tally(network, stimulus, schedule, result).items():
             counts[key] = counts.get(key, Counts()) + more
         # Copies, so that the rest of a result, several times as large, is not kept with them.
@@ -94,7 +94,7 @@ def run_spikes(
             parts.append(result.firing[name][:, 0].copy())
         drive.append(result.drive[network.output][:, 0].copy())
         overflows += sum(o.wraps + o.saturations for o in result.overflows.values())
-        (progress or no_progress)(len(part))
+        (progress or no_progress)(stimulus.samples)
     rates = spiking.layer_rates({name: np.concatenate(parts) for name, parts in firing.items()})
     return Simulation(
         spiking,

@@ -20,7 +20,10 @@ CHUNK = 2**16
 
 @lru_cache(maxsize=8)
 def draw_sources(targets: int, sources: int, fan_in: int, seed: int) -> Ints:
-    """The sources (targets, fan_in) of each target, different ones, in increasing order; not to be written to."""
+    """The sources (targets, fan_in) of each target, different ones, in increasing order.
+
+    The array is shared: do not write to it.
+    """
     rng, found = np.random.default_rng([seed, targets, sources, fan_in]), []
     for start in range(0, targets, CHUNK):
         rows = min(CHUNK, targets - start)
@@ -36,8 +39,7 @@ def draw_sources(targets: int, sources: int, fan_in: int, seed: int) -> Ints:
                     break
                 drawn[again] = np.sort(rng.integers(0, sources, (len(again), fan_in)), axis=1)
         found.append(drawn)
-    made = np.asarray(np.concatenate(found), dtype=np.int64)
-    return made
+    return np.asarray(np.concatenate(found), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)

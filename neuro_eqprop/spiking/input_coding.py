@@ -35,6 +35,7 @@ from neuro_eqprop.spiking.lower import (
     snap,
     snapped,
     stimulate,
+    to_populations,
 )
 
 ON = "on"
@@ -215,10 +216,11 @@ def encode_input(
     entry: InputCoding,
 ) -> Stimulus:
     """The stimulus of samples x for a network made by `with_input`."""
-    stimulus = stimulate(network, params, x, target=target, coding=coding)
     if entry.neuron is None:
-        return stimulus
-    return replace(stimulus, current={network.input.name: entry.encode(x, coding)}, host_macs=0)
+        return stimulate(network, params, x, target=target, coding=coding)
+    pull = {} if target is None else {network.output.name: target}
+    current = {network.input.name: entry.encode(x, coding)}
+    return Stimulus(len(x), current, to_populations(network, pull, coding))
 
 
 def steps_needed(network: Network, coding: Coding, entry: InputCoding) -> int:

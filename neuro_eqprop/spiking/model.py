@@ -177,6 +177,7 @@ class SpikingModel:
         on: str | Backend = "emulator",
         steps: int | None = None,
         progress: Callable[[int], None] | None = None,
+        workers: int = 1,
     ) -> Simulation:
         """Run samples on a simulator, in a free phase.
 
@@ -190,6 +191,10 @@ class SpikingModel:
             Steps of the phase; the default is that of the code.
         progress : callable, optional
             Called with the number of samples done since the last call.
+        workers : int
+            Threads of the emulator, or processes of another simulator, that share the samples;
+            the result is the same. A script that starts processes needs the usual
+            ``if __name__ == "__main__":``.
 
         Returns
         -------
@@ -209,7 +214,8 @@ class SpikingModel:
         """
         from neuro_eqprop.experiments.simulate import run_spikes
 
-        return run_spikes(self, self.model.samples(x), on=on, steps=steps, progress=progress)
+        rows = self.model.samples(x)
+        return run_spikes(self, rows, on=on, steps=steps, progress=progress, workers=workers)
 
     def record(
         self,

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from numpy import uint64
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.jit import inner, outer
+from neuro_eqprop.jit import leaf, outer
 
 Places: TypeAlias = npt.NDArray[np.uint64]
 Marks: TypeAlias = npt.NDArray[np.uint8]
@@ -56,7 +56,7 @@ TOP, WHOLE, FRACTION = 2.0**23, 2.0**24, 2.0**6
 FOUR, NEXT, STRIDE = uint64(4), uint64(1), uint64(0x9E3779B97F4A7C15)
 
 
-@inner
+@leaf
 def tanh(a: int, z: int, u: Array, y: Array, rest: Array, power: Array) -> None:
     """y = `neuro_eqprop.activations.tanh` of u, bit for bit; the other arrays are workspace."""
     for i in range(uint64(a), uint64(z)):
@@ -74,7 +74,7 @@ def tanh(a: int, z: int, u: Array, y: Array, rest: Array, power: Array) -> None:
         y[i] = positive if u[i] > 0.0 else (-positive if u[i] < 0.0 else 0.0)
 
 
-@inner
+@leaf
 def add_spikes(
     weights: Array, offset: int, lists: Places, e: int, stop: int, arriving: Array, a: int, z: int
 ) -> None:
@@ -94,7 +94,7 @@ def add_spikes(
         now += NEXT
 
 
-@inner
+@leaf
 def add_messages(
     weights: Array,
     offset: int,
@@ -114,7 +114,7 @@ def add_messages(
             arriving[first + i] += weights[w + i] * q
 
 
-@inner
+@leaf
 def add_sparse(
     heads: Ints,
     rows: Rows,
@@ -134,7 +134,7 @@ def add_sparse(
             arriving[uint64(a + rows[k])] += weights[k] * q
 
 
-@inner
+@leaf
 def pool_messages(
     image: Ints,
     lists: Places,
@@ -159,7 +159,7 @@ def pool_messages(
     return int(found)
 
 
-@inner
+@leaf
 def spread_kernel(image: Ints, weights: Array, offset: int, at: int, q: float, sums: Array) -> None:
     """sums, (y, x, output), += the kernel around a place (y, x, channel), times a message."""
     channels, outputs = image[CHANNELS], uint64(image[OUTPUTS])
@@ -185,7 +185,7 @@ def spread_kernel(image: Ints, weights: Array, offset: int, at: int, q: float, s
                     sums[t + o] += weights[w + o] * q
 
 
-@inner
+@leaf
 def add_convolution(
     image: Ints,
     weights: Array,
@@ -216,7 +216,7 @@ def add_convolution(
             sums[pixel * outputs + o] = 0.0
 
 
-@inner
+@leaf
 def add_transposed(
     image: Ints,
     weights: Array,
@@ -258,7 +258,7 @@ def add_transposed(
         sums[k] = 0.0
 
 
-@inner
+@leaf
 def add_kernels(
     form: int,
     image: Ints,
@@ -283,7 +283,7 @@ def add_kernels(
     )
 
 
-@inner
+@leaf
 def mix(beta: float, a: int, z: int, one: Array, by_beta: Array) -> None:
     """Scale the input with a gain of beta and add it to the other input."""
     for i in range(uint64(a), uint64(z)):
@@ -291,7 +291,7 @@ def mix(beta: float, a: int, z: int, one: Array, by_beta: Array) -> None:
         by_beta[i] = 0.0
 
 
-@inner
+@leaf
 def smooth(keep: float, a: int, z: int, one: Array, u: Array) -> None:
     """Filter the input by the decay of the current."""
     for i in range(uint64(a), uint64(z)):
@@ -299,7 +299,7 @@ def smooth(keep: float, a: int, z: int, one: Array, u: Array) -> None:
         one[i] = u[i]
 
 
-@inner
+@leaf
 def fire(
     c: Array, a: int, z: int, one: Array, outside: Array, drive: Array, held: Array, sends: Marks
 ) -> None:
@@ -319,7 +319,7 @@ def fire(
         sends[i] = spike
 
 
-@inner
+@leaf
 def decode(
     before: float, a: int, z: int, one: Array, u: Array, outside: Array, drive: Array
 ) -> None:
@@ -330,7 +330,7 @@ def decode(
         drive[i] = u[i] + outside[i]
 
 
-@inner
+@leaf
 def mixed(z: np.uint64) -> np.uint64:
     """`neuro_eqprop.spiking.counter_rng.mix` of one number."""
     z = (z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
@@ -338,7 +338,7 @@ def mixed(z: np.uint64) -> np.uint64:
     return z ^ (z >> uint64(31))
 
 
-@inner
+@leaf
 def draw(a: int, z: int, start: np.uint64, sample: int, t: int, drawn: Array) -> None:
     """`neuro_eqprop.spiking.counter_rng.uniform` of one sample; the seed is already mixed."""
     row = mixed(mixed(start + STRIDE * (uint64(sample) + NEXT)) + STRIDE * uint64(t))
@@ -346,7 +346,7 @@ def draw(a: int, z: int, start: np.uint64, sample: int, t: int, drawn: Array) ->
         drawn[uint64(a) + i] = (mixed(row + STRIDE * i) >> uint64(11)) * 2.0**-53
 
 
-@inner
+@leaf
 def tell(
     c: Array,
     course: Array,
@@ -377,7 +377,7 @@ def tell(
         sends[i] = spike
 
 
-@inner
+@leaf
 def gather(a: int, z: int, one: Array, g_one: Array, outside: Array, drive: Array) -> None:
     """Sum and drive of graded units without input by beta; resets the input to zero."""
     for i in range(uint64(a), uint64(z)):
@@ -387,7 +387,7 @@ def gather(a: int, z: int, one: Array, g_one: Array, outside: Array, drive: Arra
         drive[i] = g + outside[i]
 
 
-@inner
+@leaf
 def gather_both(
     beta: float,
     a: int,
@@ -408,7 +408,7 @@ def gather_both(
         drive[i] = (g_one[i] + beta * g_beta[i]) + outside[i]
 
 
-@inner
+@leaf
 def speak(
     c: Array, a: int, z: int, aim: Array, held: Array, sent: Array, message: Array, sends: Marks
 ) -> None:
@@ -426,7 +426,7 @@ def speak(
         sends[i] = q != 0.0
 
 
-@inner
+@leaf
 def flow_fixed(c: Array, beta: float, a: int, z: int, one: Array, by_beta: Array, u: Array) -> int:
     """Filter the input by the decay of the current, in integers; return the number of wraps."""
     keep, wraps = c[KEEP_CURRENT], 0
@@ -441,7 +441,7 @@ def flow_fixed(c: Array, beta: float, a: int, z: int, one: Array, by_beta: Array
     return wraps
 
 
-@inner
+@leaf
 def fire_fixed(
     c: Array, a: int, z: int, one: Array, outside: Array, drive: Array, held: Array, sends: Marks
 ) -> int:
@@ -465,7 +465,7 @@ def fire_fixed(
     return saturations
 
 
-@inner
+@leaf
 def gather_fixed(
     beta: float,
     a: int,
@@ -490,21 +490,21 @@ def gather_fixed(
     return wraps
 
 
-@inner
+@leaf
 def multiply(a: int, z: int, values: Array, factor: float, into: Array) -> None:
     """into = factor values."""
     for i in range(uint64(a), uint64(z)):
         into[i] = factor * values[i]
 
 
-@inner
+@leaf
 def round_off(a: int, z: int, values: Array) -> None:
     """Round each value to the nearest integer, ties to even."""
     for i in range(uint64(a), uint64(z)):
         values[i] = np.rint(values[i])
 
 
-@inner
+@leaf
 def speak_fixed(
     c: Array, a: int, z: int, aim: Array, held: Array, sent: Array, message: Array, sends: Marks
 ) -> int:
@@ -526,7 +526,7 @@ def speak_fixed(
     return saturations
 
 
-@inner
+@leaf
 def collect(a: int, z: int, sends: Marks, lists: Places, e: int, counts: Ints) -> int:
     """Append the units that send to the list at index e, and count them; return its end."""
     first, stop = uint64(a), uint64(e)
@@ -538,21 +538,21 @@ def collect(a: int, z: int, sends: Marks, lists: Places, e: int, counts: Ints) -
     return int(stop)
 
 
-@inner
+@leaf
 def load(a: int, lists: Places, e: int, stop: int, message: Array, payloads: Array) -> None:
     """Set the payload of the units on the list."""
     for now in range(uint64(e), uint64(stop)):
         payloads[now] = message[uint64(a) + lists[now]]
 
 
-@inner
+@leaf
 def add(a: int, z: int, values: Array, sums: Array) -> None:
     """sums += values."""
     for i in range(uint64(a), uint64(z)):
         sums[i] += values[i]
 
 
-@inner
+@leaf
 def feed(beta: float, given: Array, pull: Array, fixed: bool, outside: Array) -> None:
     """External input in a phase: given + beta pull."""
     for i in range(uint64(outside.size)):
@@ -563,14 +563,14 @@ def feed(beta: float, given: Array, pull: Array, fixed: bool, outside: Array) ->
             outside[i] += np.trunc(pulled) if fixed else pulled
 
 
-@inner
+@leaf
 def settle(a: int, z: int, factor: float, counts: Ints, firing: Array) -> None:
     """firing += factor counts."""
     for i in range(uint64(a), uint64(z)):
         firing[i] += factor * counts[i]
 
 
-@inner
+@leaf
 def show(
     populations: Ints,
     columns: Ints,
@@ -593,7 +593,7 @@ def show(
                 log[driven + i] = drive[a + i]
 
 
-@inner
+@leaf
 def begin(blocks: Ints, constants: Array, state: Array, held: Array, ends: Ints) -> None:
     """Set every unit to its initial state, with no messages in transit."""
     for row in range(MEMORY):

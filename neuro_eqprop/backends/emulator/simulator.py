@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -29,6 +31,7 @@ WORK = 2**28
 ROOM = 2**23
 """Recorded values held at a time."""
 EMPTY = Recording({}, {})
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,8 @@ class Emulator:
 
     name: str = BACKEND.name
     support: Support = BACKEND.support
+    threads: int = 1
+    """Threads among which samples are shared out; the result is the same."""
     known: list[Tables] = field(default_factory=list, init=False, repr=False, compare=False)
     """The tables of the last network, cached since samples are often run one by one."""
 
@@ -118,13 +123,23 @@ class Emulator:
         overflows = np.zeros((len(tables.blocks), 2), dtype=np.int64) if tables.numbers else None
         steps = sum(phase.steps for phase in schedule)
         at_once = max(1, min(WORK // (steps * tables.units + 1), ROOM // (steps * log.width + 1)))
-        for start in range(0, stimulus.samples, at_once):
-            stop = start + at_once
+        at_once = min(at_once, -(-stimulus.samples // self.threads) or 1)
+
+        def run_part(start: int) -> tuple[Array, Ints | None]:
+            stop = min(start + at_once, stimulus.samples)
             part = stimulus if at_once >= stimulus.samples else stimulus.take(start, stop)
             values = np.zeros((part.samples if log.width else 0, steps, log.width))
-            into = (messages[start:stop], firing[start:stop], drive[start:stop], overflows, values)
+            own = None if overflows is None else np.zeros_like(overflows)
+            into = (messages[start:stop], firing[start:stop], drive[start:stop], own, values)
             perform(tables, part, schedule, first=start, log=log, into=into)
-            for k in range(part.samples):
+            return values, own
+
+        starts = range(0, stimulus.samples, at_once)
+        parts = in_threads(run_part, starts, self.threads)
+        for start, (values, own) in zip(starts, parts, strict=True):
+            if overflows is not None and own is not None:
+                overflows += own
+            for k in range(min(at_once, stimulus.samples - start)):
                 sink.sample(start + k, log.recording(values[k], tables) if log.width else EMPTY)
         return Result(
             tables.split(messages),
@@ -132,6 +147,18 @@ class Emulator:
             tables.shown(drive, "drive"),
             {} if overflows is None else overflown(tables, overflows),
         )
+
+
+def in_threads(
+    function: Callable[[int], Part], starts: Sequence[int], threads: int
+) -> Iterator[Part]:
+    """function(start) for each start, in order, `threads` of them at a time."""
+    if threads == 1:
+        yield from map(function, starts)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for first in range(0, len(starts), threads):  # a group at a time bounds the memory
+            yield from pool.map(function, starts[first : first + threads])
 
 
 def overflown(tables: Tables, counts: Ints) -> dict[str, Overflow]:

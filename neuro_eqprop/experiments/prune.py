@@ -1,0 +1,66 @@
+"""Accuracy and synaptic operations of a model whose smallest weights are removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from neuro_eqprop.data import Split
+from neuro_eqprop.experiments.evaluate import accuracy_of, equilibria
+from neuro_eqprop.experiments.simulate import run_spikes
+from neuro_eqprop.model import Model
+from neuro_eqprop.spiking.codes import Code, find_code
+from neuro_eqprop.spiking.model import to_spiking
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """A pruned model on labelled samples."""
+
+    fraction: float
+    """The fraction of weights that was removed."""
+    synapses: int
+    """Synapses of the spiking network, those of the input included where it is spikes."""
+    rate_accuracy: float
+    accuracy: float
+    """Accuracy of the spikes on the emulator."""
+    synops_per_sample: float
+
+
+def prune_curve(
+    model: Model,
+    split: Split,
+    fractions: Iterable[float],
+    *,
+    code: str | Code = "graded",
+    steps: int | None = None,
+) -> list[Pruned]:
+    """Prune a model by each fraction and run it as spikes; input spikes are counted.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> from neuro_eqprop.experiments.prune import prune_curve
+    >>> data = ne.load_data("digits")
+    >>> model = ne.train("layered", data, hidden=(32,), epochs=3)
+    >>> before, after = prune_curve(model, data.test.take(slice(50)), [0.0, 0.5])
+    >>> after.synops_per_sample < before.synops_per_sample
+    True
+    """
+    rows, code = [], find_code(code)
+    coding = "graded" if code.accumulates else "rate"
+    for fraction in fractions:
+        pruned = model.prune(fraction)
+        spiking = to_spiking(pruned, code=code, input=coding)
+        run = run_spikes(spiking, split.x, on="emulator", steps=steps)
+        rates = equilibria(pruned.network, pruned.params, split.x, damping=model.damping)
+        rows.append(
+            Pruned(
+                fraction,
+                sum(each.synapses.count for each in spiking.network.projections),
+                accuracy_of(rates.drive, split.y),
+                run.accuracy(split.y),
+                run.total.synops / run.samples,
+            )
+        )
+    return rows

@@ -1,0 +1,91 @@
+"""Samples shared out among threads or processes give the same bytes; pruning gives fewer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import neuro_eqprop as ne
+from neuro_eqprop.experiments.prune import prune_curve
+from neuro_eqprop.operators import Sparse
+from neuro_eqprop.spiking.model import Simulation
+
+
+@pytest.fixture(scope="module")
+def model() -> ne.Model:
+    return ne.train("layered", "digits", hidden=(24,), epochs=2, seed=0)
+
+
+def same(one: Simulation, other: Simulation) -> None:
+    np.testing.assert_array_equal(one.drive, other.drive)
+    for name, rates in one.rates.items():
+        np.testing.assert_array_equal(rates, other.rates[name])
+    assert one.counts == other.counts
+    assert one.overflows == other.overflows
+
+
+@pytest.mark.parametrize("code", ["graded", "bernoulli"])
+def test_threads_of_the_emulator_change_nothing(model: ne.Model, code: str) -> None:
+    spiking, x = model.to_spiking(code=code), ne.load_data("digits").test.x[:7]
+    alone = spiking.run(x, on="emulator", steps=16)
+    for workers in (2, 3, 16):
+        same(alone, spiking.run(x, on="emulator", steps=16, workers=workers))
+
+
+def test_overflows_of_threads_are_added_up(model: ne.Model) -> None:
+    spiking, x = model.to_spiking(code="rate", bits=8), 400 * ne.load_data("digits").test.x[:5]
+    alone = spiking.run(x, on="emulator", steps=60)
+    assert alone.overflows > 0
+    same(alone, spiking.run(x, on="emulator", steps=60, workers=2))
+
+
+def test_processes_change_nothing_and_keep_random_spikes(model: ne.Model) -> None:
+    x = ne.load_data("digits").test.x[:3]
+    for code in ("graded", "bernoulli"):
+        spiking = model.to_spiking(code=code)
+        alone = spiking.run(x, on="reference", steps=8)
+        same(alone, spiking.run(x, on="reference", steps=8, workers=2))
+
+
+def test_no_workers_are_refused(model: ne.Model) -> None:
+    with pytest.raises(ValueError, match="workers must be at least 1, not 0"):
+        model.evaluate(ne.load_data("digits").test, on="emulator", workers=0)
+
+
+def test_pruning_removes_the_smallest_weights_and_their_operations(model: ne.Model) -> None:
+    test = ne.load_data("digits").test.take(slice(100))
+    whole, half, few = prune_curve(model, test, [0.0, 0.5, 0.95], steps=16)
+    assert whole.synapses > 1.9 * half.synapses
+    assert whole.synops_per_sample > half.synops_per_sample > few.synops_per_sample > 0
+    assert whole.accuracy > 0.7
+    assert abs(half.accuracy - half.rate_accuracy) < 0.05
+    pruned = model.prune(0.5)
+    for name in ("input->hidden", "hidden->output"):
+        kept, before = pruned.params[name], model.params[name]
+        np.testing.assert_array_equal(kept[kept != 0], before[kept != 0])
+        assert np.abs(before[kept == 0]).max() <= np.abs(kept[kept != 0]).min()
+    sparse = model.prune(0.95).to_spiking(code="graded").network
+    assert {p.synapses.kind for p in sparse.projections} == {"sparse"}
+    with pytest.raises(ValueError, match="below 1, not 1"):
+        model.prune(1.0)
+
+
+def test_a_symmetric_recurrence_stays_symmetric() -> None:
+    looped = ne.train("looped", "digits", hidden=(12,), epochs=1)
+    weight = looped.prune(0.3).params["hidden->hidden"]
+    np.testing.assert_array_equal(weight == 0, weight.T == 0)
+    assert 0.2 < np.mean(weight == 0) < 0.5
+
+
+def test_the_sparse_model_learns_and_runs_as_spikes() -> None:
+    data = ne.load_data("digits")
+    model = ne.train("sparse", data, hidden=(64,), fan_in=6, epochs=4, seed=0)
+    loop = model.network.connections[1]
+    assert loop.operator == Sparse(6, 0, symmetric=True)
+    assert model.params[loop.name].shape == (64, 6)
+    found = model.evaluate(data.test.take(slice(60)), on="emulator", code="graded", steps=64)
+    assert found.rate_accuracy > 0.85
+    assert found.agreement > 0.9
+    network = model.to_spiking(code="graded").network
+    kinds = {p.name: p.synapses.kind for p in network.projections}
+    assert kinds["hidden->hidden"] == "sparse"
