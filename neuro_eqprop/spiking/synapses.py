@@ -126,6 +126,8 @@ class Synapses(ABC):
 
     def scaled(self, factor: float) -> Synapses:
         """All weights times a factor."""
+        if factor == 1.0:
+            return self
         return self.with_values(factor * self.values)
 
     def dense(self, start: int = 0, stop: int | None = None) -> Array:

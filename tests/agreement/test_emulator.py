@@ -12,6 +12,7 @@ import pytest
 
 from neuro_eqprop.activations import LINEAR, TANH, tanh
 from neuro_eqprop.arrays import Array, UnknownNameError
+from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.emulator import packed, simulator
 from neuro_eqprop.backends.emulator.simulator import Emulator
 from neuro_eqprop.backends.registry import load_backend
@@ -241,3 +242,16 @@ def test_the_machine_code_is_found_again_by_the_next_process() -> None:
     run_case(load_backend("emulator"), CASES[0])
     done = subprocess.run([sys.executable, "-c", HITS], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "0"]
+
+
+def test_a_run_that_does_not_fit_is_refused_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    from neuro_eqprop.backends.emulator import memory
+
+    network = pair(np.random.default_rng(0))
+    needed = memory.emulator_memory(network, samples=3)
+    monkeypatch.setattr(memory, "available_memory", lambda: needed - 1)
+    stimulus, once = Stimulus(3, {}, {}), free_only(steps=1, window=1)
+    with pytest.raises(BackendError, match=r"needs 0\.0 GB .* 3 samples, and 0\.0 GB are free"):
+        Emulator().run(network, stimulus, once, record=NOTHING, sink=MemorySink())
+    monkeypatch.setattr(memory, "available_memory", lambda: needed)
+    Emulator().run(network, stimulus, once, record=NOTHING, sink=MemorySink())

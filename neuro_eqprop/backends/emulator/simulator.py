@@ -18,6 +18,7 @@ from neuro_eqprop.backends.base import (
     kinds,
 )
 from neuro_eqprop.backends.emulator import BACKEND
+from neuro_eqprop.backends.emulator.memory import check_memory
 from neuro_eqprop.backends.registry import check_run
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
@@ -117,6 +118,7 @@ class Emulator:
     ) -> Result:
         """Run all samples through the schedule."""
         check_run(self, network, stimulus)
+        check_memory(network, stimulus.samples, len(schedule))
         tables, log = self.tables(network), plan_log(network, record)
         shape = (stimulus.samples, len(schedule), tables.units)
         messages, firing, drive = np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape)
