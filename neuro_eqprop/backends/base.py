@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -153,6 +153,15 @@ class Backend(Protocol):
         sink: Sink,
     ) -> Result:
         """Run all samples through the schedule, each from rest; pass recordings to the sink."""
+        ...
+
+
+@runtime_checkable
+class Threaded(Protocol):
+    """A backend that shares out samples among threads."""
+
+    def with_threads(self, threads: int) -> Backend:
+        """The same backend with that many threads."""
         ...
 
 

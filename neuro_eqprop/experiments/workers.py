@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 
-from neuro_eqprop.backends.base import Backend, Result
-from neuro_eqprop.backends.emulator.simulator import Emulator
+from neuro_eqprop.backends.base import Backend, Result, Threaded
 from neuro_eqprop.backends.registry import BACKENDS, load_backend
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus, follow_of
@@ -38,7 +36,7 @@ def shard_size(backend: Backend, network: SpikingNetwork, samples: int, workers:
     follows = [follow_of(population.neuron) for population in network.populations]
     if any(follow is not None and follow.seed is not None for follow in follows):
         return size
-    return size if isinstance(backend, Emulator) else min(size, -(-samples // workers))
+    return size if isinstance(backend, Threaded) else min(size, -(-samples // workers))
 
 
 def run_shard(
@@ -62,8 +60,8 @@ def run_shards(
     workers: int,
 ) -> Iterator[Result]:
     """The result of each stimulus, in order: threads of the emulator, processes of all others."""
-    if isinstance(backend, Emulator) or workers == 1:
-        one = replace(backend, threads=workers) if isinstance(backend, Emulator) else backend
+    if isinstance(backend, Threaded) or workers == 1:
+        one = backend.with_threads(workers) if isinstance(backend, Threaded) else backend
         for stimulus in stimuli:
             yield run_shard(one, network, schedule=schedule, stimulus=stimulus)
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -94,6 +94,10 @@ class Emulator:
     """Threads among which samples are shared out; the result is the same."""
     known: list[Tables] = field(default_factory=list, init=False, repr=False, compare=False)
     """The tables of the last network, cached since samples are often run one by one."""
+
+    def with_threads(self, threads: int) -> Emulator:
+        """The same emulator, sharing out samples among that many threads."""
+        return replace(self, threads=threads)
 
     def tables(self, network: SpikingNetwork) -> Tables:
         """The tables of a network, rebuilt if it is not the last one or has changed."""
