@@ -1,65 +1,126 @@
 """Cost of one training batch by EqProp against backprop of the same shape and optimiser.
 
+    .venv/bin/python sims/bench/training.py run [ROW ...]   measure rows, keep what came of it
+    .venv/bin/python sims/bench/training.py write           write the table of all that was kept
+
 Both run in this process, in turns, on one thread, through the same batches; the figure is the
-median ratio of process times. Recipes are those of the rows of
-docs/results/models-numbers.md, backprop is `nn.Sequential` below.
-`--write` puts the table into the docs.
+median ratio of process times. Recipes are those of the rows of docs/results/models-numbers.md,
+backprop is `nn.Sequential` below with the same Adam; the transformer is compared with BPTT of the
+same model. The cosine is that of the update of 256 samples with minus the implicit gradient of the
+settled network, all parameters together, at the end of a training of two epochs with the learning
+rates of the recipe. MNIST and Fashion-MNIST need NEURO_EQPROP_DATA.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from itertools import cycle, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from page import put
 from torch import nn
+from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "rate"))
 from models import study
 from models_rows import ROWS
 
+from neuro_eqprop.arrays import Array, defined_cosine
+from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.data import Dataset, load, one_hot
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.train import initial_snapshot
 from neuro_eqprop.ops.torch import TorchOps
+from neuro_eqprop.rate.field import field
+from neuro_eqprop.solve import GaussSeidel, SolveStatus, Stop, solve
 from neuro_eqprop.training.batch import Batch
-from neuro_eqprop.training.train import BOUND_EVERY, start_state, train_batch
+from neuro_eqprop.training.config import Rule, TrainingConfig
+from neuro_eqprop.training.gradients.implicit import implicit_gradient
+from neuro_eqprop.training.rules.contrastive import path_of
+from neuro_eqprop.training.rules.registry import RULES
+from neuro_eqprop.training.train import BOUND_EVERY, start_state, train, train_batch
 
-ROUNDS, SECONDS = 25, 0.04
+KEPT = Path(__file__).parent / "measured"
+ROUNDS, SECONDS = 15, 0.04
 """Turns, and about how long backprop is at it in each."""
-TIMED = {
-    "one": ((64, 1.0), (128, 1.2), (512, 1.3)),
-    "two": ((128, None),),
-    "three": ((128, None),),
-    "conv": ((64, 3.0),),
-    "conv-fashion": ((64, 3.0),),
-}
-"""Batches of each row, with the ratio to reach if there is one."""
-BATCHES = 100
+EPOCHS, SAMPLES = 2, 256
+"""Of the training before the cosine is measured, and of the samples on which it is."""
+BATCHES = 60
 """Of the data, gone through again and again."""
-HEAD = [
-    "Process time of a batch by EqProp (settling, rule and Adam) over that by backprop with",
-    "`nn.Sequential` and the same Adam, measured alternately on one thread: the median of the",
-    f"ratios of {ROUNDS} rounds, and their interquartile range.",
-    "",
-    "| network | batch | EqProp ms | backprop ms | ratio | interquartile range | goal |",
-    "|---|---|---|---|---|---|---|",
-]
+TIGHT = Stop(1e-11, 600)
 Batches = list[tuple[torch.Tensor, torch.Tensor]]
 Step = Callable[[], None]
 
 
-def eqprop(wanted: Study, data: Dataset, batches: Batches) -> Step:
-    """A step of EqProp."""
-    network, config, following = wanted.network(data), wanted.recipe(), cycle(batches)
-    state = start_state(network, config, initial_snapshot(wanted, network), TorchOps())
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A row of the table: a recipe, its batch size and the ratio to reach."""
 
-    count = 0
+    recipe: str
+    batch: int
+    reach: float | None = None
+    baseline: str = "backprop"
+    """backprop, channels_last or bptt."""
+    hidden: str = ""
+    """Other hidden layers than those of the recipe."""
+    cosine: bool = True
+
+
+TIMED = {
+    "one-64": Timed("one-small", 64, 0.95),
+    "one-128": Timed("one-small", 128, 1.0, cosine=False),
+    "one-512": Timed("one-small", 512, 1.05, cosine=False),
+    "one-g1": Timed("one", 64),
+    "two": Timed("two-small", 128, 1.25),
+    "two-g0.1": Timed("two", 128),
+    "three": Timed("three-small", 128, 1.4),
+    "three-g0.1": Timed("three", 128),
+    "conv": Timed("conv-small", 64, 1.1),
+    "conv-channels-last": Timed("conv-small", 64, 1.6, "channels_last", cosine=False),
+    "conv-g0.1": Timed("conv", 64),
+    "fashion": Timed("conv-fashion-small", 64, 1.25),
+    "fashion-channels-last": Timed("conv-fashion-small", 64, 1.6, "channels_last", cosine=False),
+    "looped": Timed("looped-small", 128, 1.35),
+    "wide": Timed("two-small", 128, 1.5, hidden="2048,2048", cosine=False),
+    "deep": Timed("three-small", 128, 1.5, hidden="512,512,512,512,512,512", cosine=False),
+    "transformer": Timed("linear", 256, 0.8, "bptt"),
+}
+HEAD = [
+    "Process time of a batch by EqProp (settling, rule and Adam) over that by backprop with",
+    "`nn.Sequential` (its form in memory format channels_last, or BPTT of the same model, where it",
+    "says so) and the same Adam, measured alternately on one thread: the median of the ratios of",
+    f"{ROUNDS} rounds, and their interquartile range. Cosine: of the update of {SAMPLES} samples",
+    f"with minus the true gradient of the settled network, at the end of {EPOCHS} epochs with the",
+    "recipe's schedule of the learning rate.",
+    "A cosine refers to the network's own equilibrium, so another feedback g is another network.",
+    "",
+    "| network | against | g | beta | batch | path | EqProp ms | baseline ms | ratio "
+    "| interquartile range | goal | cosine |",
+    "|---|---|---|---|---|---|---|---|---|---|---|---|",
+]
+
+
+def recipe_of(row: Timed) -> Study:
+    """The study of a row."""
+    options = ROWS[row.recipe].options
+    if row.hidden:
+        options = re.sub(r"--hidden [0-9,]+", f"--hidden {row.hidden}", options)
+    found: Study = study(options, 0)
+    return found
+
+
+def stepper(wanted: Study, data: Dataset, batches: Batches, config: TrainingConfig) -> Step:
+    """A step of the rule of a configuration."""
+    network, following, count = wanted.network(data), cycle(batches), 0
+    state = start_state(network, config, initial_snapshot(wanted, network), TorchOps())
 
     def step() -> None:
         nonlocal count
@@ -71,23 +132,29 @@ def eqprop(wanted: Study, data: Dataset, batches: Batches) -> Step:
     return step
 
 
-def backprop(wanted: Study, batches: Batches) -> Step:
+def backprop(wanted: Study, batches: Batches, *, channels_last: bool = False) -> Step:
     """A step of backprop on the feed-forward network of the same shape."""
     model, following = sequential(wanted), cycle(batches)
-    stepper = torch.optim.Adam(model.parameters(), lr=wanted.training.learning_rate)
+    if channels_last:
+        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    adam = torch.optim.Adam(model.parameters(), lr=wanted.training.learning_rate)
 
     def step() -> None:
         x, y = next(following)
-        stepper.zero_grad()
-        loss = 0.5 * ((model(x) - y) ** 2).sum() / len(x)
+        adam.zero_grad()
+        found = model(x)
+        if wanted.training.cost == "cross_entropy":
+            loss = functional.cross_entropy(found, y)
+        else:
+            loss = 0.5 * ((found - y) ** 2).sum() / len(x)
         loss.backward()  # type: ignore[no-untyped-call]
-        stepper.step()
+        adam.step()
 
     return step
 
 
 def sequential(wanted: Study) -> nn.Sequential:
-    """The feed-forward network."""
+    """The feed-forward network; of a looped layer, one with two hidden layers."""
     torch.manual_seed(0)
     parts: list[nn.Module] = []
     if wanted.model.name == "conv":
@@ -97,9 +164,10 @@ def sequential(wanted: Study) -> nn.Sequential:
             parts += [nn.Conv2d(before, count, wanted.get("kernel")), nn.ReLU(), nn.AvgPool2d(2)]
             before, side = count, (side - wanted.get("kernel") + 1) // 2
         return nn.Sequential(*parts, nn.Flatten(), nn.Linear(before * side * side, 10))
-    sizes = (784, *wanted.get("hidden"))
+    looped = wanted.model.name == "looped"
+    sizes = (784, *wanted.get("hidden"), *(wanted.get("hidden") if looped else ()))
     for before, after in pairwise(sizes):
-        parts += [nn.Linear(before, after), nn.ReLU()]
+        parts += [nn.Linear(before, after), nn.Tanh() if looped else nn.ReLU()]
     return nn.Sequential(*parts, nn.Linear(sizes[-1], 10))
 
 
@@ -111,36 +179,100 @@ def seconds(step: Step, times: int) -> float:
     return (time.process_time() - began) / times
 
 
-def measure(name: str, size: int, reach: float | None) -> str:
-    """A row of the table."""
-    wanted = study(ROWS[name].options, 0)
-    data = load(wanted.dataset)
-    some = data.train.take(slice(BATCHES * size))
+def measure(row: Timed) -> dict[str, Any]:
+    """Ratio and cosine of a row."""
+    wanted = recipe_of(row)
+    data, config = load(wanted.dataset), wanted.recipe()
+    some = data.train.take(slice(BATCHES * row.batch))
     x = torch.tensor(some.x, dtype=torch.float32)
     y = torch.tensor(one_hot(some.y, 10), dtype=torch.float32)
-    batches = list(zip(x.split(size), y.split(size), strict=True))
-    ours, theirs = eqprop(wanted, data, batches), backprop(wanted, batches)
+    batches = list(zip(x.split(row.batch), y.split(row.batch), strict=True))
+    ours = stepper(wanted, data, batches, config)
+    if row.baseline == "bptt":
+        theirs = stepper(wanted, data, batches, replace(config, rule=Rule.BPTT))
+    else:
+        theirs = backprop(wanted, batches, channels_last=row.baseline == "channels_last")
     seconds(ours, 3)  # compiles
-    each = max(1, round(SECONDS / seconds(theirs, 10)))
+    each = max(1, round(SECONDS / seconds(theirs, 5)))
     pairs = np.array([(seconds(ours, each), seconds(theirs, each)) for _ in range(ROUNDS)])
-    low, middle, high = np.percentile(pairs[:, 0] / pairs[:, 1], (25, 50, 75))
-    ms = 1e3 * np.median(pairs, axis=0)
+    ratios = np.percentile(pairs[:, 0] / pairs[:, 1], (25, 50, 75))
+    network = wanted.network(data)
+    return {
+        "feedback": wanted.get("feedback") if wanted.model.name in ("layered", "conv") else 1.0,
+        "beta": config.beta,
+        "nudging": config.nudging.value,
+        "path": path_of(TorchOps(), network, config).value,
+        "ms": (1e3 * np.median(pairs, axis=0)).tolist(),
+        "ratios": ratios.tolist(),
+        "cosine": final_cosine(wanted, data) if row.cosine else None,
+    }
+
+
+def final_cosine(wanted: Study, data: Dataset) -> float | None:
+    """The cosine of the update with minus the gradient at the end of a short training."""
+    network, config = wanted.network(data), replace(wanted.recipe(), epochs=EPOCHS)
+    view = wanted.view(data)
+    *_, last = train(network, data.train, config, initial_snapshot(wanted, network), augment=view)
+    few = data.train.take(slice(SAMPLES))
+    target, single, double = one_hot(few.y, 10), TorchOps(), TorchOps(torch.float64)
+    params = {name: single.from_numpy(value) for name, value in last.snapshot.params.items()}
+    batch = Batch(single.from_numpy(few.x), single.from_numpy(target), measured=False)
+    with torch.no_grad():
+        update = RULES[config.rule].update(single, network, params, batch, config).gradients
+        exact = {name: double.from_numpy(value) for name, value in last.snapshot.params.items()}
+        inputs = double.from_numpy(few.x)
+        free = field(double, network, exact, inputs)
+        rest = solve(free, free.zero_state(), GaussSeidel(), TIGHT)
+    if rest.status is not SolveStatus.CONVERGED:
+        return None
+    wanted_gradient = implicit_gradient(
+        double,
+        network,
+        exact,
+        x=inputs,
+        target=double.from_numpy(target),
+        state=rest.state,
+        stop=TIGHT,
+    )
+    return defined_cosine(joined(update, exact), joined(wanted_gradient, exact))
+
+
+def joined(gradients: Mapping[str, torch.Tensor], names: Mapping[str, Any]) -> Array:
+    """All gradients as one vector."""
+    return np.concatenate([gradients[n].detach().double().numpy().ravel() for n in names])
+
+
+def line(name: str, found: Mapping[str, Any]) -> str:
+    """A row of the table."""
+    row, (low, middle, high) = TIMED[name], found["ratios"]
+    title = f"{ROWS[row.recipe].title.split(', feedback')[0]}" + (
+        f", hidden {row.hidden}" if row.hidden else ""
+    )
+    cosine = "-" if found["cosine"] is None else f"{found['cosine']:.6f}"
+    nudge = f"{found['beta']:g} {found['nudging']}"
     return (
-        f"| {ROWS[name].title} | {size} | {ms[0]:.2f} | {ms[1]:.2f} | {middle:.2f} "
-        f"| {low:.2f} to {high:.2f} | {reach or '-'} |"
+        f"| {title} | {row.baseline} | {found['feedback']:g} | {nudge} | {row.batch} "
+        f"| {found['path']} | {found['ms'][0]:.2f} | {found['ms'][1]:.2f} | {middle:.2f} "
+        f"| {low:.2f} to {high:.2f} | {row.reach or '-'} | {cosine} |"
     )
 
 
 def main() -> None:
+    """As the first word says."""
     torch.set_num_threads(1)
-    lines = list(HEAD)
-    print("\n".join(HEAD), flush=True)
-    for name, sizes in TIMED.items():
-        for size, reach in sizes:
-            lines.append(measure(name, size, reach))
-            print(lines[-1], flush=True)
-    if "--write" in sys.argv[1:]:
-        put("training", lines)
+    word, names = (sys.argv[1:] or ["run"])[0], sys.argv[2:] or list(TIMED)
+    if word == "run":
+        KEPT.mkdir(exist_ok=True)
+        for name in names:
+            found = measure(TIMED[name])
+            write_text(KEPT / f"{name}.json", json.dumps(found, indent=1) + "\n")
+            print(line(name, found), flush=True)
+    else:
+        kept = {name: KEPT / f"{name}.json" for name in TIMED}
+        rows = [
+            line(name, json.loads(path.read_text())) for name, path in kept.items() if path.exists()
+        ]
+        put("training", [*HEAD, *rows])
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import TypedDict
 
 RELU = "--activation relu --output linear --beta 0.25"
 PLAIN = f"--dataset mnist --epochs 15 --batch 128 --learning-rate 0.001 {RELU}"
@@ -48,6 +50,29 @@ RECALL = (
 SHARP = f"{RECALL} --set attention=softmax --set attention_scale=0.5 --set attention_sharpness=5.66"
 
 
+def displaced(options: str, *, beta: float, free: int, nudged: int) -> str:
+    """The same training with one nudged phase of a small beta and with a feedback of 0.02."""
+    found = re.sub(r"--beta [0-9.]+", f"--nudging positive --beta {beta}", options)
+    found = re.sub(r"--feedback [0-9.]+", "--feedback 0.02", found)
+    found = re.sub(r"free_steps=[0-9]+", f"free_steps={free}", found)
+    return re.sub(r"nudged_steps=[0-9]+", f"nudged_steps={nudged}", found)
+
+
+class Phases(TypedDict):
+    """Settings of `displaced`."""
+
+    beta: float
+    free: int
+    nudged: int
+
+
+SMALL: Phases = {"beta": 0.02, "free": 2, "nudged": 1}
+ONE_SMALL = ONE.replace("--beta 0.25", "--beta 0.05 --feedback 0.02").replace(
+    "free_steps=4 --set nudged_steps=2", "free_steps=2 --set nudged_steps=1"
+)
+LOOPED_SMALL = displaced(LOOPED, beta=0.05, free=7, nudged=4)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A training: its title, its group, its options of `train`, its goal."""
@@ -67,11 +92,31 @@ ROWS = {
     ),
     "two": Row("784-512-512-10", "layered", TWO, "98.4"),
     "three": Row("784-512-512-512-10", "layered", THREE, "98.2"),
+    "one-small": Row("784-512-10, feedback 0.02", "layered", ONE_SMALL, "98.4"),
+    "two-small": Row("784-512-512-10, feedback 0.02", "layered", displaced(TWO, **SMALL), "98.4"),
+    "three-small": Row(
+        "784-512-512-512-10, feedback 0.02", "layered", displaced(THREE, **SMALL), "98.2"
+    ),
+    "looped-small": Row(
+        "looped 256, MNIST, one nudged phase", "looped", f"--dataset mnist {LOOPED_SMALL}", "98.0"
+    ),
     "looped": Row("looped 256, MNIST", "looped", f"--dataset mnist {LOOPED}", "98.0"),
     "looped-fashion": Row(
         "looped 256, Fashion-MNIST", "looped", f"--dataset fashion-mnist {LOOPED}", "88.8"
     ),
     "conv": Row("convolutional, MNIST", "conv", f"--dataset mnist {CONV}", "99.0"),
+    "conv-small": Row(
+        "convolutional, MNIST, feedback 0.02",
+        "conv",
+        f"--dataset mnist {displaced(CONV, **SMALL)}",
+        "99.0",
+    ),
+    "conv-fashion-small": Row(
+        "convolutional, Fashion-MNIST, one nudged phase",
+        "conv",
+        displaced(CLOTHES, **SMALL),
+        "90.0",
+    ),
     "conv-fashion": Row("convolutional, Fashion-MNIST", "conv", CLOTHES, "90.0"),
     "conv-fashion-bp": Row(
         "convolutional, Fashion-MNIST, backprop",

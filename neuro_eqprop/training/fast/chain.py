@@ -57,7 +57,7 @@ from neuro_eqprop.training.fast.layer_state import (
     settle,
 )
 
-INNER = 1
+INNER = 2
 """Iterations of the output with the layer it reads, in each half-sweep but the first.
 
 One more where it reads several layers.
@@ -516,6 +516,7 @@ def slopes(chain: Chain, rest: Rest, shifts: Sequence[Shifts], scale: float) -> 
     `shifts` has the displacements of one nudge, contrasted with the free phase, or those of a
     positive and a negative one. Rates and displacements are overwritten.
     """
+    release(rest)
     (delta, gap), output = difference(shifts), middle(rest, shifts)
     network = chain.network
     per = scale / gap / network.output.stiffness
@@ -544,6 +545,15 @@ def slopes(chain: Chain, rest: Rest, shifts: Sequence[Shifts], scale: float) -> 
             slope += link.coupling.slope(output, delta.rates[link.other], factor)
         found[link.connection.name] = slope
     return found
+
+
+def release(rest: Rest) -> None:
+    """Free the drives, which slopes do not need, before gradients take memory."""
+    for state in rest.layers:
+        state.release()
+    rest.entered.clear()
+    rest.held.clear()
+    rest.around.clear()
 
 
 def middle(rest: Rest, shifts: Sequence[Shifts]) -> Tensor:

@@ -118,6 +118,11 @@ class PlainState:
         assert self.shift is not None
         return self.shift.sum(dim=0)
 
+    def release(self) -> None:
+        """Free the drives; the layer can be neither settled nor displaced afterwards."""
+        self.base = self.base.new_empty(0)
+        self.excess = None
+
     def advance(self, rates: Tensor, full: Tensor, part: float) -> None:
         """Move the rates in place by a part of a displacement."""
         self.rates.add_(rates, alpha=part)
@@ -212,6 +217,11 @@ class PooledState:
         """Sum over the batch and the pixels."""
         assert self.shift is not None
         return self.shift.sum(dim=(0, 1, 2)).mul_(self.size**2)
+
+    def release(self) -> None:
+        """Free the drives; the layer can be neither settled nor displaced afterwards."""
+        self.base = self.base.new_empty(0)
+        self.fed = None
 
     def advance(self, rates: Tensor, full: Tensor, part: float) -> None:
         """Move the rates and, where an earlier layer needs them, those of single units."""
