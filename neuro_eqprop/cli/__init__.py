@@ -103,8 +103,9 @@ def perform(args: Namespace) -> None:
         wide = None if sys.stdout.isatty() else 100
         chosen.show(outcome, Console(width=wide, highlight=False))
     sys.stdout.flush()
-    if isinstance(outcome, dict) and FAILURE in outcome:
-        raise RuntimeError(outcome[FAILURE])
+    failure = outcome.get(FAILURE) if isinstance(outcome, dict) else getattr(outcome, FAILURE, "")
+    if failure:
+        raise RuntimeError(failure)
     step = None if args.json else chosen.next_step(outcome)
     if step is not None:
         sys.stderr.write(f"next: neuro-eqprop {step}\n")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,41 @@ SOFT_RESET = {"auto": None, "on": True, "off": False}
 MAPPINGS = ("least-energy", "fewest-cores", "balanced")
 STEPS = "1,2,4,8,16,32,64"
 """Steps of the curve, unless given."""
+
+
+def amount_of(dimension: str) -> Callable[[str], float]:
+    """The type of an option that takes a number with a unit."""
+    from neuro_eqprop.hardware.quantities import parse_amount
+
+    def parse(text: str) -> float:
+        try:
+            return parse_amount(text, dimension)
+        except ValueError as error:
+            raise ArgumentTypeError(str(error)) from None
+
+    return parse
+
+
+def engineering_options(parser: ArgumentParser) -> None:
+    """Add rate, supply, limits for tests, and further outputs."""
+    add = parser.add_argument
+    rate = "samples a second of a chip that is always on, as 10Hz: average power (default: none)"
+    add("--rate", type=amount_of("Hz"), metavar="10Hz", help=rate)
+    supply = "supply voltage, as 0.9V, for chips with a law of scaling (default: the profile's)"
+    add("--supply", type=amount_of("V"), metavar="0.9V", help=supply)
+    target = "accuracy up to which the joules of learning count, as 0.95 (default: all epochs)"
+    add("--target", type=positive_float, metavar="ACCURACY", help=target)
+    limit = "exit with 1 if an inference needs more joules, as 1mJ (default: no limit)"
+    add("--fail-above", type=amount_of("J"), metavar="1mJ", help=limit)
+    slower = "exit with 1 if an inference takes longer, as 5ms (default: no limit)"
+    add("--fail-slower", type=amount_of("s"), metavar="5ms", help=slower)
+    halved = "show the share of each term, and the joules if its cost were halved"
+    add("--sensitivity", action="store_true", help=halved)
+    front = "accuracy, joules and latency over chips, codes, steps and bits; marks the front"
+    add("--pareto", action="store_true", help=front)
+    add("--csv", type=Path, metavar="FILE", help="write a CSV file (default: none)")
+    sheet = "write an HTML data sheet for one chip, or a folder of them (default: none)"
+    add("--datasheet", type=Path, metavar="FILE", help=sheet)
 
 
 def options(parser: ArgumentParser) -> None:
@@ -84,6 +120,7 @@ def options(parser: ArgumentParser) -> None:
     add("--mapping", choices=MAPPINGS, default=MAPPINGS[0], help=mapping)
     cores = "number of cores to use, spread evenly in time (default: that of --mapping)"
     add("--cores", type=positive_int, help=cores)
+    engineering_options(parser)
     add(
         "--presentations",
         type=positive_int,
@@ -138,6 +175,10 @@ def run(args: Namespace) -> EnergyReport:
             chips=args.chips,
             mapping=args.mapping,
             cores=args.cores,
+            rate=args.rate,
+            supply=args.supply,
+            target=args.target,
+            pareto=args.pareto,
             curve=args.curve,
             curve_samples=args.curve_samples,
             beside=args.beside,
@@ -146,9 +187,28 @@ def run(args: Namespace) -> EnergyReport:
             progress=progress,
         )
     report = replace(report, run=args.run and str(args.run), options=tuple(given_options(args)))
+    report = replace(report, sensitivity=args.sensitivity)
     if args.run is not None:
         report = replace(report, file=str(report.save(args.run / ENERGY)))
-    return report
+    return write_extras(report, args)
+
+
+def write_extras(report: EnergyReport, args: Namespace) -> EnergyReport:
+    """Write the CSV file, data sheets and figure that were asked for, and check the limits."""
+    from neuro_eqprop.energy.csv_file import write_csv
+    from neuro_eqprop.energy.datasheet import write_datasheets
+
+    if args.csv is not None:
+        report = replace(report, csv=str(write_csv(report, args.csv)))
+    if args.datasheet is not None:
+        report = replace(report, datasheet=str(write_datasheets(report, args.datasheet)))
+    if args.pareto and args.run is not None:
+        from neuro_eqprop.energy.figures import plot_pareto, save_figure
+
+        figure = save_figure(plot_pareto(report), args.run / "energy_pareto.svg")
+        report = replace(report, figure=str(figure))
+    over = report.exceeding(joules=args.fail_above, seconds=args.fail_slower)
+    return replace(report, failure="; ".join(over))
 
 
 def given_options(args: Namespace) -> list[str]:

@@ -19,6 +19,7 @@ from neuro_eqprop.energy.mapping import (
     spaced,
     too_few_cores,
 )
+from neuro_eqprop.energy.metrics import DutyCycle, by_layer, by_phase, duty_cycle
 from neuro_eqprop.energy.monte_carlo import SIZE, Draws, Energy, Interval, energy, interval
 from neuro_eqprop.energy.terms import (
     AllInError,
@@ -90,6 +91,12 @@ class Estimate:
     """Draws of the seconds; not kept in files."""
     nominal_seconds: float = field(default=0.0, compare=False)
     """Seconds at the nominal times; not kept in files."""
+    layers: Mapping[str, float] = field(default_factory=dict)
+    """Nominal joules of each layer."""
+    phases: Mapping[str, float] = field(default_factory=dict)
+    """Nominal joules of each phase, of learning."""
+    duty: DutyCycle | None = None
+    """Average power at a rate of samples, where one is given."""
     seconds_at_least: bool = False
     """Whether work without a known time is left out, so that the seconds are a lower bound."""
 
@@ -102,6 +109,27 @@ class Estimate:
     def unknown(self) -> tuple[str, ...]:
         """The missing terms, each with its reason."""
         return tuple(f"{each.title}: {each.reason}" for each in self.missing)
+
+    @property
+    def frames_per_second(self) -> float | None:
+        """Samples a second, one after the other."""
+        return None if self.seconds is None else 1 / self.seconds.value
+
+    @property
+    def frames_per_joule(self) -> float | None:
+        """Samples a second and watt, which are samples a joule."""
+        return None if self.joules is None or not self.joules.value else 1 / self.joules.value
+
+    @property
+    def sensitivity(self) -> dict[str, dict[str, float]]:
+        """For each term its share, and the joules of a sample if its cost were halved."""
+        if self.joules is None:
+            return {}
+        total = self.joules.value
+        return {
+            name: {"share": share, "joules_if_halved": total * (1 - share / 2)}
+            for name, share in self.shares.items()
+        }
 
     @property
     def shares(self) -> dict[str, float]:
@@ -146,6 +174,8 @@ class Options:
     draws: int = SIZE
     mapping: MappingGoal = MappingGoal.LEAST_ENERGY
     """What the number of cores of each population is chosen for."""
+    rate: float | None = None
+    """Samples a second that a chip that is always on gets; None for one after the other."""
     host_mac: Quantity | None = None
     """Cost of a multiplication on the host that computes input currents; None to leave it out."""
     discrepancy: Discrepancy = NONE
@@ -236,10 +266,10 @@ def subtotals(drawn: list[Drawn]) -> dict[Boundary, tuple[Array, float]]:
     return found
 
 
-def estimate_use(
+def map_workload(
     workload: Workload, profile: Profile, options: Options, *, learning: bool
-) -> Estimate:
-    """Place a workload on a chip and estimate one sample of its inference or of its learning."""
+) -> tuple[Placement, tuple[MappingCost, ...]]:
+    """The placement that the options choose, and what each mapping costs where they differ."""
     shape = workload.shape
     if learning and not shape.plastic:
         shape = shape.make_plastic()
@@ -261,24 +291,24 @@ def estimate_use(
         except AllInError:
             return None, None
         joules = None if found.joules is None else found.joules.nominal
-        return joules, None if found.seconds is None else found.seconds.value
+        return joules, None if found.seconds is None else found.nominal_seconds
 
-    costs: tuple[MappingCost, ...] = ()
     if options.allocation is not None:
-        placement = placed(options.allocation)
-    else:
-        found = placements(workload, profile, placed, cores=options.cores, learning=learning)
-        every = list(found)
-        first = every[0] if options.cores is None else too_few_cores(every[0], options.cores)
-        reason = why_not(workload, profile, first, learning=learning)
-        if reason:
-            return Estimate(placement=first, reason=reason)
-        if len(every) == 1:
-            placement = every[0]
-        else:
-            priced = [Candidate(each, *nominal(each)) for each in spaced(every)]
-            chosen, costs = choose(priced, options.mapping, cores=options.cores)
-            placement = chosen.placement
+        return placed(options.allocation), ()
+    every = list(placements(workload, profile, placed, cores=options.cores, learning=learning))
+    if len(every) == 1:
+        enough = options.cores is None
+        return every[0] if enough else too_few_cores(every[0], options.cores or 0), ()
+    priced = [Candidate(each, *nominal(each)) for each in spaced(every)]
+    chosen, costs = choose(priced, options.mapping, cores=options.cores)
+    return chosen.placement, costs
+
+
+def estimate_use(
+    workload: Workload, profile: Profile, options: Options, *, learning: bool
+) -> Estimate:
+    """Place a workload on a chip and estimate one sample of its inference or of its learning."""
+    placement, costs = map_workload(workload, profile, options, learning=learning)
     reason = why_not(workload, profile, placement, learning=learning)
     if reason:
         return Estimate(placement=placement, reason=reason)
@@ -288,10 +318,36 @@ def estimate_use(
     except AllInError as error:
         return Estimate(placement=placement, reason=f"{REFUSED}: {error}")
     reason = "unknown: no cost of this chip is published" if estimate.joules is None else ""
+    if placement.allocations and estimate.joules is not None:
+        estimate = add_metrics(estimate, workload, placement, profile, options, learning=learning)
     goal = options.mapping.value if options.cores is None else f"{options.cores} cores given"
-    return replace(
-        estimate, placement=placement, reason=reason, mapping=goal, mappings=tuple(costs)
-    )
+    return replace(estimate, placement=placement, reason=reason, mapping=goal, mappings=costs)
+
+
+def add_metrics(
+    found: Estimate,
+    workload: Workload,
+    placement: Placement,
+    profile: Profile,
+    options: Options,
+    *,
+    learning: bool,
+) -> Estimate:
+    """The estimate with its joules by layer and phase, and its duty cycle."""
+    power = sum(t.joules.nominal for t in found.terms if t.key.startswith("power."))
+    rest = (workload, placement, profile, power)
+    duty = None
+    if options.rate is not None:
+        duty = duty_cycle(
+            profile,
+            options.rate,
+            joules=None if found.joules is None else found.joules.value,
+            seconds=None if found.seconds is None else found.seconds.value,
+            chips=placement.chips or 1,
+        )
+    phases = by_phase(*rest) if learning else {}
+    layers = by_layer(*rest, learning=learning)
+    return replace(found, layers=layers, phases=phases, duty=duty)
 
 
 def estimate_placed(

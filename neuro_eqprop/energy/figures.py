@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from neuro_eqprop.energy.pareto import Point
+from neuro_eqprop.energy.pareto import front
+from neuro_eqprop.energy.result import EnergyReport
 from neuro_eqprop.energy.validation import ProfileValidation
 
 Axes: TypeAlias = Any
@@ -53,9 +53,10 @@ def plot_calibration(validation: ProfileValidation) -> Axes:
     return axes
 
 
-def plot_pareto(points: Iterable[Point], front: Iterable[Point]) -> Axes:
+def plot_pareto(report: EnergyReport) -> Axes:
     """Accuracy against joules over all chips, codes, steps and bits, with the Pareto front."""
-    points, kept = list(points), list(front)
+    points = [point for chip in report for point in chip.curve]
+    kept = front(points)
     axes = new_axes(7.0, 4.5)
     chips = list(dict.fromkeys(point.profile for point in points))
     for place, chip in enumerate(chips):

@@ -15,6 +15,7 @@ from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.energy.dense_reference import Comparison, Outcome, Reference
 from neuro_eqprop.energy.estimate import Estimate
 from neuro_eqprop.energy.mapping import MappingCost
+from neuro_eqprop.energy.metrics import DutyCycle
 from neuro_eqprop.energy.monte_carlo import Energy, Interval
 from neuro_eqprop.energy.pareto import Point, best, front
 from neuro_eqprop.energy.result import (
@@ -25,6 +26,7 @@ from neuro_eqprop.energy.result import (
     LearningEvents,
     RunComparison,
     RunComparisonRow,
+    TrainingCost,
 )
 from neuro_eqprop.energy.terms import MissingTerm, Term
 from neuro_eqprop.hardware.limits import Unchecked, Violation
@@ -44,7 +46,10 @@ class EnergyFileError(FileFormatError):
 
 def write_energy(report: EnergyReport, path: Path) -> Path:
     """Write a report as JSON; return the path."""
-    content = {"schema": SCHEMA, **report_json(replace(report, file=""))}
+    content = {
+        "schema": SCHEMA,
+        **report_json(replace(report, file="", csv="", datasheet="", figure="", failure="")),
+    }
     write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
     return path
 
@@ -92,6 +97,14 @@ def use_json(found: Estimate) -> Json:
         "inside": list(found.included),
         "reason": found.reason,
         "seconds_at_least": found.seconds_at_least,
+        "frames_per_second": found.frames_per_second,
+        "frames_per_joule": found.frames_per_joule,
+        "layers": dict(found.layers),
+        "phases": dict(found.phases),
+        "sensitivity": found.sensitivity,
+        "duty_cycle": None
+        if found.duty is None
+        else {**asdict(found.duty), "keeps_up": found.duty.keeps_up},
         "mapping": found.mapping,
         "mappings": [asdict(each) for each in found.mappings],
         **({} if found.placement is None else placement_json(found.placement)),
@@ -266,8 +279,13 @@ def report_json(report: EnergyReport) -> Json:
         content["curve_counted"] = asdict(report.curve) | {"steps": list(report.curve.steps)}
     if report.beside is not None:
         content["beside"] = run_comparison_json(report.beside)
-    if report.file:
-        content["file"] = report.file
+    if report.training is not None:
+        content["training"] = asdict(report.training)
+    if report.failure:
+        content["failure"] = report.failure
+    for name in ("file", "csv", "datasheet", "figure"):
+        if getattr(report, name):
+            content[name] = getattr(report, name)
     return content
 
 
@@ -343,6 +361,24 @@ def read_placement(table: Table) -> Placement:
     )
 
 
+def numbers(table: Table) -> dict[str, float]:
+    """A table of numbers."""
+    return {name: table.number(name) for name in table.content}
+
+
+def read_duty(table: Table) -> DutyCycle | None:
+    """The duty cycle of an estimate, where a rate was given."""
+    if table.content.get("duty_cycle") is None:
+        return None
+    found = table.table("duty_cycle")
+    return DutyCycle(
+        found.number("rate"),
+        optional(found, "watts"),
+        optional(found, "busy"),
+        found.text("note", ""),
+    )
+
+
 def read_mapping(table: Table) -> MappingCost:
     """Cores and costs of one mapping."""
     return MappingCost(
@@ -383,6 +419,9 @@ def read_use(table: Table) -> Estimate:
         mapping=table.text("mapping", ""),
         mappings=tuple(read_mapping(each) for each in table.tables("mappings")),
         seconds_at_least=table.flag("seconds_at_least"),
+        layers=numbers(table.table("layers")),
+        phases=numbers(table.table("phases")),
+        duty=read_duty(table),
     )
 
 
@@ -529,7 +568,8 @@ def read_report(top: Table) -> EnergyReport:
     if settings.content:
         steps = tuple(int(each) for each in settings.content.get("steps", ()))
         left_out = {code: str(why) for code, why in settings.table("left_out").content.items()}
-        curve = CurveSettings(settings.integer("samples"), steps, left_out)
+        pareto = settings.flag("pareto")
+        curve = CurveSettings(settings.integer("samples"), steps, left_out, pareto)
     ratios = top.table("arithmetic_ratio")
     return EnergyReport(
         estimates,
@@ -541,4 +581,5 @@ def read_report(top: Table) -> EnergyReport:
         options=top.texts("options"),
         curve=curve,
         beside=read_run_comparison(top.table("beside")) if "beside" in top else None,
+        training=build(TrainingCost, top.table("training")) if "training" in top else None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 
 SLACK = 0.005
 """Accuracy, as a fraction of one, that `best` may give up for fewer joules."""
@@ -34,6 +35,27 @@ def front(points: Iterable[Point]) -> list[Point]:
         if not kept or point.accuracy > kept[-1].accuracy:
             kept.append(point)
     return kept
+
+
+def pareto_front(points: Iterable[Point]) -> list[Point]:
+    """The points that no other beats in accuracy, joules and seconds together, by joules.
+
+    A point is beaten by one that is at least as good in all three and better in one.
+    """
+    points = list(points)
+
+    def values(point: Point) -> tuple[float, float, float]:
+        seconds = inf if point.seconds is None else point.seconds
+        return (-point.accuracy, point.joules, seconds)
+
+    def beaten(point: Point) -> bool:
+        own = values(point)
+        return any(
+            all(a <= b for a, b in zip(values(other), own, strict=True)) and values(other) != own
+            for other in points
+        )
+
+    return sorted((p for p in points if not beaten(p)), key=lambda point: point.joules)
 
 
 def best(points: Iterable[Point], *, slack: float = SLACK) -> Point:

@@ -247,6 +247,28 @@ class RunComparison:
 
 
 @dataclass(frozen=True, slots=True)
+class DenseTraining:
+    """The training of the same network on a dense device, estimated from its multiplications."""
+
+    device: str
+    batch: int
+    joules: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingCost:
+    """Samples that a training takes until an accuracy, and its cost as dense training."""
+
+    target: float | None
+    """Accuracy to reach; None for the whole training."""
+    samples: int
+    note: str
+    dense: tuple[DenseTraining, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CurveSettings:
     """How the points of accuracy against joules were made."""
 
@@ -254,6 +276,8 @@ class CurveSettings:
     steps: tuple[int, ...]
     left_out: Mapping[str, str]
     """Codes without a point, with the reason."""
+    pareto: bool = False
+    """Whether the points are settings of which the Pareto front over all chips is marked."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -287,6 +311,16 @@ class EnergyReport:
     beside: RunComparison | None = None
     file: str = ""
     """Where it was written to or read from."""
+    training: TrainingCost | None = None
+    """Samples until a target accuracy, and the dense training of the same network."""
+    sensitivity: bool = False
+    """Whether the sensitivity is printed; not kept in files."""
+    failure: str = ""
+    """Which limits were exceeded, as text; empty if none."""
+    csv: str = ""
+    datasheet: str = ""
+    figure: str = ""
+    """Where these were written to."""
 
     def __len__(self) -> int:
         return len(self.estimates)
@@ -332,6 +366,26 @@ class EnergyReport:
         from neuro_eqprop.energy.file import write_energy
 
         return write_energy(self, Path(path))
+
+    def exceeding(
+        self, *, joules: float | None = None, seconds: float | None = None
+    ) -> tuple[str, ...]:
+        """The chips whose inference exceeds a limit, or is unknown, as text.
+
+        Of several chips, those without joules are passed over; a single one must have them.
+        """
+        found = []
+        for each in self.estimates:
+            if each.joules is None and len(self) > 1:
+                continue
+            for limit, value, unit in (
+                (joules, each.joules, "J"),
+                (seconds, each.seconds, "s"),
+            ):
+                if limit is not None and (value is None or value > limit):
+                    shown = "unknown" if value is None else si(value, unit)
+                    found.append(f"{each.profile}: {shown}, above {si(limit, unit)}")
+        return tuple(found)
 
     def compare_run(self, other: EnergyReport) -> RunComparison:
         """Compare with the report of another run, on the chips of both."""

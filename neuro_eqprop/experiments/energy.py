@@ -11,6 +11,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Ints, UnknownNameError
 from neuro_eqprop.backends.registry import load_backend
+from neuro_eqprop.energy.dense_reference import dense_references
 from neuro_eqprop.energy.estimate import NO_LEARNING, Options, estimate_use
 from neuro_eqprop.energy.file import read_energy
 from neuro_eqprop.energy.mapping import MappingGoal
@@ -18,9 +19,11 @@ from neuro_eqprop.energy.pareto import Point
 from neuro_eqprop.energy.result import (
     CountedEvents,
     CurveSettings,
+    DenseTraining,
     EnergyEstimate,
     EnergyReport,
     LearningEvents,
+    TrainingCost,
     check_chips,
     check_refused,
     estimate_workload,
@@ -31,6 +34,7 @@ from neuro_eqprop.experiments.learning_cost import count_learning_events
 from neuro_eqprop.experiments.run_folder import ENERGY, Run, open_run
 from neuro_eqprop.hardware.placement import Verdict
 from neuro_eqprop.hardware.profile import Device, Overhead, Profile
+from neuro_eqprop.hardware.quantities import parse_amount
 from neuro_eqprop.hardware.workload import Workload, learning_shape, network_shape
 from neuro_eqprop.io.profile.load import load_profile, profile_names
 from neuro_eqprop.io.workload_file import read_workload
@@ -51,6 +55,10 @@ LEARNING_EVENTS = (
     "weight_updates",
 )
 
+PARETO_STEPS, PARETO_BITS = (4, 8, 16, 32), (8, 4)
+"""Steps and bits of the settings whose Pareto front is asked for."""
+DENSE_PASSES = 3
+"""Multiplications of a dense training step over those of a forward pass: one forwards, two back."""
 RECORDED_SAMPLES, RECORDED_VALUES = 4, 20_000_000
 """Samples whose spikes are recorded step by step, and the most values that are kept of them."""
 
@@ -114,6 +122,10 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
     chips: int | None = None,
     mapping: str | MappingGoal = "least-energy",
     cores: int | None = None,
+    rate: str | float | None = None,
+    supply: str | float | None = None,
+    target: float | None = None,
+    pareto: bool = False,
     curve: Sequence[int] | None = None,
     curve_samples: int = 500,
     beside: str | Path | EnergyReport | None = None,
@@ -169,6 +181,15 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
         sample, ``"balanced"`` takes the fewest cores with at most twice the shortest time.
     cores : int, optional
         Use this number of cores, spread so that the slowest is as fast as possible.
+    rate : str or float, optional
+        Samples a second of a chip that is always on, as 10 or ``"10Hz"``: average power.
+    supply : str or float, optional
+        Another supply voltage, as 0.9 or ``"0.9V"``, for chips whose law of scaling is known.
+    target : float, optional
+        Accuracy to reach: the joules of learning are those until the first epoch that has it.
+    pareto : bool
+        Whether to estimate accuracy, joules and latency over codes, steps and bits on all chips,
+        and to mark the settings that none other beats.
     curve : sequence of int, optional
         Numbers of steps for which accuracy and joules are estimated, in several codes.
     curve_samples : int
@@ -201,6 +222,8 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
     """
     single = isinstance(profiles, str | Path | Profile)
     chosen, devices = choose_profiles([profiles] if single else profiles)  # type: ignore[list-item,arg-type]
+    if supply is not None:
+        chosen = at_supply(chosen, parse_amount(supply, "V"), named=profiles is not None)
     options = Options(
         seed=seed,
         clock=None if clock is None else Clock(clock),
@@ -211,6 +234,7 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
         chips=chips,
         mapping=find_mapping(mapping),
         cores=cores,
+        rate=None if rate is None else parse_amount(rate, "Hz"),
     )
     counting = CountSettings(
         samples,
@@ -235,10 +259,101 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
             raise ValueError("curve needs a run, whose events are counted for each setting")
         settings = replace(counting, code=found.counted.code, samples=curve_samples)
         report = add_curves(report, found.run, chosen, options, curve, settings, progress)
+    if pareto:
+        if found.run is None:
+            raise ValueError("pareto needs a run, whose events are counted for each setting")
+        settings = replace(counting, code=found.counted.code, samples=curve_samples)
+        report = add_pareto(report, found.run, chosen, options, settings, progress)
+    report = add_training(report, found, devices, target=target, seed=seed)
     if beside is not None:
         report = replace(report, beside=report.compare_run(open_report(beside)))
     report = replace(report, run=None if found.run is None else str(found.run.path))
     return report.estimates[0] if single else report
+
+
+def at_supply(chips: Iterable[Profile], volts: float, *, named: bool) -> list[Profile]:
+    """The chips at another supply; of all chips, those that have a law for it."""
+    chosen = list(chips)
+    if not named:
+        chosen = [e for e in chosen if e.scaling and e.scaling.low <= volts <= e.scaling.high]
+        if not chosen:
+            raise ValueError(f"no chip has a law of scaling that holds at {volts:g} V")
+    return [each.at_supply(volts) for each in chosen]
+
+
+def add_training(
+    report: EnergyReport,
+    found: CountedSource,
+    devices: Iterable[Profile],
+    *,
+    target: float | None,
+    seed: int,
+) -> EnergyReport:
+    """The samples of the training, or those until a target accuracy, beside dense training."""
+    whole = found.counted.learning.presentations
+    if target is not None and found.run is None:
+        raise ValueError("target needs a run, whose epochs say when the accuracy was reached")
+    if whole is None or not found.workload.dense_macs:
+        return report
+    samples, note = whole, "the whole training"
+    if target is not None and found.run is not None:
+        samples, note = samples_until(found.run, whole, target)
+    references = dense_references(
+        devices, macs=DENSE_PASSES * found.workload.dense_macs * samples, batch=None, seed=seed
+    )
+    dense = tuple(
+        DenseTraining(e.device, e.batch, e.joules.value, e.joules.low, e.joules.high)
+        for e in references
+        if e.joules_per_mac is not None
+    )
+    estimates = tuple(
+        replace(each, learning=replace(each.learning, samples=samples)) for each in report
+    )
+    return replace(report, estimates=estimates, training=TrainingCost(target, samples, note, dense))
+
+
+def samples_until(run: Run, whole: int, target: float) -> tuple[int, str]:
+    """Training samples until the first epoch whose test accuracy reaches the target."""
+    if not 0 < target <= 1:
+        raise ValueError(f"target {target:g} is no accuracy; it lies between 0 and 1")
+    rows = [row for row in run.history if row.get("test_accuracy") is not None]
+    if not rows:
+        raise ValueError("the run records no test accuracy for its epochs; leave out target")
+    reached = [k for k, row in enumerate(rows) if row["test_accuracy"] >= target]
+    best = max(row["test_accuracy"] for row in rows)
+    if not reached:
+        raise ValueError(
+            f"no epoch of the run reached {target:.2%}; the best has {best:.2%}; lower the target"
+        )
+    epochs = max(1, len(rows))
+    share = (reached[0] + 1) / epochs
+    return round(share * whole), f"until {target:.2%}, epoch {reached[0] + 1} of {epochs}"
+
+
+def add_pareto(
+    report: EnergyReport,
+    run: Run,
+    chips: Sequence[Profile],
+    options: Options,
+    settings: CountSettings,
+    progress: StageCallback,
+) -> EnergyReport:
+    """Accuracy, joules and latency of each chip over codes, steps and bits."""
+    points: dict[str, list[Point]] = {each.name: list(report[each.name].curve) for each in chips}
+    left_out: dict[str, str] = {}
+    samples = 0
+    for bits in PARETO_BITS:
+        part = add_curves(
+            report, run, chips, options, PARETO_STEPS, replace(settings, bits=bits), progress
+        )
+        for each in part:
+            points[each.profile] += each.curve
+        if part.curve is not None:
+            samples = part.curve.samples
+            left_out |= {f"{code}, {bits} bits": why for code, why in part.curve.left_out.items()}
+    estimates = tuple(replace(each, curve=tuple(points[each.profile])) for each in report)
+    curve = CurveSettings(samples, PARETO_STEPS, left_out, pareto=True)
+    return replace(report, estimates=estimates, curve=curve)
 
 
 def find_mapping(mapping: str | MappingGoal) -> MappingGoal:

@@ -13,12 +13,33 @@ DIMENSIONS: Mapping[str, Mapping[str, float]] = {
     "W/Hz": {"W/Hz": 1.0, "uW/MHz": 1e-12, "mW/MHz": 1e-9},
     "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
     "Hz": {"Hz": 1.0, "kHz": 1e3, "MHz": 1e6},
+    "V": {"V": 1.0, "mV": 1e-3},
     "count": {"count": 1.0},
     "bit": {"bit": 1.0, "byte": 8.0, "KiB": 8192.0, "MiB": 8388608.0},
     "step": {"step": 1.0},
     "flag": {"flag": 1.0},
 }
 """Factor to SI by unit, for each dimension."""
+
+
+def parse_amount(text: str | float, dimension: str) -> float:
+    """A positive number in SI units, from text with a unit such as "5ms", or from a number.
+
+    >>> parse_amount("5ms", "s")
+    0.005
+    """
+    units = DIMENSIONS[dimension]
+    word = str(text).strip()
+    unit = next((each for each in sorted(units, key=len, reverse=True) if word.endswith(each)), "")
+    number = word[: len(word) - len(unit)] if unit else word
+    try:
+        value = float(number) * (units[unit] if unit else 1.0)
+    except ValueError:
+        known = ", ".join(units)
+        raise ValueError(f"{word!r} is no amount; write a number and one of {known}") from None
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{word!r} is not above zero and finite")
+    return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from neuro_eqprop.energy.dense_reference import Outcome
 from neuro_eqprop.energy.display.console import plain_table
-from neuro_eqprop.energy.pareto import SLACK, Point, best, front
+from neuro_eqprop.energy.pareto import SLACK, Point, best, front, pareto_front
 from neuro_eqprop.energy.result import CountedEvents, CurveSettings, EnergyReport, RunComparison
 from neuro_eqprop.units import si, si_range
 
@@ -99,8 +99,37 @@ def print_run_comparison(counted: CountedEvents, beside: RunComparison, console:
     console.print(table)
 
 
+def print_pareto(report: EnergyReport, settings: CurveSettings, console: Console) -> None:
+    """Print the settings that no other beats in accuracy, joules and latency, over all chips."""
+    points = [point for chip in report for point in chip.curve]
+    kept = pareto_front(points)
+    console.print(
+        f"\n[bold]Pareto front[/bold] of {len(points)} settings over chips, codes, steps and bits, "
+        f"{settings.samples} samples each: none is better in accuracy, joules and latency together"
+    )
+    columns = ("chip", "code", "steps", "bits", "accuracy", "joules", "latency", "")
+    table = plain_table(console, columns, wrap=True)
+    for point in kept:
+        table.add_row(
+            escape(point.profile),
+            point.code,
+            str(point.steps),
+            str(point.bits or "-"),
+            f"{100 * point.accuracy:.2f} %",
+            si(point.joules, "J"),
+            si(point.seconds, "s"),
+            "" if point.fits else "[dim]unknown whether it fits[/dim]",
+        )
+    console.print(table)
+    for code, reason in settings.left_out.items():
+        console.print(f"{code} is left out: {escape(reason)}", style="dim")
+
+
 def print_curves(report: EnergyReport, settings: CurveSettings, console: Console) -> None:
     """Print the Pareto front of each chip, with the best point marked."""
+    if settings.pareto:
+        print_pareto(report, settings, console)
+        return
     console.print(
         f"\n[bold]accuracy against joules[/bold], {settings.samples} samples per setting; the "
         f"Pareto front of each chip. Best trade: the cheapest within {SLACK:.1%} of the most "

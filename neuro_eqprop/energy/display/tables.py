@@ -19,7 +19,8 @@ from neuro_eqprop.energy.display.console import console_or_default, plain_table,
 from neuro_eqprop.energy.display.learning import print_learning
 from neuro_eqprop.energy.estimate import REFUSED, Estimate
 from neuro_eqprop.energy.mapping import MappingCost
-from neuro_eqprop.energy.result import CountedEvents, EnergyEstimate, EnergyReport
+from neuro_eqprop.energy.result import CountedEvents, EnergyEstimate, EnergyReport, TrainingCost
+from neuro_eqprop.energy.term_colours import terminal_colour
 from neuro_eqprop.io.profile.describe import describe_row
 from neuro_eqprop.units import si, si_range
 
@@ -36,7 +37,11 @@ def print_report(report: EnergyReport, console: Console) -> None:
     print_bars(chips, console)
     console.print("")
     console.print(remark_table(row for each in chips for row in chip_rows(each)))
+    if report.sensitivity:
+        print_sensitivity(chips, console)
     print_learning(chips, report.counted.learning, console)
+    if report.training is not None:
+        print_training(report.training, console)
     print_dense(report, console)
     if report.curve is not None:
         print_curves(report, report.curve, console)
@@ -46,8 +51,37 @@ def print_report(report: EnergyReport, console: Console) -> None:
         if each.sources:
             console.print(f"\n[bold]{escape(each.profile)}[/bold]")
             print_sources(each.sources, console)
-    if report.file:
-        console.print(f"\nwritten to {escape(report.file)}")
+    for name in ("file", "csv", "datasheet", "figure"):
+        if getattr(report, name):
+            console.print(f"written to {escape(getattr(report, name))}")
+
+
+def print_sensitivity(chips: Iterable[EnergyEstimate], console: Console) -> None:
+    """Print the share of each term and the joules if its cost were halved."""
+    console.print("\n[bold]sensitivity[/bold]: joules of an inference if one cost were halved")
+    table = plain_table(console, ("chip", "term", "share", "joules then"), right=("share",))
+    for each in chips:
+        for place, (name, row) in enumerate(each.inference.sensitivity.items()):
+            colour = terminal_colour(name)
+            table.add_row(
+                "" if place else escape(each.profile),
+                f"[{colour}]{escape(name)}[/{colour}]",
+                f"{row['share']:.1%}",
+                si(row["joules_if_halved"], "J"),
+            )
+    console.print(table)
+
+
+def print_training(training: TrainingCost, console: Console) -> None:
+    """Print the dense training of the same network on the devices."""
+    console.print(
+        f"\n[bold]dense training[/bold] of the same network, {escape(training.note)}: "
+        f"{training.samples} samples, three passes of multiplications each"
+    )
+    listed = ", ".join(
+        f"{each.device} at batch {each.batch} {si(each.joules, 'J')}" for each in training.dense
+    )
+    console.print(escape(listed))
 
 
 def sorted_chips(report: EnergyReport) -> list[EnergyEstimate]:
@@ -70,20 +104,21 @@ def print_counted(counted: CountedEvents, console: Console) -> None:
 
 def print_chips(report: EnergyReport, console: Console) -> None:
     """Print one row for each chip."""
-    columns = ("chip", "fits", "cores", "an inference", "95 % of draws", "time", "J x s")
+    columns = ("chip", "fits", "cores", "an inference", "95 % of draws", "time", "1/s", "1/J")
     table = plain_table(console, columns)
     chips = sorted_chips(report)
     for each in chips:
-        found, product = each.inference, each.inference.energy_delay_product
-        joules = found.joules
+        found = each.inference
+        joules, speed, yield_ = found.joules, found.frames_per_second, found.frames_per_joule
         table.add_row(
             escape(each.profile) + ("*" if each.overridden else ""),
             FITS[each.fits],
             cores_cell(each),
             escape(joules_cell(found)),
             "" if joules is None else si_range(joules.low, joules.high, "J"),
-            si(each.seconds, "s"),
-            "-" if product is None else f"{product:.1e}".replace("e-0", "e-"),
+            (">= " if found.seconds_at_least else "") + si(each.seconds, "s"),
+            "-" if speed is None else f"{speed:.2g}",
+            "-" if yield_ is None else f"{yield_:.2g}",
             style="dim" if joules is None else "",
         )
     console.print(table)
@@ -122,6 +157,12 @@ def chip_remarks(each: EnergyEstimate) -> list[str]:
         remarks.append(f"does not fit: {violation.reason} ({cure})")
     if found.reason.startswith(REFUSED):
         remarks.append(found.reason)
+    if found.duty is not None:
+        watts = si(found.duty.watts, "W")
+        remarks.append(f"at {found.duty.rate:g} samples a second: {watts}, {found.duty.note}")
+    if len(found.layers) > 1:
+        parts = ", ".join(f"{name} {si(value, 'J')}" for name, value in found.layers.items())
+        remarks.append(f"by layer: {parts}")
     if found.joules:
         large = [f"{name} {part:.0%}" for name, part in found.shares.items() if part >= MIN_SHARE]
         remarks.append(", ".join(large))

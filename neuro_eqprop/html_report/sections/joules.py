@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
-from neuro_eqprop.energy.dense_reference import summarise
+from neuro_eqprop.energy.dense_reference import Outcome
 from neuro_eqprop.energy.estimate import Estimate
 from neuro_eqprop.energy.monte_carlo import Interval
 from neuro_eqprop.energy.pareto import best
 from neuro_eqprop.energy.result import EnergyEstimate, EnergyReport
+from neuro_eqprop.energy.term_colours import colour_of
 from neuro_eqprop.hardware.profile import Boundary
 from neuro_eqprop.html_report import html as text
 from neuro_eqprop.html_report.commands import energy_command
@@ -45,11 +46,13 @@ def chart_data(report: EnergyReport) -> dict[str, Any]:
         {
             "name": f"{chip.title}: {use}",
             "terms": [
-                {"name": each.name, **joules_data(each.joules)}
+                {"name": each.name, "colour": colour_of(each.name), **joules_data(each.joules)}
                 for each in sorted(found.terms, key=lambda term: -term.joules.value)
                 if each.joules.value > 0
             ],
-            "total": joules_data(found.joules) | {"name": "total"} if found.joules else None,
+            "total": joules_data(found.joules) | {"name": "total", "colour": "#444444"}
+            if found.joules
+            else None,
         }
         for chip, use, found in drawn(report)
     ]
@@ -149,10 +152,11 @@ def estimates_html(report: EnergyReport) -> str:
     return (
         "<p>An estimate: counted events times published costs, not a measurement. Costs that are "
         f"not published are listed and left out.{escape(counted_text(report))}</p>"
-        f"{select}{bars_}<p class='small'>A bar ends at its joules, on a logarithmic scale; "
-        "its colours are shares of the sum, its whisker is the central 95 % of the draws over the "
-        "ranges of the costs. Only bars under one heading compare; (≥) marks a lower bound, where "
-        f"costs are unknown.</p>{changes_list(report)}{comparison_list(report)}"
+        f"{select}{bars_}<p class='small'>A dot is the joules, on a logarithmic scale, its whisker "
+        "the central 95 % of the draws over the ranges of the costs and the error of the model. "
+        "Only dots under one heading compare; (≥) marks a lower bound, where costs are unknown. "
+        "The terms of a chip are bars on a linear scale, one colour a term everywhere.</p>"
+        f"{changes_list(report)}{comparison_list(report)}"
         f"{curve_text(report, curve_)}{terms}{chips_table(report)}{no_learning(report)}"
     )
 
@@ -183,9 +187,22 @@ def changes_list(report: EnergyReport) -> str:
 
 
 def comparison_list(report: EnergyReport) -> str:
-    """Whether spikes win against dense devices, a line for each chip."""
-    lines = [f"{chip.title}: {summarise(chip.comparisons)}" for chip in report if chip.comparisons]
-    return text.listing("Do spikes win? Against a dense pass at a stated batch size:", lines)
+    """Whether spikes need less than dense devices, as a table in plain words."""
+    rows = [
+        [
+            text.text_cell(chip.title),
+            text.text_cell(each.device),
+            (each.ratio, f"{each.ratio:.2g}" if each.ratio is not None else text.DASH),
+            text.text_cell(each.verdict),
+        ]
+        for chip in report
+        for each in chip.comparisons
+        if each.outcome is not Outcome.REFUSED and each.batch == 1
+    ]
+    if not rows:
+        return ""
+    header = ["chip", "device at batch 1", "chip : device", "in plain words"]
+    return f'<p class="listed">Do spikes need less?</p>{text.table("verdicts", header, rows)}'
 
 
 def curve_text(report: EnergyReport, figure: str) -> str:

@@ -7,13 +7,13 @@ const joules = (value) => {
 const range = (row) => `${joules(row.low)} to ${joules(row.high)}`;
 const clip = (place, name) => (place.clientWidth < 560 && name.length > 22 ? `${name.slice(0, 21)}…` : name);
 
-// Decades on a straight axis: a bar reaches to the logarithm of its joules, its colours share its length.
+// Dots with ranges on a logarithmic axis, grouped by boundary; dense devices are hollow.
 const drawStack = (id, rows) => {
   const place = byId(id);
   if (!place || !rows.length) return;
   const known = rows.filter((row) => row.joules);
   const least = known.map((row) => Math.log10(row.low > 0 ? row.low : row.joules));
-  const first = known.length ? Math.floor(Math.min(...least)) - 1 : 0;
+  const first = known.length ? Math.floor(Math.min(...least)) : 0;
   const last = known.length ? Math.log10(Math.max(...known.map((row) => row.high))) + 0.25 : 1;
   const lines = [];
   let group = null;
@@ -25,30 +25,10 @@ const drawStack = (id, rows) => {
   });
   place.style.height = `${110 + 24 * lines.length}px`;
   const drawn = lines.map((line, at) => ({ ...line, at })).filter((line) => line.row);
-  const largest = {};
-  known.forEach((row) => Object.entries(row.parts).forEach(([name, part]) => { largest[name] = Math.max(largest[name] || 0, part); }));
-  const names = Object.keys(largest).filter((name) => largest[name] >= 0.01).sort((a, b) => largest[b] - largest[a]);
-  const colours = [...palette(), ramp(0.15), ramp(0.75), ramp(0.45), colour("soft")];
-  const traces = names.map((name, k) => {
-    const mine = drawn.filter((line) => line.row.joules && line.row.parts[name]);
-    const length = (line) => Math.log10(line.row.joules) - first;
-    const before = (line) => Object.entries(line.row.parts).slice(0, Object.keys(line.row.parts).indexOf(name)).reduce((sum, [, part]) => sum + part, 0);
-    return {
-      type: "bar", orientation: "h", name: plain(name), marker: { color: colours[k % colours.length] },
-      y: mine.map((line) => line.at), x: mine.map((line) => length(line) * line.row.parts[name]),
-      base: mine.map((line) => first + length(line) * before(line)),
-      customdata: mine.map((line) => `${plain(line.row.name)}<br>${plain(name)}: ${(100 * line.row.parts[name]).toPrecision(2)} % of ${joules(line.row.joules)}`),
-      hovertemplate: "%{customdata}<extra></extra>",
-    };
-  });
-  const dense = drawn.filter((line) => line.row.dense);
-  if (dense.length) traces.push({
-    type: "bar", orientation: "h", name: "a dense pass", marker: { color: colour("line"), line: { color: colour("soft"), width: 1 } },
-    y: dense.map((line) => line.at), x: dense.map((line) => Math.log10(line.row.joules) - first), base: dense.map(() => first), hoverinfo: "skip",
-  });
+  const traces = [];
   const ends = drawn.filter((line) => line.row.joules);
   traces.push({
-    type: "scatter", mode: "markers", showlegend: false, marker: { color: colour("ink"), size: 6 },
+    type: "scatter", mode: "markers", showlegend: false, marker: { color: ends.map((line) => (line.row.dense ? colour("soft") : colour("ink"))), symbol: ends.map((line) => (line.row.dense ? "circle-open" : "circle")), size: 8 },
     x: ends.map((line) => Math.log10(line.row.joules)), y: ends.map((line) => line.at),
     error_x: {
       type: "data", symmetric: false, color: colour("ink"), thickness: 1.4, width: 4,
@@ -78,18 +58,17 @@ const drawTerms = (id, rows, tint) => {
   const place = byId(id);
   if (!place || !rows.length) return;
   place.style.height = `${70 + 30 * rows.length}px`;
-  const lowest = Math.min(...rows.map((row) => (row.low > 0 ? row.low : row.joules)));
-  const span = [Math.floor(Math.log10(lowest / 2)), Math.log10(Math.max(...rows.map((row) => row.high)) * 1.6)];
+  const span = [0, Math.max(...rows.map((row) => row.high)) * 1.05];
   const traces = [{
     type: "bar", orientation: "h", x: rows.map((row) => row.joules), y: rows.map((_, k) => k),
     customdata: rows.map((row) => `${plain(row.name)}: ${joules(row.joules)}<br>${range(row)}`), hovertemplate: "%{customdata}<extra></extra>",
-    marker: { color: rows.map(tint), opacity: 0.85 },
+    marker: { color: rows.map((row) => row.colour || tint(row)), opacity: 0.85 },
     error_x: {
       type: "data", symmetric: false, color: colour("ink"), thickness: 1.4, width: 4,
       array: rows.map((row) => row.high - row.joules), arrayminus: rows.map((row) => row.joules - row.low),
     },
   }];
-  const x = axis("", { type: "log", range: span, tickformat: "~s", ticksuffix: "J", dtick: 1 });
+  const x = axis("", { range: span, tickformat: "~s", ticksuffix: "J", nticks: 6 });
   const y = axis("", { showgrid: false, tickvals: rows.map((_, k) => k), ticktext: rows.map((row) => plain(clip(place, row.name))) });
   draw(id, traces, layout(x, y, { bargap: 0.35 }));
 };

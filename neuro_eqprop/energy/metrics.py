@@ -1,0 +1,111 @@
+"""Figures that engineers ask for: joules by layer and phase, duty cycle, sensitivity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from neuro_eqprop.energy.event_counts import events_per_sample, total_steps
+from neuro_eqprop.hardware.placement import Placement
+from neuro_eqprop.hardware.profile import Profile
+from neuro_eqprop.hardware.workload import FREE, Workload
+from neuro_eqprop.traces import Counts
+
+REST = ("power.idle_loaded", "power.static", "power.board", "power.idle_boot")
+"""Powers of a chip that waits for the next sample, the first known one counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class DutyCycle:
+    """A chip that is always on and gets samples at a rate."""
+
+    rate: float
+    """Samples a second."""
+    watts: float | None
+    """Average power; None where the time, or the power at rest, is unknown."""
+    busy: float | None
+    """Fraction of the time that it works."""
+    note: str = ""
+
+    @property
+    def keeps_up(self) -> bool | None:
+        """Whether a sample is done before the next arrives."""
+        return None if self.busy is None else self.busy <= 1
+
+
+def duty_cycle(
+    profile: Profile, rate: float, *, joules: float | None, seconds: float | None, chips: int
+) -> DutyCycle:
+    """Average power at a rate of samples.
+
+    watts = rate joules + (1 - rate seconds) power at rest
+    """
+    if joules is None or seconds is None:
+        return DutyCycle(rate, None, None, "the time of a sample is unknown")
+    busy = rate * seconds
+    if busy > 1:
+        return DutyCycle(rate, None, busy, f"too slow: at most {1 / seconds:.3g} samples a second")
+    known = [(key, cost) for key in REST if (cost := profile.known(key)) is not None]
+    if not known:
+        return DutyCycle(rate, None, busy, "the power at rest is unknown")
+    key, cost = known[0]
+    per_board = profile.limit("chips_per_board") or 1
+    number = -(-chips // per_board) if key == "power.board" else chips
+    return DutyCycle(
+        rate, rate * joules + (1 - busy) * number * cost.value, busy, f"rests at {key}"
+    )
+
+
+def event_joules(
+    workload: Workload,
+    placement: Placement,
+    profile: Profile,
+    counts: Mapping[tuple[str, str], Counts],
+    *,
+    learning: bool,
+) -> float:
+    """Nominal joules of some of the events of a workload, per sample; power is not in it."""
+    empty = Counts(steps=1, updates_idle=1)
+    kept = {key: counts.get(key, empty if key[1] == FREE else Counts()) for key in workload.counts}
+    part = replace(workload, counts=kept, by_step={})
+    events = events_per_sample(part, placement, profile, learning=learning)
+    costs = ((profile.known(f"energy.{event.value}"), number) for event, number in events.items())
+    return sum(cost.value * number for cost, number in costs if cost is not None and number)
+
+
+def by_layer(
+    workload: Workload, placement: Placement, profile: Profile, power: float, *, learning: bool
+) -> dict[str, float]:
+    """Nominal joules of each layer: its spikes with their synapses, and its share of the power.
+
+    The power is shared out by cores; layers off the chip have none.
+    """
+    cores = {each.name: each.cores for each in placement.allocations}
+    total = sum(cores.values())
+    found = {}
+    for each in workload.shape.populations:
+        own = {key: c for key, c in workload.counts.items() if key[0] == each.name}
+        events = event_joules(workload, placement, profile, own, learning=learning)
+        share = cores.get(each.name, 0) / total if total else 0.0
+        found[each.name] = events + share * power
+    return found
+
+
+def by_phase(
+    workload: Workload, placement: Placement, profile: Profile, power: float
+) -> dict[str, float]:
+    """Nominal joules of each phase of learning; the power is shared out by steps."""
+    phases = list(dict.fromkeys(phase for _, phase in workload.counts))
+    parts = {
+        phase: {key: c for key, c in workload.counts.items() if key[1] == phase} for phase in phases
+    }
+    steps = {
+        phase: total_steps({name: c for (name, _), c in part.items()})
+        for phase, part in parts.items()
+    }
+    total = sum(steps.values())
+    return {
+        phase: event_joules(workload, placement, profile, part, learning=True)
+        + (power * steps[phase] / total if total else 0.0)
+        for phase, part in parts.items()
+    }
