@@ -30,15 +30,6 @@ class Outcome(Enum):
     REFUSED = "not compared"
 
 
-SUMMARIES = {
-    Outcome.WINS: "spikes win (!) against",
-    Outcome.OPEN: "the ranges overlap (?) with",
-    Outcome.LOSES: "spikes lose against",
-    Outcome.REFUSED: "not compared across boundaries with",
-}
-"""Beginning of a summary for each outcome, in their order."""
-
-
 @dataclass(frozen=True, slots=True)
 class Reference:
     """Energy of a dense pass on a measured device at one batch size, per sample, above idle."""
@@ -82,12 +73,15 @@ class Comparison:
         if self.outcome is Outcome.REFUSED or self.ratio is None:
             return f"not compared with {self.device}: measured at {self.boundary.value}"
         less, factor = self.ratio < 1, max(self.ratio, 1 / self.ratio)
-        words = f"needs {factor:.2g}x {'less' if less else 'more'} than {self.device}"
+        times = f"{factor:.2g}" if factor < 100 else f"{factor:,.0f}"
+        words = f"needs {times}x {'less' if less else 'more'} than {self.device}"
         words += f" at batch {self.batch}"
         if self.likelihood is None:
             return f"{words}, even without all of its costs"
         sure = self.likelihood if less else 1 - self.likelihood
-        inside = "over the whole range" if self.outcome is not Outcome.OPEN else "ranges overlap"
+        inside = "though the ranges overlap"
+        if self.outcome is not Outcome.OPEN:
+            inside = "over the whole stated range"
         return f"{words}, {inside}: {likely(sure)}"
 
 
@@ -299,37 +293,3 @@ def across_boundaries(
         None,
         sentence,
     )
-
-
-def summarise(comparisons: Iterable[Comparison]) -> str:
-    """One sentence on a chip: the devices against which spikes win, lose, or neither."""
-    comparisons, parts = list(comparisons), []
-    for outcome, opening in SUMMARIES.items():
-        held = [each for each in comparisons if each.outcome is outcome]
-        if held:
-            unknown = any(UNKNOWN_COSTS in each.words for each in held)
-            doubt = ", as long as the unknown costs are small" if unknown else ""
-            parts.append(f"{opening} {', '.join(list_devices(held))}{doubt}")
-    return "; ".join(parts)
-
-
-def list_devices(comparisons: Iterable[Comparison]) -> list[str]:
-    """Devices with their batch sizes, those with the same remark together."""
-    grouped: dict[str, dict[str, list[str]]] = {}
-    for each in comparisons:
-        batches = grouped.setdefault(activity_remark(each), {})
-        batches.setdefault(each.device, []).append(str(each.batch))
-    return [
-        ", ".join(f"{name} at {'/'.join(batches)}" for name, batches in devices.items()) + remark
-        for remark, devices in grouped.items()
-    ]
-
-
-def activity_remark(comparison: Comparison) -> str:
-    """Up to which activity spikes would win."""
-    if comparison.stops_at is not None:
-        return f" (they win below {comparison.stops_at:.2g} spikes a neuron and step)"
-    for remark in (NO_SPIKE, ANY_ACTIVITY):
-        if remark in comparison.words:
-            return f" ({remark})"
-    return ""

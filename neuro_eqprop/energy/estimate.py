@@ -334,8 +334,8 @@ def add_metrics(
     learning: bool,
 ) -> Estimate:
     """The estimate with its joules by layer and phase, and its duty cycle."""
-    power = sum(t.joules.nominal for t in found.terms if t.key.startswith("power."))
-    rest = (workload, placement, profile, power)
+    nominal = 0.0 if found.joules is None else found.joules.nominal
+    rest = (workload, placement, profile, nominal)
     duty = None
     if options.rate is not None:
         duty = duty_cycle(

@@ -233,6 +233,8 @@ def run_comparison_json(beside: RunComparison) -> Json:
                 "boundaries": list(each.boundaries),
                 "reasons": list(each.reasons),
                 "use": each.use,
+                "at_least": list(each.at_least),
+                "ranges": [list(ends) for ends in each.ranges],
             }
             for each in beside.rows
         ],
@@ -280,7 +282,8 @@ def report_json(report: EnergyReport) -> Json:
     if report.beside is not None:
         content["beside"] = run_comparison_json(report.beside)
     if report.training is not None:
-        content["training"] = asdict(report.training)
+        known = asdict(report.training).items()
+        content["training"] = {name: value for name, value in known if value is not None}
     if report.failure:
         content["failure"] = report.failure
     for name in ("file", "csv", "datasheet", "figure"):
@@ -538,6 +541,8 @@ def read_run_comparison(table: Table) -> RunComparison:
                 *(optional(each, "joules"), optional(each, "other"), optional(each, "times")),
                 boundaries=(boundaries[0], boundaries[1]),
                 reasons=(str(reasons[0]), str(reasons[1])),
+                at_least=tuple(bool(e) for e in each.content.get("at_least", (False, False))),
+                ranges=tuple(tuple(e) for e in each.content.get("ranges", ((), ()))),
             )
         )
     counted = Table(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from neuro_eqprop.energy.event_counts import events_per_sample, total_steps
+from neuro_eqprop.energy.event_counts import Event, events_per_sample, total_steps
 from neuro_eqprop.hardware.placement import Placement
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.workload import FREE, Workload
@@ -13,6 +13,10 @@ from neuro_eqprop.traces import Counts
 
 REST = ("power.idle_loaded", "power.static", "power.board", "power.idle_boot")
 """Powers of a chip that waits for the next sample, the first known one counts."""
+
+
+WHOLE = (Event.OUTPUT, Event.BARRIER, Event.INPUT)
+"""Events of the whole network, which no layer causes by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,37 +68,40 @@ def event_joules(
     *,
     learning: bool,
 ) -> float:
-    """Nominal joules of some of the events of a workload, per sample; power is not in it."""
+    """Nominal joules of the events that these counts cause, per sample."""
     empty = Counts(steps=1, updates_idle=1)
     kept = {key: counts.get(key, empty if key[1] == FREE else Counts()) for key in workload.counts}
-    part = replace(workload, counts=kept, by_step={})
-    events = events_per_sample(part, placement, profile, learning=learning)
-    costs = ((profile.known(f"energy.{event.value}"), number) for event, number in events.items())
+    entries = {k: e for k, e in profile.entries.items() if k != "support.updates_all"}
+    bare, part = replace(profile, entries=entries), replace(workload, counts=kept, by_step={})
+    events = events_per_sample(part, placement, bare, learning=learning)
+    costs = (
+        (profile.known(f"energy.{event.value}"), number)
+        for event, number in events.items()
+        if event not in WHOLE
+    )
     return sum(cost.value * number for cost, number in costs if cost is not None and number)
 
 
 def by_layer(
-    workload: Workload, placement: Placement, profile: Profile, power: float, *, learning: bool
+    workload: Workload, placement: Placement, profile: Profile, total: float, *, learning: bool
 ) -> dict[str, float]:
-    """Nominal joules of each layer: its spikes with their synapses, and its share of the power.
+    """Nominal joules of each layer: its spikes with their synapses, and its share of the rest.
 
-    The power is shared out by cores; layers off the chip have none.
+    The rest of the `total`, mostly power, is shared out by cores; layers off the chip have none.
     """
     cores = {each.name: each.cores for each in placement.allocations}
-    total = sum(cores.values())
-    found = {}
+    events = {}
     for each in workload.shape.populations:
         own = {key: c for key, c in workload.counts.items() if key[0] == each.name}
-        events = event_joules(workload, placement, profile, own, learning=learning)
-        share = cores.get(each.name, 0) / total if total else 0.0
-        found[each.name] = events + share * power
-    return found
+        events[each.name] = event_joules(workload, placement, profile, own, learning=learning)
+    rest = max(0.0, total - sum(events.values())) / sum(cores.values())
+    return {name: value + cores.get(name, 0) * rest for name, value in events.items()}
 
 
 def by_phase(
-    workload: Workload, placement: Placement, profile: Profile, power: float
+    workload: Workload, placement: Placement, profile: Profile, total: float
 ) -> dict[str, float]:
-    """Nominal joules of each phase of learning; the power is shared out by steps."""
+    """Nominal joules of each phase of learning; the rest of the `total` is shared by steps."""
     phases = list(dict.fromkeys(phase for _, phase in workload.counts))
     parts = {
         phase: {key: c for key, c in workload.counts.items() if key[1] == phase} for phase in phases
@@ -103,9 +110,9 @@ def by_phase(
         phase: total_steps({name: c for (name, _), c in part.items()})
         for phase, part in parts.items()
     }
-    total = sum(steps.values())
-    return {
+    events = {
         phase: event_joules(workload, placement, profile, part, learning=True)
-        + (power * steps[phase] / total if total else 0.0)
         for phase, part in parts.items()
     }
+    rest = max(0.0, total - sum(events.values())) / (sum(steps.values()) or 1)
+    return {phase: value + steps[phase] * rest for phase, value in events.items()}

@@ -235,6 +235,10 @@ class RunComparisonRow:
     """None where the boundaries differ or joules are unknown."""
     boundaries: tuple[str | None, str | None]
     reasons: tuple[str, str]
+    at_least: tuple[bool, ...] = (False, False)
+    """Whether the joules of this run and of the other are lower bounds."""
+    ranges: tuple[tuple[float, ...], ...] = ((), ())
+    """Low and high of both; empty where they are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,11 +265,11 @@ class DenseTraining:
 class TrainingCost:
     """Samples that a training takes until an accuracy, and its cost as dense training."""
 
-    target: float | None
-    """Accuracy to reach; None for the whole training."""
     samples: int
     note: str
     dense: tuple[DenseTraining, ...] = ()
+    target: float | None = None
+    """Accuracy to reach; None for the whole training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,6 +417,8 @@ def compare_use(profile: str, use: str, mine: Estimate, other: Estimate) -> RunC
         ratio,
         (mine.boundary and mine.boundary.value, other.boundary and other.boundary.value),
         (mine.reason, other.reason),
+        (mine.at_least, other.at_least),
+        tuple(() if e.joules is None else (e.joules.low, e.joules.high) for e in (mine, other)),
     )
 
 

@@ -309,7 +309,7 @@ def add_training(
     estimates = tuple(
         replace(each, learning=replace(each.learning, samples=samples)) for each in report
     )
-    return replace(report, estimates=estimates, training=TrainingCost(target, samples, note, dense))
+    return replace(report, estimates=estimates, training=TrainingCost(samples, note, dense, target))
 
 
 def samples_until(run: Run, whole: int, target: float) -> tuple[int, str]:

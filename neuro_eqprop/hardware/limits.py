@@ -85,8 +85,8 @@ def check_widths(
     if width is None:
         check.leave_open("weight bits", "those of the chip are unknown", essential=True)
     elif bits > width:
-        remedy = f"; use bits={width}" if width > 1 else ""
-        check.violate("weight bits", f"weights have {bits} bits, the chip allows {width}{remedy}")
+        reason = f"weights have {bits} bits, the chip allows {width}; use bits={width}"
+        check.violate("weight bits", reason)
     state = profile.limit("state_bits")
     if shape.state_bits is None:
         check.leave_open("state bits", "the network does not state its own", essential=False)

@@ -428,10 +428,11 @@ def test_overrides_comparisons_and_the_best_point_are_shown(
     chip_estimate: ChipEstimate, tmp_path: Path
 ) -> None:
     won = Comparison(
-        *("p", "cpu", 8, Outcome.WINS, Boundary.CHIP_TOTAL, 1e-6, 2e-6, 0.25),
-        words="spikes win; without input, output, which are unknown",
+        *("p", "cpu", 1, Outcome.OPEN, Boundary.CHIP_TOTAL, 1e-6, 2e-6, 0.25),
+        words="the ranges overlap",
+        likelihood=0.9,
     )
-    lost = replace(won, batch=64, outcome=Outcome.LOSES, stops_at=None, words="spikes lose")
+    lost = replace(won, device="mcu", outcome=Outcome.LOSES, spiking=4e-6, likelihood=0.001)
     points = (Point("rate", 8, 0.9, 1e-6, 1e-7, 1e-5), Point("rate", 4, 0.5, 2e-6, 1e-7, 1e-5))
     changed = ("energy.synop: 2.36e-11 J -> 3e-11 J (override)",)
     chip = chip_estimate(
@@ -448,8 +449,9 @@ def test_overrides_comparisons_and_the_best_point_are_shown(
     assert "Chip: energy.synop: 2.36e-11 J -&gt; 3e-11 J (override)" in body
     assert "Guess: scenario: a what-if" in body
     assert "Counted on 32 samples of 64 steps in code rate, the input as current." in body
-    words = "Chip: spikes win (!) against cpu at 8 (they win below 0.25 spikes a neuron and step)"
-    assert f"{words}, as long as the unknown costs are small; spikes lose" in body
+    assert "needs 2x less than cpu at batch 1, though the ranges overlap: likely" in body
+    words = "needs 2x more than mcu at batch 1, over the whole stated range: almost certain"
+    assert words in body
     assert 'id="trade"' in body
     assert f"neuro-eqprop energy {tmp_path} --override p.energy.synop=30pJ</code>" in body
     drawn = data_of(html)["energy"]

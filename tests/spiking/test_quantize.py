@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuro_eqprop.activations import HARD_SIGMOID, TANH, box
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.registry import check_run, load_backend
 from neuro_eqprop.spiking.fixed_point import (
@@ -159,12 +159,30 @@ def test_a_scale_by_neuron_is_better_where_bits_are_few() -> None:
     assert error(Scaling.NEURON) < 0.6 * error(Scaling.LAYER)
 
 
+def test_two_bits_are_ternary_and_one_bit_is_the_sign() -> None:
+    weight = np.random.default_rng(0).normal(size=(20, 30))
+    weight[0] = 0.0
+    ternary, binary = (round_weight(weight, Rounding(bits)) for bits in (2, 1))
+    assert set(np.unique(ternary.whole)) == {-1, 0, 1}
+    assert np.array_equal(binary.whole, np.sign(weight))
+
+    def error(base: float, whole: Ints) -> float:
+        return float(((weight - base * whole) ** 2).sum())
+
+    for found in (ternary, binary):
+        assert np.log2(found.base) == np.rint(np.log2(found.base))
+    for factor in (0.5, 2.0):
+        clipped = np.clip(np.rint(weight / (factor * ternary.base)), -1, 1)
+        assert error(ternary.base, ternary.whole) <= error(factor * ternary.base, clipped)
+        assert error(binary.base, binary.whole) <= error(factor * binary.base, binary.whole)
+
+
 def test_no_weights_are_none() -> None:
     found = round_weight(np.zeros((2, 3)), Rounding(8))
     assert not found.weight.any()
 
 
-@pytest.mark.parametrize(("bits", "even"), [(1, False), (25, False), (2, True), (0, True)])
+@pytest.mark.parametrize(("bits", "even"), [(0, False), (25, False), (2, True), (0, True)])
 def test_bits_that_hold_nothing_are_refused(bits: int, even: bool) -> None:
     with pytest.raises(QuantisationError, match=f"to 24 bits, not {bits}"):
         Rounding(bits, even=even)

@@ -89,14 +89,22 @@ def print_run_comparison(counted: CountedEvents, beside: RunComparison, console:
         )
     table = plain_table(console, ("chip", "use", "this run", "the other", "ratio"), wrap=True)
     for row in beside.rows:
-        values = zip((row.joules, row.other), row.reasons, strict=True)
-        shown = (si(j, "J") if j else reason.partition(":")[0] or "unknown" for j, reason in values)
+        sides = ((row.joules, row.other), row.reasons, row.at_least, row.ranges)
+        shown = (side_text(*each) for each in zip(*sides, strict=True))
         one, two = row.boundaries
         ratio = "-" if row.ratio is None else f"{row.ratio:.3g}"
         if one and two and one != two:
             ratio = f"not compared: {one}, {two}"
         table.add_row(escape(row.profile), row.use, *map(escape, shown), ratio)
     console.print(table)
+
+
+def side_text(joules: float | None, reason: str, at_least: bool, ends: tuple[float, ...]) -> str:
+    """Joules of one of two runs with their range, `>=` for a lower bound, or why there are none."""
+    if not joules:
+        return reason.partition(":")[0] or "unknown"
+    spread = f"\n{si_range(*ends[:2], 'J')}" if len(ends) == 2 else ""
+    return f"{'>= ' if at_least else ''}{si(joules, 'J')}{spread}"
 
 
 def print_pareto(report: EnergyReport, settings: CurveSettings, console: Console) -> None:

@@ -21,7 +21,10 @@ def print_learning(
         print_phases(counted, console)
     chips = list(chips)
     known = [(each, joules) for each in chips if (joules := each.learning.joules)]
-    total = f"all {counted.presentations} samples" if counted.presentations else "whole training"
+    samples = next((each.learning.samples for each, _ in known), counted.presentations)
+    total = f"all {samples} samples" if samples else "whole training"
+    if samples and counted.presentations and samples < counted.presentations:
+        total = f"the first {samples} samples"
     columns = ("chip", "cores", "one sample", "95 % of draws", "time", total)
     table = plain_table(console, columns)
     for each, joules in known:

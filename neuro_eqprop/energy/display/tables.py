@@ -15,7 +15,7 @@ from neuro_eqprop.energy.display.comparisons import (
     print_dense,
     print_run_comparison,
 )
-from neuro_eqprop.energy.display.console import console_or_default, plain_table, remark_table
+from neuro_eqprop.energy.display.console import WIDTH, console_or_default, plain_table, remark_table
 from neuro_eqprop.energy.display.learning import print_learning
 from neuro_eqprop.energy.estimate import REFUSED, Estimate
 from neuro_eqprop.energy.mapping import MappingCost
@@ -104,8 +104,9 @@ def print_counted(counted: CountedEvents, console: Console) -> None:
 
 def print_chips(report: EnergyReport, console: Console) -> None:
     """Print one row for each chip."""
-    columns = ("chip", "fits", "cores", "an inference", "95 % of draws", "time", "1/s", "1/J")
-    table = plain_table(console, columns)
+    columns = ["chip", "fits", "cores", "an inference", "95 % of draws", "time"]
+    wide = console.width >= WIDTH
+    table = plain_table(console, [*columns, "1/s", "1/J"] if wide else columns)
     chips = sorted_chips(report)
     for each in chips:
         found = each.inference
@@ -117,8 +118,7 @@ def print_chips(report: EnergyReport, console: Console) -> None:
             escape(joules_cell(found)),
             "" if joules is None else si_range(joules.low, joules.high, "J"),
             (">= " if found.seconds_at_least else "") + si(each.seconds, "s"),
-            "-" if speed is None else f"{speed:.2g}",
-            "-" if yield_ is None else f"{yield_:.2g}",
+            *(("-" if n is None else f"{n:.2g}") for n in ((speed, yield_) if wide else ())),
             style="dim" if joules is None else "",
         )
     console.print(table)
