@@ -13,9 +13,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from neuro_eqprop.architectures.normalised import without_normalisation
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role, check_parameters
-from neuro_eqprop.operators import DelayedFeedback
+from neuro_eqprop.operators import DelayedFeedback, Embedding, Normalised, TokenMean
+from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.spiking.codes import Coding, LoweringError
 from neuro_eqprop.spiking.ir import (
     Gain,
@@ -76,6 +78,16 @@ def connection_synapses(
 ) -> Synapses:
     """The synapses of a connection, from flat source to flat target."""
     operator, name = connection.operator, connection.name
+    if isinstance(operator, Normalised | Embedding):
+        raise LoweringError(
+            f"connection {name!r} normalises its input or looks up token ids, which the host does: "
+            f"feed the input as a current (input 'current')"
+        )
+    if isinstance(operator, TokenMean):
+        raise LoweringError(
+            f"connection {name!r} divides by the number of tokens of a sample, and synapses are "
+            f"the same for all samples: train with pooling 'sum'"
+        )
     if not operator.linear:
         kind = type(operator).__name__.lower()
         raise LoweringError(
@@ -162,12 +174,15 @@ def stimulate(
     """The stimulus of samples x: the current W x, computed on the host, and the pull of targets."""
     current: dict[str, Array] = {}
     macs = 0
+    network, operator = without_normalisation(network)
+    if operator is not None:
+        shaped = x.reshape(len(x), *network.input.shape)
+        x = operator.normalise(NumpyOps(), shaped).reshape(len(x), -1)
     for connection in network.connections:
         if network[connection.source].role is Role.INPUT:
-            synapses = connection_synapses(network, params, connection)
-            brought = synapses.apply(x)
+            brought, products = input_current(network, params, connection, x)
             current[connection.target] = current.get(connection.target, 0.0) + brought
-            macs += synapses.count
+            macs += products
     pull = {} if target is None else {network.output.name: target}
     return Stimulus(
         len(x),
@@ -175,6 +190,18 @@ def stimulate(
         to_populations(network, pull, coding),
         macs,
     )
+
+
+def input_current(
+    network: Network, params: Mapping[str, Array], connection: Connection, x: Array
+) -> tuple[Array, int]:
+    """W x for a connection of the input, flat, and the products that it takes for a sample."""
+    if isinstance(connection.operator, Embedding):
+        weight = params[connection.name]
+        found = connection.operator.forward(NumpyOps(), weight, x, np.zeros(1))
+        return found.reshape(len(x), -1), 0  # a table is looked up, nothing is multiplied
+    synapses = connection_synapses(network, params, connection)
+    return synapses.apply(x), synapses.count
 
 
 def to_populations(

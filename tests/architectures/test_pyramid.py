@@ -109,3 +109,28 @@ def test_normalised_models_are_saved_and_opened(tmp_path: Path) -> None:
     again = ne.open_run(tmp_path / "run").model
     assert again.network == model.network
     assert again.evaluate(data.test).accuracy == model.evaluate(data.test).accuracy
+
+
+def test_a_pyramid_runs_as_spikes() -> None:
+    data = pictures()
+    settings = {"hidden": (4, 6), "epochs": 6, "batch": 10, "learning_rate": 0.02}
+    model = ne.train("pyramid", data, **settings)
+    found = model.evaluate(data.test.take(slice(20)), on="emulator", code="graded", steps=64)
+    assert found.agreement == 1.0
+    assert found.rmse < 0.01
+    with pytest.raises(ValueError, match="feed the input as a current"):
+        model.evaluate(data.test, on="emulator", code="graded", input="graded")
+
+
+def test_a_text_runs_as_spikes_if_its_words_are_summed() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    ids = np.where(rng.random((60, 5)) < 0.5, 2 + y[:, None], rng.integers(4, 9, (60, 5)))
+    data = Dataset(ids, y, ids[:20], y[:20], vocabulary=9)
+    settings = {"width": 6, "hidden": (5,), "epochs": 5, "batch": 10, "learning_rate": 0.02}
+    model = ne.train("text", data, **settings)
+    found = model.evaluate(data.test, on="emulator", code="graded", steps=64)
+    assert found.agreement == 1.0
+    mean = ne.train("text", data, pooling="mean", **settings)
+    with pytest.raises(ValueError, match="train with pooling 'sum'"):
+        mean.to_spiking(code="graded").run(data.test.x, on="emulator", steps=16)
