@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,7 +114,7 @@ def test_normalised_models_are_saved_and_opened(tmp_path: Path) -> None:
 
 def test_a_pyramid_runs_as_spikes() -> None:
     data = pictures()
-    settings = {"hidden": (4, 6), "epochs": 6, "batch": 10, "learning_rate": 0.02}
+    settings: dict[str, Any] = {"hidden": (4, 6), "epochs": 6, "batch": 10, "learning_rate": 0.02}
     model = ne.train("pyramid", data, **settings)
     found = model.evaluate(data.test.take(slice(20)), on="emulator", code="graded", steps=64)
     assert found.agreement == 1.0
@@ -127,7 +128,8 @@ def test_a_text_runs_as_spikes_if_its_words_are_summed() -> None:
     y = np.arange(60) % 2
     ids = np.where(rng.random((60, 5)) < 0.5, 2 + y[:, None], rng.integers(4, 9, (60, 5)))
     data = Dataset(ids, y, ids[:20], y[:20], vocabulary=9)
-    settings = {"width": 6, "hidden": (5,), "epochs": 5, "batch": 10, "learning_rate": 0.02}
+    sizes: dict[str, Any] = {"width": 6, "hidden": (5,), "epochs": 5, "batch": 10}
+    settings = sizes | {"learning_rate": 0.02}
     model = ne.train("text", data, **settings)
     found = model.evaluate(data.test, on="emulator", code="graded", steps=64)
     assert found.agreement == 1.0
