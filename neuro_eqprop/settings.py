@@ -43,7 +43,7 @@ def setting(default: Any, text: str = "", **limits: Any) -> Any:  # noqa: ANN401
 
 
 def facts(of: Field[Any]) -> Facts:
-    """What a field states about itself."""
+    """Facts of a setting: its description and limits."""
     found = of.metadata.get("facts", NONE)
     assert isinstance(found, Facts)
     return found
@@ -128,10 +128,10 @@ def to_ints(value: Any) -> tuple[int, ...]:  # noqa: ANN401
 
 def to_bool(value: Any) -> bool:  # noqa: ANN401
     """A truth value from itself or from text."""
-    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-    if str(value).lower() not in words:
+    truths = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if str(value).lower() not in truths:
         raise ValueError("neither true nor false")
-    return words[str(value).lower()]
+    return truths[str(value).lower()]
 
 
 def to_int(value: Any) -> int:  # noqa: ANN401

@@ -172,7 +172,7 @@ class Origin:
     created: str
     command: str
     step_seconds: float = DT
-    """Duration of a step in seconds; a value recorded at step k stands at (k + 1/2) of it."""
+    """Duration of a step in seconds; a value recorded at step k has the time (k + 1/2) of it."""
     steps_per_spike: float = 1.0
     """Steps from spike to spike of a unit whose rate is one, more where steps are finer."""
 

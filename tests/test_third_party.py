@@ -82,7 +82,8 @@ def test_settings_of_a_plug_in_are_refused_elsewhere(site: Path, tmp_path: Path)
     done = command(site, "train", "--set", "width=5", "--out", str(tmp_path / "run"))
     assert done.returncode == 2
     assert (
-        "model 'layered' has no setting 'width' (here '5'), which belongs to direct" in done.stderr
+        "model 'layered' has no setting 'width' (here '5'), which belongs to text, direct"
+        in done.stderr
     )
     done = command(site, *WORDS, "--hidden", "5", "--out", str(tmp_path / "run"))
     assert (done.returncode, "model 'direct' has no setting 'hidden'" in done.stderr) == (2, True)

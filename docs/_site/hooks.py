@@ -1,4 +1,4 @@
-"""What the site reads from the repository: its version and the address of a page's source."""
+"""Facts that the site reads from the repository: its version and the address of a page's source."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def repository() -> str | None:
     given = os.environ.get("NEURO_EQPROP_REPOSITORY")
     if given:
         return given.removesuffix("/")
-    words = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    command = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     address = done.stdout.strip().removesuffix(".git")
     address = re.sub(r"^(?:ssh://)?git@([^:/]+)[:/]", r"https://\1/", address)
     return address if address.startswith("https://") else None

@@ -163,8 +163,8 @@ def json_lines(path: Path) -> Iterator[JsonLine]:
         try:
             row = parse_json(line.decode("utf-8"), where) if line.strip() else None
         except ValueError as reason:
-            words = str(reason).removeprefix(f"{where}: ")
-            yield JsonLine(number, None, words, unfinished=number == len(lines))
+            sentence = str(reason).removeprefix(f"{where}: ")
+            yield JsonLine(number, None, sentence, unfinished=number == len(lines))
             continue
         if isinstance(row, dict):
             yield JsonLine(number, row)

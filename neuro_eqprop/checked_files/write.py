@@ -35,14 +35,14 @@ Verify = Callable[[Path], None]
 
 
 class WriteError(OSError):
-    """A file cannot be written; the message names it, the reason and the way out."""
+    """A file cannot be written; the message names it, the reason and the remedy."""
 
     def __str__(self) -> str:
         return str(self.strerror)
 
 
 def host_mark() -> str:
-    """Six digits that stand for this computer, since folders are shared between computers."""
+    """Six digits that identify this computer, since folders are shared between computers."""
     return sha256(socket.gethostname().encode()).hexdigest()[:6]
 
 

@@ -31,9 +31,9 @@ SPECIAL = {
 }
 
 
-def escape(words: str) -> str:
+def escape(text: str) -> str:
     """Text with the special characters of LaTeX escaped."""
-    return "".join(SPECIAL.get(letter, letter) for letter in words)
+    return "".join(SPECIAL.get(letter, letter) for letter in text)
 
 
 def write(found: Sequence[ClaimResult], folder: Path) -> list[Path]:

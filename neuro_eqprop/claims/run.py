@@ -19,7 +19,7 @@ from neuro_eqprop.claims.claim import (
 from neuro_eqprop.claims.registry import cell_result, task_of
 from neuro_eqprop.executors.task import Executor
 
-Watch = Callable[[CellResult], None]
+CellCallback = Callable[[CellResult], None]
 """Called with each result."""
 
 
@@ -54,12 +54,12 @@ def run_claims(
     *,
     executor: Executor,
     deadline: float,
-    watch: Watch,
+    on_cell: CellCallback,
 ) -> list[ClaimResult]:
     """Run the missing cells, store each result at once, and conclude."""
     for outcome in run_cells(pending(claims, budget, folder), executor, deadline=deadline):
         cache.store(folder, outcome)
-        watch(outcome)
+        on_cell(outcome)
     found = [claim_result(claim, budget, folder) for claim in claims]
     return [each for each in found if each is not None]
 

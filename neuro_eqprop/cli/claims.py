@@ -127,7 +127,7 @@ def test(args: Namespace, chosen: Sequence[Claim]) -> Json:
             scheduler=args.scheduler,
         )
         found = run_claims(
-            chosen, budget, out, executor=executor, deadline=args.deadline, watch=show_cell
+            chosen, budget, out, executor=executor, deadline=args.deadline, on_cell=show_cell
         )
     everything = [claim_result(claim, budget, out) for claim in claims()]
     page = args.page or out / "claims.md"

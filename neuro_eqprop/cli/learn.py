@@ -102,7 +102,7 @@ def options(parser: ArgumentParser) -> None:
     )
     add("--record", action="append", default=[], metavar="WHAT:VARIABLE", help=also)
     whole = (
-        "with --traces: record all weights after so many samples, for example 0,100,1000 "
+        "with --traces: record all weights after these numbers of samples, for example 0,100,1000 "
         "(default: never)"
     )
     add("--snapshots", type=sample_numbers, default=(), metavar="N,...", help=whole)

@@ -17,7 +17,7 @@ from types import FrameType
 
 GRACE = 4.0
 """Seconds after a signal before the process is ended."""
-WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+LABELS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 class TerminatedError(KeyboardInterrupt):
@@ -33,7 +33,7 @@ def exit_code(error: KeyboardInterrupt) -> int:
     """Write why the command ended, and return its exit code: 130 (SIGINT) or 143 (SIGTERM)."""
     number = signal.SIGTERM if isinstance(error, TerminatedError) else signal.SIGINT
     with suppress(OSError, ValueError):
-        sys.stderr.write(f"{WORDS[number]}\n")
+        sys.stderr.write(f"{LABELS[number]}\n")
         sys.stderr.flush()
     return 128 + number
 
@@ -74,5 +74,5 @@ def watch(end: int, over: Event, grace: float) -> None:
         number = received[0]
         if number in (signal.SIGINT, signal.SIGTERM) and not over.wait(grace):
             with suppress(OSError):
-                os.write(2, f"{WORDS[signal.Signals(number)]}\n".encode())
+                os.write(2, f"{LABELS[signal.Signals(number)]}\n".encode())
             os._exit(128 + number)

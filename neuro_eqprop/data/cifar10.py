@@ -55,7 +55,7 @@ def load_cifar10() -> Dataset:
 
 
 def copy_note(test: bytes) -> str:
-    """What copy the test records belong to; empty for the original, and for small made files."""
+    """Name of the copy that the test records are of; empty for the original and for small files."""
     found = hashlib.sha256(test).hexdigest()
     if found == ORIGINAL or len(test) < LARGEST:
         return ""

@@ -32,7 +32,7 @@ NORMAL_95 = 1.96
 
 
 class Quantity(Enum):
-    """What a discrepancy is learned for."""
+    """The quantity a discrepancy is learned for."""
 
     ENERGY = "energy"
     TIME = "time"

@@ -28,7 +28,7 @@ SPACING = 1.06
 
 
 class MappingGoal(Enum):
-    """What a mapping of populations to cores is chosen for."""
+    """Objective of a mapping of populations to cores."""
 
     FEWEST_CORES = "fewest-cores"
     LEAST_ENERGY = "least-energy"
@@ -63,7 +63,7 @@ class Candidate:
 
 
 Place = Callable[[Mapping[str, int]], Placement]
-"""Places the network with at least so many cores for each population."""
+"""Places the network with at least the given number of cores for each population."""
 Price = Callable[[Placement], tuple[float | None, float | None]]
 """Nominal joules and seconds of a placement."""
 

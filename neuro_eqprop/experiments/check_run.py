@@ -23,7 +23,7 @@ OK, NOTE, DAMAGED, REPAIRED = "ok", "note", "damaged", "repaired"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found about a file of a run folder.
+    """Finding about a file of a run folder.
 
     `state` is "ok", "note" (unusual, but nothing is wrong), "damaged" or "repaired".
     """
@@ -143,12 +143,12 @@ def check_state(folder: Path) -> Iterator[Finding]:
 
 
 def describe_energy(path: Path) -> str:
-    """What an energy file holds."""
+    """Contents of an energy file."""
     return f"{len(read_energy(path).estimates)} chips"
 
 
 def describe_model(path: Path) -> str:
-    """What a model file holds; errors if it or its settings are not those that were written."""
+    """Contents of a model file; errors if it or its settings are not those that were written."""
     model = checkpoint.load_training(path)[0]
     stored, study = checkpoint.stored_study(path), path.parent / run_folder.STUDY
     if stored is not None and study.exists() and stored != run_folder.study_digest(study):

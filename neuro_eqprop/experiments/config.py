@@ -33,7 +33,7 @@ def refuse_build(settings: ModelSettings, shape: Shape, classes: int) -> Network
 
 
 CUSTOM = Architecture("custom", "a Network object", lambda: ModelSettings("custom"), refuse_build)
-"""Stands in a study for a network that `train` was given as an object."""
+"""Name in a study of a network that `train` was given as an object."""
 
 
 def find_architecture(name: str) -> Architecture:

@@ -169,7 +169,7 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
     step_seconds : float, optional
         Measured seconds of a step, instead of a model.
     overhead : {"loaded_idle", "static_and_host"}, optional
-        Which power stands for an idle chip; default: loaded idle where it is known.
+        Which power counts as that of an idle chip; default: loaded idle where it is known.
     tag_bits : int, optional
         Bits of the learning tag of a synapse; default: those of the profile.
     soft_reset : bool, optional
@@ -568,7 +568,7 @@ def learning_workload(
             samples=settings.samples,
             steps=settings.steps,
             code=find_code(code),
-            watch=advance,
+            progress=advance,
         )
     except ValueError as error:
         reason = f"unknown: {error}"

@@ -65,7 +65,7 @@ def without_bounds(network: Network) -> tuple[Network, str]:
 
 
 def count_learning_events(
-    run: Run, *, samples: int, steps: int | None, code: Code, watch: Callable[[int], None]
+    run: Run, *, samples: int, steps: int | None, code: Code, progress: Callable[[int], None]
 ) -> LearningCounts:
     """Learn the first training samples on the emulator from the weights of the run, and count.
 
@@ -82,6 +82,8 @@ def count_learning_events(
     target = one_hot(train.y, run.data.classes)
     stimulus = training_stimulus(network, train.x, target, plasticity.coding)
     given = TrainingSamples(stimulus, np.full(len(train), run.study.training.learning_rate))
-    learned = load_learner("emulator").learn(plastic, given, synapses=NO_SYNAPSES, progress=watch)
+    learned = load_learner("emulator").learn(
+        plastic, given, synapses=NO_SYNAPSES, progress=progress
+    )
     code = plasticity.coding.code
     return LearningCounts(plastic, learned, len(train), code, presentations, note)

@@ -56,18 +56,18 @@ def check_request(what: str, *, seconds: float = 0.0, held: float = 0.0, steps: 
     if held > most:
         raise TooLargeError(
             f"{what} needs at least {readable_bytes(held)} of memory, and this computer has "
-            f"{readable_bytes(most)}; ask for less"
+            f"{readable_bytes(most)}; request less"
         )
     if ALLOWED.get():
         return
     if steps > MAX_STEPS:
         raise TooLargeError(
-            f"{what} has {steps:.3g} steps, more than {MAX_STEPS:.0e}; ask for fewer, or use "
+            f"{what} has {steps:.3g} steps, more than {MAX_STEPS:.0e}; request fewer, or use "
             f"--yes (allow_large() in Python)"
         )
     if seconds > MAX_SECONDS:
         raise TooLargeError(
-            f"{what} takes at least {duration(seconds)}, more than a week; ask for less, or use "
+            f"{what} takes at least {duration(seconds)}, more than a week; request less, or use "
             f"--yes (allow_large() in Python)"
         )
 
@@ -79,14 +79,14 @@ def duration(seconds: float) -> str:
 
 
 def check_simulation(samples: int, steps: int, units: int, recorded: int = 0) -> None:
-    """Refuse samples through so many steps of so many neurons; `recorded` bytes are kept."""
+    """Refuse samples of too many steps and neurons; `recorded` bytes are kept."""
     seconds = samples * steps * units / UNIT_STEPS_PER_SECOND
     held = recorded + 8.0 * steps  # a row of the schedule a step
     check_request("the simulation", seconds=seconds, held=held, steps=steps)
 
 
 def check_epochs(epochs: int, batches: int, samples: int, products: float) -> None:
-    """Refuse a training of so many epochs; `products` are the multiplications of a sample."""
+    """Refuse a training of too many epochs; `products` are the multiplications of a sample."""
     seconds = epochs * samples * products / PRODUCTS_PER_SECOND
     # The learning rates of all batches are computed first.
     check_request(f"a training of {epochs} epochs", seconds=seconds, held=32.0 * epochs * batches)

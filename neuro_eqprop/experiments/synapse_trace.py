@@ -122,11 +122,11 @@ def record_of(
 
     Populations that carry the input or the bias are recorded only where they are requested.
     """
-    asked = {request.rpartition(":")[0] for request in requests}
+    requested = {request.rpartition(":")[0] for request in requests}
     found = parse_record(requests, how, weights)
     return Record(
-        frozenset(name for name in found.spikes if name in always or name in asked),
-        frozenset(key for key in found.signals if key[0] in always or key[0] in asked),
+        frozenset(name for name in found.spikes if name in always or name in requested),
+        frozenset(key for key in found.signals if key[0] in always or key[0] in requested),
         found.hebbian,
     )
 

@@ -32,7 +32,7 @@ from neuro_eqprop.spiking.synapses import Synapses
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A NIR file opened with a data set: the spiking network in it, and the model it stands for.
+    """A NIR file opened with a data set: the spiking network in it, and the model it was made from.
 
     The model's parameters are the weights and biases of the file, on the grid of its code: they
     settle as rates for comparison, and become the same spiking network again.

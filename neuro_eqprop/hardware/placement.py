@@ -19,7 +19,7 @@ REMEDIES = {
     "out-axons": "; spread its targets over fewer cores",
     "neurons": "; use smaller feature maps",
 }
-"""What would have to change where a core lacks a resource."""
+"""Suggested change where a core lacks a resource."""
 MAX_ROUNDS = 60
 """Core counts and the axons between cores depend on each other; limit of the iterations."""
 

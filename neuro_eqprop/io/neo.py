@@ -1,6 +1,6 @@
 """A trace as a block of Neo, the data model of Elephant.
 
-A sample is a segment that starts at time zero; step k of it stands at (k + 1/2) dt.
+A sample is a segment that starts at time zero; step k of it has the time (k + 1/2) dt.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Export of a trace to Neurodata Without Borders (NWB).
 
-Step k of the trace stands at (k + 1/2) dt seconds; samples follow each other. Binary and graded
+Step k of the trace has the time (k + 1/2) dt seconds; samples follow each other. Binary and graded
 spikes are Units and signals are TimeSeries in the acquisition, both separate for each sample, so
 that no interval between spikes spans two stimuli. Each phase of each sample is a trial and an
 epoch; inputs and targets are in the intervals `samples`; weights and synapse histories are in the

@@ -83,7 +83,7 @@ class Synapses(ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What it has besides arrays, as JSON has it."""
+        """Fields other than arrays, as JSON values."""
         return {}
 
     @abstractmethod

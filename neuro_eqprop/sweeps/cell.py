@@ -1,4 +1,4 @@
-"""What a task of a sweep does: train once, then evaluate in several ways."""
+"""The task of a sweep: train once, then evaluate in several ways."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def scale(values: Sequence[Any]) -> list[float | None]:
 
 
 def accuracy_against_joules(result: SweepResult) -> dict[str, Any] | None:
-    """Cells with both, and the front of those that no other cell beats in both."""
+    """Cells with both, and the front of those that no other cell dominates."""
     both = ("joules", "spiking_accuracy")
     rows = [row for row in result.rows if all(row.get(name) is not None for name in both)]
     if not rows:

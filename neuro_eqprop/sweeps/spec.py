@@ -102,7 +102,7 @@ class Search:
 
     @property
     def objective(self) -> str:
-        """The column that the search looks at."""
+        """The column that the search optimises."""
         return self.minimise or self.maximise
 
 
@@ -172,7 +172,7 @@ class Sweep:
 
 
 def axis_json(axis: Axis) -> Any:  # noqa: ANN401
-    """An axis as it stands in a file."""
+    """An axis as a file has it."""
     if isinstance(axis, Choice):
         return list(axis.values)
     return {"low": axis.low, "high": axis.high, "log": axis.log}

@@ -45,7 +45,7 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> bytes:
 
 
 def csv_value(value: Any) -> Any:  # noqa: ANN401
-    """A value as it stands in a CSV file."""
+    """A value as a CSV file has it."""
     return json.dumps(value) if isinstance(value, list | tuple | bool) else value
 
 

@@ -55,7 +55,7 @@ class Diagnostics:
 
     @property
     def warning(self) -> str | None:
-        """What is wrong and what to change; None if nothing is."""
+        """A problem and its remedy; None if there is none."""
         if self.stuck:
             return (
                 "the nudge moved no rate of the probe samples, so they contribute nothing to the "

@@ -30,7 +30,9 @@ def parse_option_string(text: str) -> OptionString:
         if isinstance(tree, ast.Name):
             return OptionString(tree.id)
         if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and not tree.args:
-            given = {word.arg: literal(word.value) for word in tree.keywords if word.arg}
+            given = {
+                keyword.arg: literal(keyword.value) for keyword in tree.keywords if keyword.arg
+            }
             if len(given) == len(tree.keywords):
                 return OptionString(tree.func.id, given)
     except (SyntaxError, ValueError):

@@ -76,6 +76,13 @@ ALLOWED = {
     r"counted\.lessons|words\.py": "a JSON field; this script",
     r"using lessons from deep learning": "the title of a paper",
     r"verdicts\.(?:md|json)|\"verdicts\"": "names of files on disk",
+    r"study\.(?:ask|tell)|trial in asked|zip\(asked|asked = \[study": "Optuna's interface",
+    r"\.tell\(\)": "a position in a file",
+    r"word[ _](?:vectors?|dropout|deviation)|word's vector|of words|token and word": "text",
+    r"between words|words left out|order\[:words\]|vectors of words": "text",
+    r"\"lessons\"|/lessons\"|outcome\[\"watched\"\]|args\.watched": "JSON fields; an option",
+    r"private word": "a conversation",
+    r"at_rest|starts? (?:every sample )?at rest|(?:voltage|network|#) at rest": "resting state",
     r"power at rest|rest(?:ing)? potential": "the field's word",
 }
 

@@ -42,9 +42,9 @@ def test_a_failing_and_a_dying_cell_are_recorded_and_the_rest_goes_on() -> None:
     cells = [told("fail"), told("die"), told("undecided"), told("work", 1), told("work", 2)]
     found = results(Processes(1), cells)
     errors = [found[cell.key].error for cell in cells]
-    assert errors[0] == "ValueError: told to fail"
+    assert errors[0] == "ValueError: fails on request"
     assert "exit code 3" in str(errors[1])
-    assert errors[2:] == ["undecided: told to be", None, None]
+    assert errors[2:] == ["undecided: undecided on request", None, None]
     assert all(not found[cell.key].values for cell in cells[:3])
 
 
@@ -61,7 +61,7 @@ def test_a_cell_that_takes_too_long_is_stopped(executor: Executor) -> None:
 def test_the_cache_keeps_and_finds(tmp_path: Path) -> None:
     good, bad = told("work"), told("fail")
     store(tmp_path, CellResult(good, {"total": 1.5}, None, 0.25))
-    store(tmp_path, CellResult(bad, {}, "ValueError: told to fail", 0.5))
+    store(tmp_path, CellResult(bad, {}, "ValueError: fails on request", 0.5))
     assert load(tmp_path, good) == CellResult(good, {"total": 1.5}, None, 0.25)
     assert missing(tmp_path, [good, bad, told("work", 9), told("work", 9)]) == [
         bad,
@@ -70,7 +70,7 @@ def test_the_cache_keeps_and_finds(tmp_path: Path) -> None:
     assert gather(tmp_path, [good, told("work", 9)]) is None
     assert [each.error for each in gather(tmp_path, [good, bad]) or []] == [
         None,
-        "ValueError: told to fail",
+        "ValueError: fails on request",
     ]
 
 

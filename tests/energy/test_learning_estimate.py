@@ -58,7 +58,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def taught(run: Run) -> LearningCounts:
-    return count_learning_events(run, samples=LESSONS, steps=STEPS, code=Code.RATE, watch=nothing)
+    return count_learning_events(
+        run, samples=LESSONS, steps=STEPS, code=Code.RATE, progress=nothing
+    )
 
 
 @pytest.fixture(scope="module")
@@ -148,11 +150,11 @@ def test_what_cannot_learn_is_refused_with_the_reason(tmp_path: Path) -> None:
     net = layered(64, (4,), 10, hidden_rate=TANH, output_rate=HARD_SIGMOID)
     other = make_run(tmp_path / "tanh", net, make_study(hidden=(4,), nudging="centered"))
     with pytest.raises(ValueError, match="tanh"):
-        count_learning_events(other, samples=1, steps=8, code=Code.RATE, watch=nothing)
+        count_learning_events(other, samples=1, steps=8, code=Code.RATE, progress=nothing)
     with pytest.raises(PlasticityError, match="cannot learn"):
-        count_learning_events(other, samples=1, steps=8, code=Code.PREDICTIVE, watch=nothing)
+        count_learning_events(other, samples=1, steps=8, code=Code.PREDICTIVE, progress=nothing)
     with pytest.raises(ValueError, match="a phase needs 2 or more"):
-        count_learning_events(other, samples=1, steps=1, code=Code.GRADED, watch=nothing)
+        count_learning_events(other, samples=1, steps=1, code=Code.GRADED, progress=nothing)
 
 
 def test_a_spectral_bound_is_left_to_the_host_and_said(tmp_path: Path) -> None:
@@ -163,7 +165,7 @@ def test_a_spectral_bound_is_left_to_the_host_and_said(tmp_path: Path) -> None:
         samples=1,
         steps=8,
         code=Code.RATE,
-        watch=nothing,
+        progress=nothing,
     )
     assert "bound of hidden->hidden" in found.note
 
@@ -236,7 +238,7 @@ def test_a_run_that_learned_on_a_chip_is_counted_as_it_learned(tmp_path: Path) -
     learning = settings.OnChipConfig(code="rate", free=5, settle=4, window=3, samples=20)
     (made.path / "study.toml").write_text(settings.write(study, learning))
     found = count_learning_events(
-        open_run(made.path), samples=2, steps=8, code=Code.GRADED, watch=nothing
+        open_run(made.path), samples=2, steps=8, code=Code.GRADED, progress=nothing
     )
     assert found.code is Code.RATE
     assert found.presentations == 60
@@ -258,6 +260,6 @@ def test_energy_counts_the_phases_that_learn_runs(
     lengths = on_chip_config.phase_steps(code, steps)
     learned = on_chip_config.OnChipConfig(code=code, **lengths).schedule(study)  # type: ignore[arg-type]
     counted = count_learning_events(
-        made, samples=1, steps=steps, code=find_code(code), watch=nothing
+        made, samples=1, steps=steps, code=find_code(code), progress=nothing
     )
     assert counted.plastic.rule.schedule == learned

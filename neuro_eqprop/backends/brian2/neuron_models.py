@@ -220,9 +220,9 @@ def curve(key: tuple[str, tuple[tuple[str, float], ...]], dt: float, period: flo
 
 
 def dimension(unit: str) -> str:
-    """A unit in the words of Brian2's equations."""
-    words = {"A": "amp", "V": "volt", "s": "second"}
-    return "/".join(words[part] for part in unit.split("/"))
+    """A unit as Brian2's equations name it."""
+    names = {"A": "amp", "V": "volt", "s": "second"}
+    return "/".join(names[part] for part in unit.split("/"))
 
 
 def gain(model: NeuronModel, *, dt: float, period: float, rmax: float) -> tuple[Array, Array]:

@@ -34,7 +34,7 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.lava.native.plan import Plan
 from neuro_eqprop.spiking.ir import SpikingNetwork
-from neuro_eqprop.spiking.serialize import describe
+from neuro_eqprop.spiking.serialize import describe, synapse_arrays
 
 Arrays: TypeAlias = dict[str, Any]
 PROCESSES = {
@@ -46,6 +46,7 @@ NUMERICS = (
     "arrays",
     "activations",
     "spiking.ir",
+    "spiking.synapses",
     "spiking.counter_rng",
     "spiking.fixed_point",
     "spiking.float_step",
@@ -168,7 +169,8 @@ def exact_description(
 ) -> tuple[dict[str, Any], Arrays]:
     """A spiking network and its input weights as JSON and arrays."""
     arrays: Arrays = {f"bias{k}": p.bias for k, p in enumerate(network.populations)}
-    arrays |= {f"weight{k}": p.weight for k, p in enumerate(network.projections)}
+    for k, p in enumerate(network.projections):
+        arrays |= synapse_arrays(p.synapses, f"weight{k}")
     arrays |= {f"feed{k}": weight for k, weight in enumerate(feeds.values())}
     description = {"network": describe(network), "feeds": list(feeds), "grid": grid}
     return description, arrays
@@ -290,7 +292,7 @@ from pathlib import Path
 
 import numpy as np
 
-from {name}.numerics.serialize import rebuild
+from {name}.numerics.serialize import read_synapses, rebuild
 from {name}.processes.exact import ExactNetwork, ExactPlan
 
 WEIGHTS = Path(__file__).with_name("weights.npz")
@@ -303,9 +305,12 @@ def network(reset_interval: int | None = None, name: str | None = None) -> Exact
     facts = json.loads(str(arrays["description"]))
     described = facts["network"]
     biases = [arrays[f"bias{{k}}"] for k in range(len(described["populations"]))]
-    weights = [arrays[f"weight{{k}}"] for k in range(len(described["projections"]))]
+    synapses = [
+        read_synapses(each, arrays, f"weight{{k}}")
+        for k, each in enumerate(described["projections"])
+    ]
     feeds = {{target: arrays[f"feed{{k}}"] for k, target in enumerate(facts["feeds"])}}
-    spiking = rebuild(described, biases, weights)
+    spiking = rebuild(described, biases, synapses)
     return ExactNetwork(ExactPlan(spiking, feeds, facts["grid"], reset_interval), name)
 '''
 LOADERS = {"stock": STOCK_LOADER, "exact": EXACT_LOADER}

@@ -66,7 +66,7 @@ class Layout:
         return len(buffer.getvalue())
 
     def write_header(self, file: IO[bytes]) -> None:
-        """Write what stands before the first row of a `.npy` file."""
+        """Write the header of a `.npy` file."""
         header = {"descr": self.kind.str, "fortran_order": False, "shape": self.shape}
         np.lib.format.write_array_header_1_0(file, header)  # type: ignore[no-untyped-call]
 

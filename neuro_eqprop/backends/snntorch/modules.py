@@ -177,7 +177,7 @@ class Net(nn.Module):
         self.past: deque[dict[str, Tensor]] = deque(maxlen=longest)
 
     def arriving(self, target: str, gain: Gain) -> Tensor:
-        """What reaches a population in this step by the projections of one gain."""
+        """Input to a population in this step by the projections of one gain."""
         total = torch.zeros_like(self.populations[target].message)
         for projection, weight in zip(self.network.projections, self.weights, strict=True):
             here = projection.target == target and projection.gain is gain

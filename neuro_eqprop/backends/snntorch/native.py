@@ -51,7 +51,7 @@ class LayerState(NamedTuple):
 
 
 class SpikingOutput(NamedTuple):
-    """What a forward pass returns."""
+    """Result of a forward pass."""
 
     logits: Tensor
     """Mean drive of the output over the readout window, shape (batch, classes)."""

@@ -16,9 +16,9 @@ def probe(arguments: Mapping[str, Any], seed: int) -> Json:
     """Compute, fail, sleep or exit, as the argument `do` says."""
     match arguments["do"]:
         case "fail":
-            raise ValueError("told to fail")
+            raise ValueError("fails on request")
         case "undecided":
-            raise UndecidedError("told to be")
+            raise UndecidedError("undecided on request")
         case "sleep":
             time.sleep(float(arguments["seconds"]))
         case "die":

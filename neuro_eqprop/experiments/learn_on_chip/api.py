@@ -88,7 +88,7 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
         "hidden->output[3,17]:hebbian". The recording is `trace` of the result; without `traces` it
         is kept in memory.
     snapshots : sequence of int
-        Record all weights after so many learned samples; 0 is before the first.
+        Record all weights after each of these numbers of learned samples; 0 is before the first.
     progress : callable, optional
         Called with the metrics of each epoch, a dict; `print` will do.
     on_samples : callable
@@ -148,7 +148,7 @@ def trace_request(
     snapshots: Sequence[int],
     otherwise: Path,
 ) -> TraceRequest | None:
-    """What to record, to the file `otherwise` if none is named; None if nothing is requested."""
+    """The requested recording, to the file `otherwise` if none is named; None if there is none."""
     if traces is None and not (record or snapshots):
         return None
     request = traces if isinstance(traces, TraceRequest) else TraceRequest(traces or otherwise)

@@ -162,7 +162,7 @@ def estimates_html(report: EnergyReport) -> str:
 
 
 def counted_text(report: EnergyReport) -> str:
-    """What was counted, as a sentence."""
+    """The counted events, as a sentence."""
     counted = report.counted
     if not counted.samples or not counted.steps:
         return ""
@@ -175,7 +175,7 @@ def counted_text(report: EnergyReport) -> str:
 
 
 def changes(chip: EnergyEstimate) -> list[str]:
-    """What distinguishes a chip from its profile: a scenario, and overridden values."""
+    """Differences of a chip from its profile: a scenario, and overridden values."""
     scenario = [f"scenario: {chip.scenario}"] if chip.scenario else []
     return [*scenario, *chip.overridden]
 
@@ -217,7 +217,7 @@ def curve_text(report: EnergyReport, figure: str) -> str:
 
 
 def details_text(found: Estimate) -> str:
-    """What an estimate states besides its terms."""
+    """Remarks of an estimate besides its terms."""
     parts: list[str] = []
     least = "at least " if found.at_least else ""
     if found.joules is not None:

@@ -11,7 +11,7 @@
     /weights/C        before, after                            of connection C; after if it learns
     /hebbian/C        target, source                           of every recorded synapse
                       pre, post, product, tag, weight          (steps over all samples, synapses)
-    /snapshots        sample; by connection, the weights after so many samples
+    /snapshots        sample; by connection, the weights after each number of samples
     /epochs           metrics of a training run, by name; attribute: announced
     /counts/PHASE     a row per population, a column per field of `Counts`
 

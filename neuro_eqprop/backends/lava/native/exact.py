@@ -324,7 +324,7 @@ class ExactNetwork(ExportedNetwork):
 
 
 def weight_name(network: SpikingNetwork, number: int) -> str:
-    """The Var of a projection's weights; a number tells parallel projections apart."""
+    """The Var of a projection's weights; parallel projections are numbered."""
     projection = network.projections[number]
     same = [p.name for p in network.projections[:number]].count(projection.name)
     ends = f"weights_{identifier(projection.source)}_{identifier(projection.target)}"

@@ -113,7 +113,7 @@ class PhaseClock(AbstractProcess):  # type: ignore[misc]
 
 
 class PhaseClockModel(PyLoihiProcessModel):  # type: ignore[misc]
-    """What arrives later than the first step of a sample is not used."""
+    """Uses the first step of each sample; later input is ignored."""
 
     def __init__(self, proc_params: ProcessParameters) -> None:
         super().__init__(proc_params)

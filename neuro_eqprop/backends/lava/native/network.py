@@ -1,4 +1,4 @@
-"""What the exported networks share: a table of their parts, and checks before a run.
+"""Base classes of the exported networks: a table of their parts, and checks before a run.
 
 Lava hangs where a process model raises an error, so that what can be checked is checked before a
 network is compiled.

@@ -62,7 +62,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a network of stock processes is made of."""
+    """Layers and edges of a network of stock processes."""
 
     features: int
     layers: tuple[Layer, ...]
