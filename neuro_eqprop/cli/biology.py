@@ -34,7 +34,7 @@ def biology_options(parser: ArgumentParser) -> None:
     group = parser.add_argument_group(f"options of --on {NAME}; times and rates with their unit")
     for name, (place, meaning) in OPTIONS.items():
         group.add_argument(f"--{name.replace('_', '-')}", metavar=place, help=meaning)
-    meaning = "a parameter of the neuron model, as a=4nS; several with more of these options"
+    meaning = "a parameter of the neuron model, as a=4nS; repeatable"
     group.add_argument(
         "--parameter", action="append", default=[], metavar="NAME=VALUE", help=meaning
     )

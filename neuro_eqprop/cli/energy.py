@@ -83,8 +83,7 @@ def options(parser: ArgumentParser) -> None:
     add("--override", action="append", default=[], metavar="CHIP.SECTION.KEY=VALUE", help=value)
     add("--samples", type=positive_int, default=32, help="samples to count events on")
     code_options(parser)
-    input_option(parser)
-    parser.set_defaults(code=None, input=None)
+    input_option(parser, default=None)
     bits = "bits of a weight, counted in fixed point (default: 8 on the chip, counted exactly)"
     add("--bits", type=positive_int, help=bits)
     add(

@@ -100,11 +100,13 @@ def code_options(parser: ArgumentParser) -> None:
     offer(parser.add_argument("--code", metavar="CODE", help=codes), CODES)
 
 
-def input_option(parser: ArgumentParser) -> None:
-    """Add the option for the input coding."""
+def input_option(parser: ArgumentParser, default: str | None = "current") -> None:
+    """Add the option for the input coding; with default None, as spikes on the chip."""
     known = ", ".join(f"{name} ({each.summary})" for name, each in INPUT_CODINGS.loadable().items())
     meaning = f"how the input is fed: {known}"
-    action = parser.add_argument("--input", default="current", metavar="HOW", help=meaning)
+    if default is None:
+        meaning += " (default: as spikes on the chip, rate or graded as the code has it)"
+    action = parser.add_argument("--input", default=default, metavar="HOW", help=meaning)
     offer(action, INPUT_CODINGS)
 
 

@@ -41,7 +41,7 @@ def options(parser: ArgumentParser) -> None:
     add("--override", action="append", default=[], metavar="CHIP.SECTION.KEY=VALUE", help=value)
     cases = "further published measurements, as TOML; repeatable"
     add("--cases", type=Path, action="append", default=[], metavar="FILE", help=cases)
-    plot = "write the calibration of `validate` as a figure (.png, .svg or .pdf)"
+    plot = "write the calibration of `validate` as a figure (.png, .svg or .pdf; default: none)"
     add("--plot", type=Path, metavar="FILE", help=plot)
     add("--seed", type=int, default=0, help="seed of the Monte Carlo draws")
 
