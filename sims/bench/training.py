@@ -7,7 +7,7 @@ Both run in this process, in turns, on one thread, through the same batches; the
 median ratio of process times. Recipes are those of the rows of docs/results/models-numbers.md,
 backprop is `nn.Sequential` below with the same Adam; the transformer is compared with BPTT of the
 same model. The cosine is that of the update of 256 samples with minus the implicit gradient of the
-settled network, all parameters together, at the end of a training of two epochs with the learning
+settled network, all parameters together, at the end of a training of one epoch with the learning
 rates of the recipe. MNIST and Fashion-MNIST need NEURO_EQPROP_DATA.
 """
 
@@ -49,10 +49,10 @@ from neuro_eqprop.training.rules.registry import RULES
 from neuro_eqprop.training.train import BOUND_EVERY, start_state, train, train_batch
 
 KEPT = Path(__file__).parent / "measured"
-ROUNDS, SECONDS = 15, 0.04
+ROUNDS, SECONDS = 9, 0.04
 """Turns, and about how long backprop is at it in each."""
-EPOCHS, SAMPLES = 2, 256
-"""Of the training before the cosine is measured, and of the samples on which it is."""
+EPOCHS, SAMPLES = 1, 256
+"""Epochs of the training before the cosine is measured, and samples on which it is."""
 BATCHES = 60
 """Of the data, gone through again and again."""
 TIGHT = Stop(1e-11, 600)
@@ -98,7 +98,7 @@ HEAD = [
     "`nn.Sequential` (its form in memory format channels_last, or BPTT of the same model, where it",
     "says so) and the same Adam, measured alternately on one thread: the median of the ratios of",
     f"{ROUNDS} rounds, and their interquartile range. Cosine: of the update of {SAMPLES} samples",
-    f"with minus the true gradient of the settled network, at the end of {EPOCHS} epochs with the",
+    f"with minus the true gradient of the settled network, at the end of {EPOCHS} epoch with the",
     "recipe's schedule of the learning rate.",
     "A cosine refers to the network's own equilibrium, so another feedback g is another network.",
     "",
