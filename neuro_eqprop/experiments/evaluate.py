@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Network, Role
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
-from neuro_eqprop.rate.inference import Inference, infer_in_chunks
+from neuro_eqprop.rate.inference import Inference, infer_in_chunks, samples_at_once
 from neuro_eqprop.spiking.codes import Code
 from neuro_eqprop.spiking.input_coding import InputCoding
 from neuro_eqprop.spiking.ir import SpikingNetwork
@@ -177,6 +177,8 @@ def evaluate(  # noqa: PLR0913 - those of `Model.evaluate`
         raise UnknownNameError("backend", on, (*RATES, *BACKENDS))
     if on in RATES and bits is not None:
         raise ValueError(f"on={on!r} settles rates, which have no bits; use on='emulator'")
+    if isinstance(on, str) and on in RATES and len(split) > samples_compared(model.network):
+        return evaluate_in_parts(model, split, on, progress or no_progress)
     exact = equilibria(model.network, model.params, split.x, damping=model.damping)
     began = time.perf_counter()
     spikes: dict[str, Any] = {}
@@ -211,6 +213,41 @@ def evaluate(  # noqa: PLR0913 - those of `Model.evaluate`
         rate_accuracy=accuracy_of(exact.drive, split.y),
         **agreement(model.network, (exact.state, exact.drive), answer),
         **values,
+        seconds=time.perf_counter() - began,
+    )
+
+
+RATES_COMPARED = 50_000_000
+"""Rates of a network that are compared with those in float64; more would fill the memory."""
+
+
+def samples_compared(network: Network) -> int:
+    """The samples whose rates are compared."""
+    return max(16, RATES_COMPARED // sum(layer.size for layer in network.moving))
+
+
+def evaluate_in_parts(model: Model, split: Split, on: str, progress: SampleCallback) -> Evaluation:
+    """As `evaluate` for rates of a large network: they are compared for the first samples alone.
+
+    Accuracies and agreement are those of all samples.
+    """
+    began, most = time.perf_counter(), samples_compared(model.network)
+    first = evaluate(model, split.take(slice(most)), on=on, progress=progress)
+    right = np.array([first.accuracy, first.rate_accuracy, first.agreement]) * most
+    for part in split.take(slice(most, None)).parts(samples_at_once(model.network)):
+        exact = equilibria(model.network, model.params, part.x, damping=model.damping).drive
+        drive = rates_on(model, on, part.x)[1]
+        same = float((drive.argmax(axis=1) == exact.argmax(axis=1)).mean())
+        found = [accuracy_of(drive, part.y), accuracy_of(exact, part.y), same]
+        right += len(part) * np.array(found)
+        progress(len(part))
+    accuracy, rate_accuracy, agreed = (right / len(split)).tolist()
+    return replace(
+        first,
+        samples=len(split),
+        accuracy=accuracy,
+        rate_accuracy=rate_accuracy,
+        agreement=agreed,
         seconds=time.perf_counter() - began,
     )
 
