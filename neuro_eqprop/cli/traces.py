@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,8 +61,27 @@ def run(args: Namespace) -> Json:
     if args.action == "show":
         return outline(args.file) | summary(read(args.file))
     if args.action == "watch":
-        return watch(args.file, patience=args.patience) | summary(read(args.file))
+        with web_view(args):
+            followed = watch(args.file, patience=args.patience)
+        return followed | summary(read(args.file))
     return {"file": str(args.file), "made": [str(path) for path in export(args)]}
+
+
+@contextmanager
+def web_view(args: Namespace) -> Iterator[None]:
+    """A context in which a browser can follow the trace, if `--web` is given."""
+    if not args.web:
+        yield
+        return
+    from neuro_eqprop.html_report.live import LOOPBACK, serve
+
+    with serve(args.file, port=args.port) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        sys.stderr.write(f"live view: http://{LOOPBACK}:{server.server_address[1]}/\n")
+        try:
+            yield
+        finally:
+            server.shutdown()
 
 
 def export(args: Namespace) -> list[Path]:

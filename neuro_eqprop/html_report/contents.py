@@ -14,8 +14,10 @@ from neuro_eqprop.energy.file import read_energy as read_energy_file
 from neuro_eqprop.energy.result import EnergyReport
 from neuro_eqprop.html_report.training_snapshots import snapshots
 from neuro_eqprop.html_report.values import Row
+from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.toml import FileFormatError, read_toml
 from neuro_eqprop.io.trace.trace import Trace
+from neuro_eqprop.model import TRAINED, Model
 from neuro_eqprop.traces import ActivityKind
 
 SIMULATOR_ORDER = ("lava", "brian2", "snntorch", "reference")
@@ -46,6 +48,8 @@ class RunContents:
     """Names of the samples of `training`."""
     others: tuple[RunContents, ...] = ()
     """Runs shown beside this one."""
+    model: Model | None = None
+    """The network with its parameters, if the folder holds one that can be read."""
 
     @property
     def runs(self) -> tuple[RunContents, ...]:
@@ -57,6 +61,12 @@ class RunContents:
         """Simulator that the network learned on as spikes; empty if it was trained as rates."""
         on = self.study.get("learn.on")
         return str(on) if on and on != "rate" else ""
+
+    @property
+    def converted(self) -> str:
+        """How the network was made if it was not trained here: "converted from torch"."""
+        made = self.model.provenance if self.model is not None and not self.metrics else ""
+        return "" if made == TRAINED else made
 
     @property
     def name(self) -> str:
@@ -197,6 +207,7 @@ def read_contents(
         tuple(found),
         (trainings[0][0], training) if training is not None else None,
         names,
+        model=read_model(path / "model.safetensors", found),
     )
 
 
@@ -210,6 +221,17 @@ def compare_with_rates(
         return compare(rates[1], trace)
     except ValueError as error:
         notes.append(f"{rates[0]} and {name} were not compared: {error}.")
+        return None
+
+
+def read_model(path: Path, notes: list[str]) -> Model | None:
+    """The model of a run; None where there is none or it cannot be read."""
+    if not path.is_file():
+        return None
+    try:
+        return checkpoint.load(path)
+    except (ValueError, OSError) as error:
+        notes.append(f"{path.name} was left out: {error}.")
         return None
 
 

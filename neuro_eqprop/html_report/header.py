@@ -6,7 +6,7 @@ from html import escape
 
 from neuro_eqprop.html_report.commands import energy_command, evaluate_command, learn_command
 from neuro_eqprop.html_report.contents import SIMULATOR_ORDER, RunContents
-from neuro_eqprop.html_report.html import count, decimal, percent, quantity, reproduce
+from neuro_eqprop.html_report.html import correlation, count, percent, quantity, reproduce
 from neuro_eqprop.html_report.values import Row
 
 LABELS = {"lava": "Lava", "brian2": "Brian2", "snntorch": "snnTorch"}
@@ -40,6 +40,8 @@ def lead(run: RunContents) -> str:
 
 def lead_of(run: RunContents) -> str:
     """Sentences on what was trained and how well."""
+    if run.converted:
+        return escape(". ".join([converted_sentence(run), *translated(run)]) + ".")
     data, beta, nudging = run.setting("dataset"), run.setting("beta"), run.setting("nudging")
     how = "equilibrium propagation"
     how += f" in spikes on {simulator_name(run.chip)}" if run.chip else ""
@@ -55,14 +57,34 @@ def lead_of(run: RunContents) -> str:
         sentences.append(
             f"Its accuracy on the test samples is {percent(last.get('test_accuracy'))}"
         )
+    return escape(". ".join([*sentences, *translated(run)]) + ".")
+
+
+def converted_sentence(run: RunContents) -> str:
+    """What a network is that was not trained here."""
+    sizes = "" if run.model is None else "-".join(str(x.size) for x in run.model.network.layers)
+    data = run.setting("dataset")
+    used = f", for {data}" if data else ""
+    return f"A network {sizes}, {run.converted}{used}; it was not trained here"
+
+
+def translated(run: RunContents) -> list[str]:
+    """A sentence on the agreement of spikes with rates; none without an evaluation."""
     best = preferred_evaluation(run)
-    if best is not None:
-        sentences.append(
-            f"Translated to spikes and run on {simulator_name(str(best.get('on')))} for "
-            f"{count(best.get('steps'))} steps, it gives the same answer as the rates on "
-            f"{percent(best.get('agreement'))} of {count(best.get('samples'))} samples"
-        )
-    return escape(". ".join(sentences) + ".")
+    if best is None:
+        return []
+    return [
+        f"Translated to spikes and run on {simulator_name(str(best.get('on')))} for "
+        f"{count(best.get('steps'))} steps, it gives the same answer as the rates on "
+        f"{percent(best.get('agreement'))} of {count(best.get('samples'))} samples"
+    ]
+
+
+def configuration(row: Row) -> str:
+    """Code, steps and samples of an evaluation."""
+    bits = f", {count(row.get('bits'))} bits" if row.get("bits") else ""
+    numbers = f"{count(row.get('steps'))} steps, {count(row.get('samples'))} samples"
+    return f"{row.get('code')} code{bits}, {numbers}"
 
 
 def preferred_evaluation(run: RunContents) -> Row | None:
@@ -87,9 +109,9 @@ def tiles(run: RunContents) -> str:
             shown.append((value, "test accuracy", f"of {each.name}" if run.others else where))
     best = preferred_evaluation(run)
     if best is not None and not run.others:
-        where = f"rates and spikes on {simulator_name(str(best.get('on')))}"
+        where = f"rates and spikes on {simulator_name(str(best.get('on')))}: {configuration(best)}"
         shown.append((percent(best.get("agreement")), "same answer", where))
-        shown.append((decimal(best.get("pearson")), "correlation", "of rates and firing rates"))
+        shown.append((correlation(best.get("pearson")), "correlation", "of the same run"))
     shown += [] if run.others else joules(run)
     cards = "".join(
         f"<li><strong>{escape(value)}</strong><span>{escape(label)}</span>"

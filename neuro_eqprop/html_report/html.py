@@ -40,6 +40,16 @@ def decimal(value: object, digits: int = 4) -> str:
     return DASH if known is None else f"{known:.{digits}f}"
 
 
+def correlation(value: object, digits: int = 4) -> str:
+    """A correlation; with more decimals where it would be rounded to one that it is not."""
+    known = number(value)
+    if known is None or abs(known) >= 1.0:
+        return decimal(value, digits)
+    while digits < 12 and abs(float(f"{known:.{digits}f}")) == 1.0:
+        digits += 1
+    return f"{known:.{digits}f}"
+
+
 def count(value: object) -> str:
     """A number with thin spaces between thousands; one decimal below a hundred."""
     known = number(value)

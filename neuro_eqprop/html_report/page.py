@@ -32,6 +32,7 @@ def page(path: Path, traces: Mapping[str, Trace], *, notes: Sequence[str] = ()) 
 def render(run: RunContents) -> str:
     """HTML of the report of a run and of the runs beside it."""
     scripts = {"library": chart_library(), "script": script()}
+    made = {each.id: html for each in SECTIONS if (html := each.html(run))}
     allowed = " ".join(f"'sha256-{digest(each)}'" for each in scripts.values())
     return Template(asset("page.html")).substitute(
         scripts,
@@ -42,11 +43,19 @@ def render(run: RunContents) -> str:
         style=asset("page.css"),
         lead=lead(run),
         tiles=tiles(run),
-        sections="\n".join(html for each in SECTIONS if (html := each.html(run))),
+        contents=contents(made),
+        sections="\n".join(made.values()),
         data=embed(run),
         version=escape(__version__),
         path=escape(shlex.join(str(each.path) for each in run.runs)),
     )
+
+
+def contents(made: Mapping[str, str]) -> str:
+    """Links to the sections of the page."""
+    titles = {section.id: section.title for section in SECTIONS}
+    links = "".join(f'<li><a href="#{key}">{escape(titles[key])}</a></li>' for key in made)
+    return f'<nav aria-label="Contents"><ol>{links}</ol></nav>' if links else ""
 
 
 def script() -> str:

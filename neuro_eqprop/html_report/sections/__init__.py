@@ -6,18 +6,26 @@ from neuro_eqprop.html_report.section import Section
 from neuro_eqprop.html_report.sections import (
     about,
     agreement,
+    confusion,
+    energy_course,
     joules,
     learning,
+    network,
     runs,
     settling,
     simulators,
+    statistics,
     synapses,
 )
 
 SECTIONS: tuple[Section, ...] = (
     runs.SECTION,
+    network.SECTION,
     learning.SECTION,
+    confusion.SECTION,
     settling.SECTION,
+    energy_course.SECTION,
+    statistics.SECTION,
     synapses.SECTION,
     agreement.SECTION,
     simulators.SECTION,

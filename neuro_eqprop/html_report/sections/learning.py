@@ -12,6 +12,7 @@ from neuro_eqprop.html_report.section import Json, Limits, Section, asset
 from neuro_eqprop.html_report.values import number
 
 CHARTS = {
+    "loss": ("loss", "Loss over epochs"),
     "settle_steps": ("settle", "Steps to settle"),
     "spectral": ("spectral", "Spectral norms of the weights"),
 }
@@ -34,6 +35,7 @@ def body(run: RunContents) -> str:
         chart(*place)
         for key, place in CHARTS.items()
         if any(row.get(key) for each in run.runs for row in each.metrics)
+        and (key != "settle_steps" or settles(run))
     )
     again = [learn_command(each) for each in run.runs if each.metrics]
     return (
@@ -41,6 +43,12 @@ def body(run: RunContents) -> str:
         "update of a weight is the difference of the products of the activities at its two "
         f'ends.</p><div class="grid three">{curves}</div>{reproduce(*again)}'
     )
+
+
+def settles(run: RunContents) -> bool:
+    """Whether the steps to settle vary; without a tolerance they are the steps allowed."""
+    found = [str(row.get("settle_steps")) for each in run.runs for row in each.metrics]
+    return len(set(found)) > 1
 
 
 def data(run: RunContents, _: Limits) -> Json:
@@ -61,6 +69,7 @@ def curves(metrics: Sequence[Mapping[str, Any]]) -> Json:
     return {
         "epoch": curve("epoch"),
         "accuracy": {"training": curve("train_accuracy"), "test": curve("test_accuracy")},
+        "loss": {"training": curve("loss")} if any(row.get("loss") for row in metrics) else {},
         "settle": {name: curve("settle_steps", name) for name in names("settle_steps")},
         "spectral": {name: curve("spectral", name) for name in names("spectral")},
     }

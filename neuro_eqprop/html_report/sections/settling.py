@@ -77,19 +77,37 @@ def data(run: RunContents, limits: Limits) -> Json:
             for view in views
             if (guide := guides[view.place]) is not None
         ],
+        "start": telling_sample(next((v for v in views if v.place == 0), None), limits),
         "rasters": {v.key: raster(v.trace, limits) for v in views if v.spikes},
     }
 
 
+def answers(trace: Trace) -> Ints | None:
+    """The class of the largest rate of the last layer in the free phase; None if not recorded."""
+    if trace.layers[-1:] != trace.layers_with_rates[-1:]:
+        return None
+    return np.asarray(trace.rate(trace.layers[-1]).argmax(axis=1))
+
+
+def telling_sample(view: TraceView | None, limits: Limits) -> int:
+    """The first sample that is classified correctly, or else the first one."""
+    given = None if view is None else answers(view.trace)
+    if view is None or given is None:
+        return 0
+    right = np.flatnonzero(given[: limits.samples] == view.trace.label[: limits.samples])
+    return int(right[0]) if len(right) else 0
+
+
 def samples(view: TraceView, limits: Limits) -> list[Json]:
-    """Name, label and, where there are not too many of them, the inputs of each sample."""
-    trace = view.trace
+    """Name, label, answer and, where there are not too many of them, the inputs of each sample."""
+    trace, given = view.trace, answers(view.trace)
     size = trace.inputs.shape[1]
     return [
         {
             "index": int(trace.index[k]),
             "label": int(trace.label[k]),
             "name": view.sample_names[k],
+            "answer": None if given is None else int(given[k]),
             "inputs": encode(trace.inputs[k]) | {"of": size} if size <= MAX_FEATURES else None,
         }
         for k in range(min(limits.samples, len(trace.index)))

@@ -21,7 +21,8 @@ const curves = (id, key, title, extra) => {
 const drawLearning = () => {
   if (!byId("accuracy")) return;
   curves("accuracy", "accuracy", "", { tickformat: ".0%" });
-  curves("settle", "settle", "steps", { rangemode: "tozero" });
+  if (byId("loss")) curves("loss", "loss", "", { rangemode: "tozero" });
+  if (byId("settle")) curves("settle", "settle", "steps", { rangemode: "tozero" });
   curves("spectral", "spectral", "norm", {});
 };
 register(drawLearning);

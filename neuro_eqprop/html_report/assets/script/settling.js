@@ -18,7 +18,7 @@ const shownAs = (trace) => (trace.spikes ? `Firing rates, ${trace.on}` : `Rates$
 const chosen = (id) => (byId(id) ? traceOf(byId(id).value) : undefined);
 const samplesOf = (trace) => data.samples[trace.place] || [];
 const sampleNow = () => Number(byId("sample").value);
-const describe = (sample) => `${sample.name}, label ${sample.label}`;
+const describe = (sample) => `${sample.name}, label ${sample.label}${sample.answer === null || sample.answer === sample.label ? "" : `, answer ${sample.answer}`}`;
 // The selected phase; undefined for all of them.
 const phaseNow = (trace) => { const place = byId("zoom"); return place ? trace.phases[Number(place.value) - 1] : undefined; };
 const stepsShown = (trace) => { const phase = phaseNow(trace); return phase ? [phase.start + 0.5, phase.stop + 0.5] : [0.5, end(trace.phases) + 0.5]; };
@@ -32,7 +32,9 @@ const drawCourse = (id, trace, layer, sample, range) => {
   const courses = held.lines.map((place) => decode(held.course, rows[place])), units = held.lines.map((place) => held.units[place]);
   const shownSteps = stepsShown(trace), at = held.steps.filter((step) => step < shownSteps[1]).length - 1;
   const last = courses.map((course) => course[at]);
-  const named = last.map((_, k) => k).sort((one, other) => last[other] - last[one]).slice(0, 3);
+  const named = last.map((_, k) => k).sort((one, other) => last[other] - last[one]).slice(0, 3)
+    // Labels of lines that end close together would overlap.
+    .filter((k, place, all) => all.slice(0, place).every((other) => Math.abs(last[other] - last[k]) > 0.09 * (range[1] - range[0])));
   const traces = courses.map((course, k) => {
     const shown = output && named.includes(k) && last[k] > 0.05;
     return {
@@ -121,6 +123,8 @@ const fillSettling = () => {
   byId("zoom").closest("label").hidden = byId("zoom").max < 2;
   Object.keys(first.layers).forEach((name) => option(byId("layer"), name, name));
   byId("layer").value = outputLayer(first);
+  byId("sample").max = Math.max(0, samplesOf(first).length - 1);
+  byId("sample").value = data.start;
   const spiking = shown.filter((trace) => trace.spikes), rates = shown.filter((trace) => !trace.spikes);
   [["left", [...rates, ...spiking]], ["simulator", [...spiking, ...rates]]].forEach(([id, traces]) => {
     if (!byId(id)) return;

@@ -1,0 +1,51 @@
+"""Statistics of the spike trains, as Elephant computes them."""
+
+from __future__ import annotations
+
+from neuro_eqprop.analysis.spike_statistics import spike_statistics
+from neuro_eqprop.html_report.contents import RunContents, TraceView
+from neuro_eqprop.html_report.html import Cell, decimal, table, text_cell
+from neuro_eqprop.html_report.section import Section
+
+HEADER = ["spikes of", "layer", "phase", "rate (Hz)", "ISI CV", "Fano", "correlation", "I/E"]
+
+
+def spiking(run: RunContents) -> list[TraceView]:
+    """Traces with spikes."""
+    return [view for view in run.views() if view.trace.spikes]
+
+
+def body(run: RunContents) -> str:
+    """What the columns mean, and a row for each trace, layer and phase."""
+    rows = [row for view in spiking(run) for row in cells(view)]
+    return (
+        "<p>Mean rate in hertz; coefficient of variation of the intervals between spikes (0 is "
+        "regular, 1 is Poisson); Fano factor of the counts of a unit over the samples; mean "
+        "correlation of the counts of two units; inhibitory over excitatory input.</p>"
+        f"{table('statistics', HEADER, rows)}"
+    )
+
+
+def cells(view: TraceView) -> list[list[Cell]]:
+    """The rows of a trace."""
+    return [
+        [
+            text_cell(view.title),
+            text_cell(each.layer),
+            text_cell(each.phase),
+            (each.mean_rate, decimal(each.mean_rate, 1)),
+            *(
+                (value, decimal(value, 3))
+                for value in (
+                    each.isi_cv,
+                    each.fano_factor,
+                    each.count_correlation,
+                    each.balance,
+                )
+            ),
+        ]
+        for each in spike_statistics(view.trace)
+    ]
+
+
+SECTION = Section("statistics", "Spike statistics", body, needs=lambda run: bool(spiking(run)))
