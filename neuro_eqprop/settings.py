@@ -128,10 +128,10 @@ def to_ints(value: Any) -> tuple[int, ...]:  # noqa: ANN401
 
 def to_bool(value: Any) -> bool:  # noqa: ANN401
     """A truth value from itself or from text."""
-    truths = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-    if str(value).lower() not in truths:
+    booleans = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if str(value).lower() not in booleans:
         raise ValueError("neither true nor false")
-    return truths[str(value).lower()]
+    return booleans[str(value).lower()]
 
 
 def to_int(value: Any) -> int:  # noqa: ANN401

@@ -128,7 +128,7 @@ def test_a_looped_network_has_one_hidden_layer() -> None:
     ("content", "reason"),
     [
         (b"epochs = ", "not readable as TOML"),
-        (b"\xff\xfe", "not readable as TOML"),
+        (b"\xff\xfe", "not UTF-8 text"),
         (b"epochs = 0", "epochs is 0"),
         (b"[network]\nhidden = 3", "unknown setting 'network'; known: "),
         (b"[model]\nname = 'looped'\nfeedback = 0.5", "study.toml: model 'looped' has no setting"),
