@@ -131,11 +131,11 @@ class Synapses(ABC):
         return self.with_values(factor * self.values)
 
     def dense(self, start: int = 0, stop: int | None = None) -> Array:
-        """The rows of W from `start` to `stop`; MemoryError above 4 GB."""
+        """The rows of W from `start` to `stop`; ValueError above 4 GB."""
         stop = self.shape[0] if stop is None else stop
         shape = (stop - start, self.shape[1])
         if prod(shape) > LARGEST:
-            raise MemoryError(
+            raise ValueError(
                 f"synapses of shape {self.shape} would take {8 * prod(shape) / 1e9:.0f} GB as a "
                 f"matrix and take {self.nbytes / 1e9:.2g} GB now; use blocks of rows, or `apply`"
             )
