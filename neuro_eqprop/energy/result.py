@@ -48,8 +48,8 @@ class EnergyEstimate:
     >>> import neuro_eqprop as ne
     >>> data = ne.load_data("digits")
     >>> model = ne.train("layered", data, hidden=(16,), epochs=1)
-    >>> run = model.to_spiking(code="rate").run(data.test.x[:4], on="emulator", steps=16)
-    >>> estimate = ne.estimate_energy(run, "loihi1")
+    >>> run = model.to_spiking(input="rate").run(data.test.x[:4], on="emulator", steps=16)
+    >>> estimate = ne.estimate_energy(run, "loihi1", mapping="fewest-cores")
     >>> estimate.boundary.value, estimate.binding
     ('chip_total', 'neurons')
     >>> [term.name for term in estimate.terms][:2]
