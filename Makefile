@@ -59,6 +59,8 @@ check: dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell
+	$(BIN)/bandit --quiet --recursive --severity-level medium --confidence-level medium neuro_eqprop
+	$(BIN)/python sims/attack/audit.py $(PINS)
 
 # The page of the report is tested in a real browser. Where none is found and this is a Debian
 # machine on which we may install, Debian's is installed; else those tests say that they are skipped.

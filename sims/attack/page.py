@@ -1,0 +1,75 @@
+"""The page of what was tried and what held, from the outputs of `fuzz.py` and `harness.py`.
+
+    python sims/attack/page.py --fuzz fuzz.jsonl ... --harness harness.jsonl
+
+Both files hold a JSON object a line: what `fuzz.py` writes to standard error, and the outputs of
+`harness.py`. Rows of the same reader are added up.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from neuro_eqprop.checked_files.read import json_lines
+from neuro_eqprop.checked_files.write import write_text
+
+PAGE = Path(__file__).parents[2] / "docs" / "results" / "attacks.md"
+BAD = ("untyped", "hang", "crash")
+WHAT = {
+    "kills": "kills of a training (SIGKILL, SIGTERM): files readable, resumed to the same bytes",
+    "disks": "full disks while a trace is written: nothing complete with wrong data, no crash",
+    "parents": "kills of parents: all children gone within 5 s",
+    "writers": "processes that train into one folder, five at a time: one consistent run is left",
+    "soak": "evaluations in one process: no growth of memory, files or processes",
+}
+HEAD = """# Attacks: what was tried, and what held
+
+Made by `sims/attack/page.py` from the outputs of `sims/attack/fuzz.py` and
+`sims/attack/harness.py`, which say how to repeat them. What is trusted, and what is done about the
+rest, is on the page [What is trusted, and what is not](../explanation/threats.md).
+
+## Mutated files
+
+Each file is a valid one with one to three mutations: flipped bits, cut or extended, blocks blanked
+or copied, numbers and words replaced, lines dropped, brackets nested. Half of the NIR files are
+sealed again, half of the models lose their digest. A reader must return, or raise an error that
+names the file.
+
+| reader | files | read | refused | untyped error | hang | crash |
+|---|---:|---:|---:|---:|---:|---:|
+"""
+
+
+def rows_of(paths: list[Path]) -> list[dict[str, Any]]:
+    """The JSON objects in files; other lines are left out."""
+    return [line.row for path in paths for line in json_lines(path) if line.row is not None]
+
+
+def main() -> None:
+    """Write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fuzz", type=Path, nargs="+", required=True)
+    parser.add_argument("--harness", type=Path, nargs="+", required=True)
+    args = parser.parse_args()
+    names = ("files", "read", "refused", *BAD)
+    sums: dict[str, dict[str, int]] = {}
+    for row in rows_of(args.fuzz):
+        kept = sums.setdefault(row["reader"], dict.fromkeys(names, 0))
+        for name in names:
+            kept[name] += row.get(name, 0)
+    sums["**all**"] = {name: sum(each[name] for each in sums.values()) for name in names}
+    lines = [
+        f"| {reader} | " + " | ".join(str(each[name]) for name in names) + " |"
+        for reader, each in sums.items()
+    ]
+    text = HEAD + "\n".join(lines) + "\n\n## Kills, disks, writers\n\n| what | tried | held |\n"
+    text += "|---|---:|---:|\n"
+    for row in rows_of(args.harness):
+        text += f"| {WHAT[row['attack']]} | {row['tried']} | {row['held']} |\n"
+    write_text(PAGE, text)
+
+
+if __name__ == "__main__":
+    main()
