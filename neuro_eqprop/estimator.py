@@ -32,6 +32,7 @@ from neuro_eqprop.model import Model
 FOREIGN = {
     "dataset": "it trains on the arguments of `fit`",
     "validation": "it trains on all samples of `fit`, so hold samples out before",
+    "patience": "it trains on all samples of `fit`, so no samples choose the best epoch",
 }
 """Settings of a study that an estimator does not have, and why."""
 NOT_SETTINGS = ("shape", "more", "verbose")

@@ -65,7 +65,7 @@ class Embedding:
         self, ops: Ops, weight: Values, y: Values, onto: Values, *, gain: float, shape: Shape
     ) -> Values:
         """Undefined: ids get no feedback."""
-        raise ValueError("token ids get no feedback")
+        raise ValueError("token ids get no feedback: an embedding has no transpose")
 
     def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
         """The sum of post over the tokens of each id; zero for padding."""
@@ -149,8 +149,8 @@ class TokenMean:
         return TokenSum(1.0 / pre.shape[1]).weight_gradient(ops, weight, post, pre)
 
     def spectral_norms(self, ops: Ops, weight: Values, source: Shape) -> list[float]:
-        """That of W: the mean of equal tokens is one of them."""
-        return [ops.spectral_norm(weight)]
+        """That of W over the root of the number of tokens, for samples without padding."""
+        return [ops.spectral_norm(weight) / source[0] ** 0.5]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -56,7 +56,7 @@ class Normalised:
         self, ops: Ops, weight: Values, y: Values, onto: Values, *, gain: float, shape: Shape
     ) -> Values:
         """Undefined: the map is affine, and its source is the input."""
-        raise ValueError("a normalised input gets no feedback")
+        raise ValueError("a normalised input gets no feedback and has no transpose")
 
     def weight_gradient(self, ops: Ops, weight: Values, post: Values, pre: Values) -> Values:
         """That of the inner operator, at z."""

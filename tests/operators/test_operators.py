@@ -17,14 +17,18 @@ from neuro_eqprop.operators import (
     CrossAttention,
     DelayedFeedback,
     Dense,
+    Embedding,
     Identity,
     LayerNorm,
+    Normalised,
     Operator,
     Patches,
     PerToken,
     Pooled,
     Query,
     Sparse,
+    TokenMean,
+    TokenSum,
 )
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.torch import TorchOps
@@ -54,6 +58,11 @@ CASES: list[Case] = [
     (CrossAttention(AttentionKind.SOFTMAX, 3), (4, 18), (4, 6)),
     (Identity(), (4, 6), (4, 6)),
     (Identity(normed=True), (4, 6), (4, 6)),
+    (TokenSum(0.3), (4, 3), (5,)),
+    (TokenMean(), (4, 3), (5,)),
+    (Embedding(6), (4,), (4, 3)),
+    (Normalised(Dense(), (0.5, -1.0, 2.0), (1.0, 2.0, 0.5)), (3,), (4,)),
+    (Normalised(Conv2d(2), (0.5, -1.0), (1.0, 2.0)), (2, 4, 4), (3, 3, 3)),
     (Attention(AttentionKind.LINEAR, 2, 0.7), (4, 6), (4, 6)),
     (Attention(AttentionKind.LINEAR, 1, 0.7, others=True), (4, 6), (4, 6)),
     (Attention(AttentionKind.SOFTMAX, 3, 0.7, sharpness=2.0), (4, 6), (4, 6)),
@@ -74,7 +83,10 @@ def draw(case: Case) -> tuple[Array, Array, Array]:
     operator, source, target = case
     rng = np.random.default_rng(3)
     weight = rng.normal(0, 1, operator.weight_shape(source, target))
-    return weight, rng.normal(0, 1, (3, *source)), rng.normal(0, 1, (3, *target))
+    x, y = rng.normal(0, 1, (3, *source)), rng.normal(0, 1, (3, *target))
+    if isinstance(operator, Embedding):
+        x = rng.integers(0, operator.vocabulary, x.shape).astype(float)
+    return weight, x, y
 
 
 def test_every_kind_is_among_the_cases() -> None:
