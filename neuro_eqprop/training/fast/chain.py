@@ -154,6 +154,8 @@ class Chain:
     @property
     def inner(self) -> int:
         """Iterations of the output with the layers it reads."""
+        if not self.feeds_back_at_rest:
+            return 1  # its displacement does not depend on theirs to first order in beta
         return INNER if len(self.readers) == 1 else INNER + 1
 
     @property
@@ -494,8 +496,9 @@ class Displacement:
                     if shift is not None:
                         total = link.coupling.up(shift, none if total is None else total)
                 self.below[k] = total
-                held = self.held[k]
-                self.displace_layer(k, self.output, None if held is None else held.clone())
+                if node.readout is None:  # else the output's iterations do it
+                    held = self.held[k]
+                    self.displace_layer(k, self.output, None if held is None else held.clone())
         self.output = self.solve_output()
 
     def result(self) -> Shifts:
