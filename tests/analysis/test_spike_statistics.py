@@ -67,8 +67,7 @@ def test_the_distance_of_trains_is_that_of_elephant() -> None:
     assert train_distance(p[:1], np.zeros(0), 0.05) == 1.0
 
 
-@elephant
-def test_correlation_of_counts_is_that_of_elephant(episode: dict[str, Trace]) -> None:
+def test_correlation_of_counts_is_the_mean_over_pairs_of_neurons(episode: dict[str, Trace]) -> None:
     trace = episode["spikes"]
     counts = raster(trace, "output")[:, :64].sum(axis=1)
     found = layer_statistics(trace, "output", "free")

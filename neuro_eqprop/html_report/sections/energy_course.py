@@ -37,8 +37,8 @@ def body(run: RunContents) -> str:
     )
     return (
         "<p>The energy whose minimum is the equilibrium, averaged over the samples. Rates descend; "
-        "the firing rate of spikes descends with a ripple of its resolution, which noise keeps up; "
-        "at the start of a phase its rate is that of few steps. "
+        "the firing rate of spikes descends with a ripple of its resolution, and at the start of a "
+        "phase its rate is that of few steps. "
         f"In the free phase: {falls}.</p>{chart('energy-course', 'Energy over the steps')}"
     )
 
