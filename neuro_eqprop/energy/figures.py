@@ -1,4 +1,4 @@
-"""Figures of energy results: calibration of the predictions, and accuracy against joules."""
+"""Figures of energy results: terms, chips, accuracy against joules, calibration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from neuro_eqprop.energy.pareto import front
-from neuro_eqprop.energy.result import EnergyReport
+from neuro_eqprop.energy.result import EnergyEstimate, EnergyReport
+from neuro_eqprop.energy.term_colours import colour_of
 from neuro_eqprop.energy.validation import ProfileValidation
 
 Axes: TypeAlias = Any
@@ -30,6 +31,40 @@ def save_figure(axes: Axes, path: Path) -> Path:
         raise ValueError(f"{path.parent} is no folder; make it first")
     axes.figure.savefig(path, dpi=150)
     return path
+
+
+def plot_terms(estimate: EnergyEstimate, ax: Axes | None = None) -> Axes:
+    """The cost terms of an inference on one chip, as bars on a linear scale."""
+    terms = sorted(estimate.terms, key=lambda term: term.joules.value)
+    axes = ax or new_axes(6.0, 1.2 + 0.3 * len(terms))
+    for place, term in enumerate(terms):
+        spread = [
+            [max(0.0, term.joules.value - term.joules.low)],
+            [max(0.0, term.joules.high - term.joules.value)],
+        ]
+        axes.barh(place, term.joules.value, xerr=spread, color=colour_of(term.name), ecolor="grey")
+    axes.set_yticks(range(len(terms)), [term.name for term in terms])
+    axes.set_xlabel("joules of an inference, with the 95 % range")
+    axes.set_title(f"{estimate.title}: {estimate.summary}", fontsize="medium")
+    return axes
+
+
+def plot_chips(report: EnergyReport, ax: Axes | None = None) -> Axes:
+    """The joules of an inference on each chip, as dots with their ranges on a log scale."""
+    known = sorted(
+        (each for each in report if each.joules is not None), key=lambda e: -(e.joules or 0.0)
+    )
+    axes = ax or new_axes(6.0, 1.2 + 0.3 * len(known))
+    for place, each in enumerate(known):
+        joules = each.inference.joules
+        assert joules is not None
+        axes.plot([joules.low, joules.high], [place, place], color="tab:blue", linewidth=1.5)
+        # A lower bound points to larger values.
+        axes.plot(joules.value, place, ">" if each.unknown else "o", color="tab:blue")
+    axes.set_yticks(range(len(known)), [each.profile for each in known])
+    axes.set_xscale("log")
+    axes.set_xlabel("joules of an inference, with the 95 % range; triangles: at least")
+    return axes
 
 
 def plot_calibration(validation: ProfileValidation) -> Axes:

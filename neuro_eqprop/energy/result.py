@@ -27,6 +27,7 @@ from neuro_eqprop.io.profile.describe import entries_json
 from neuro_eqprop.units import si, si_range
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from rich.console import Console
 
 
@@ -164,6 +165,13 @@ class EnergyEstimate:
         from neuro_eqprop.energy.display import console_or_default, print_terms
 
         print_terms(self, console_or_default(console))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the cost terms of an inference as bars; return the axes."""
+        from neuro_eqprop.energy.figures import plot_terms
+
+        axes: Axes = plot_terms(self, ax)
+        return axes
 
     def to_json(self) -> dict[str, Any]:
         """The estimate as a JSON object, as in the list `profiles` of `energy --json`."""
@@ -358,6 +366,13 @@ class EnergyReport:
         from neuro_eqprop.energy.display import console_or_default, print_report
 
         print_report(self, console_or_default(console))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the joules of every chip as dots with their ranges; return the axes."""
+        from neuro_eqprop.energy.figures import plot_chips
+
+        axes: Axes = plot_chips(self, ax)
+        return axes
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON object, as `energy --json` prints it."""
