@@ -448,13 +448,17 @@ def check_optimizer_state(
     study: Study, params: Mapping[str, Array], memory: Mapping[str, Array], path: Path
 ) -> None:
     """Raise RunError if the state of the optimiser lacks a quantity of a parameter."""
-    dummy = torch.zeros(1)
-    optimizer = make_optimizer(study.training.optimiser, 1.0, {"any": dummy})
-    dummy.grad = torch.ones(1)
+    # Which quantities there are depends on the shape of a parameter, so each takes a step.
+    stand_ins = {name: torch.zeros(value.shape) for name, value in params.items()}
+    optimizer = make_optimizer(study.training.optimiser, 1.0, stand_ins)
+    for each in stand_ins.values():
+        each.grad = torch.ones_like(each)
     optimizer.step()
-    quantities = [k for k, v in optimizer.state[dummy].items() if isinstance(v, torch.Tensor)]
-    for entry in (f"{name}/{quantity}" for name in params for quantity in quantities):
-        if entry not in memory:
+    for name, each in stand_ins.items():
+        found = (k for k, v in optimizer.state[each].items() if isinstance(v, torch.Tensor))
+        for entry in (f"{name}/{quantity}" for quantity in found):
+            if entry in memory:
+                continue
             raise run_folder.RunError(
                 f"{path} lacks the optimiser's state {entry!r}; restore the file from a copy, or "
                 f"train anew with another --out"

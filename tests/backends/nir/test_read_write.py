@@ -60,7 +60,7 @@ FEED = Feed("hidden", np.arange(12.0).reshape(3, 4) / 3.0)
 @pytest.fixture(autouse=True)
 def unprobed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files made here are read without a try in a child, which takes a second each."""
-    monkeypatch.setattr(reading, "probe", lambda _: None)
+    monkeypatch.setattr(reading, "probe", lambda *_, **__: None)
 
 
 @pytest.fixture
