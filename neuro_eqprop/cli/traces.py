@@ -36,6 +36,10 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE.h5", help="a trace file")
     meaning = "watch: seconds without a file or new samples after which to give up"
     parser.add_argument("--patience", type=positive_float, default=60.0, metavar="S", help=meaning)
+    meaning = "watch: show it in a browser too, on this machine alone"
+    parser.add_argument("--web", action="store_true", help=meaning)
+    meaning = "with --web: port of the page (default 0: any free one)"
+    parser.add_argument("--port", type=int, default=0, metavar="N", help=meaning)
     parser.add_argument(
         "--npz",
         type=Path,

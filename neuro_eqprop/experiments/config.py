@@ -69,7 +69,9 @@ class Study:
     """
 
     dataset: str = setting("digits", "name of a data set, or an .npz file")
-    seed: int = setting(0, "random seed of parameters, batches and augmentation", least=0)
+    seed: int = setting(
+        0, "random seed of parameters, batches and augmentation", least=0, most=2**63 - 1
+    )
     model: ModelSettings = field(default_factory=LayeredSettings)
     rule: RuleSettings = field(default_factory=lambda: ContrastiveSettings("hebbian"))
     training: TrainingSettings = field(default_factory=TrainingSettings)

@@ -204,8 +204,10 @@ def writing(path: Path, *, force: bool = False, resume: bool = False) -> Iterato
             set_aside(path)
             try:
                 yield
-            except BaseException:
-                if not (path / RESUME).exists():
+            except BaseException as error:
+                # Interrupted in its first epoch, a run can be resumed from its study alone.
+                interrupted = not isinstance(error, Exception) and not (path / BEFORE).exists()
+                if not interrupted and not (path / RESUME).exists():
                     put_back(path)
                 raise
             remove(path / BEFORE)

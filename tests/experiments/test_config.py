@@ -29,7 +29,7 @@ STUDIES = st.builds(
     beta=st.floats(1e-6, 0.999),
     epochs=st.integers(1, 10**6),
     learning_rate=POSITIVE,
-    seed=st.integers(0, 2**63),
+    seed=st.integers(0, 2**63 - 1),
 ) | st.builds(make_study, activation=st.just("box"), height=POSITIVE)
 
 
@@ -238,8 +238,14 @@ def test_a_rule_that_was_chosen_stays_when_the_model_changes() -> None:
     ("changes", "sentence"),
     [
         ({"model": "looped", "feedback": 0.1}, "model 'looped' has no setting 'feedback' (here"),
-        ({"model": "looped", "feedback": 0.1}, "belongs to layered, conv: leave it out"),
-        ({"model": "looped", "heads": 2}, "'heads' (here 2), which belongs to transformer: leave"),
+        (
+            {"model": "looped", "feedback": 0.1},
+            "belongs to layered, conv, pyramid, text: leave it out",
+        ),
+        (
+            {"model": "looped", "heads": 2},
+            "'heads' (here 2), which belongs to text, transformer: leave",
+        ),
         ({"model": "layered", "symmetric": False}, "'symmetric' (here False)"),
         ({"model": "transformer", "activation": "relu"}, "'activation' (here 'relu')"),
         ({"rule": "bptt", "tolerance": 0.1}, "rule 'bptt' has no setting 'tolerance'"),
@@ -258,8 +264,8 @@ def test_settings_that_the_model_or_the_rule_does_not_have_are_refused(
     assert sentence in str(caught.value)
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_every_model_takes_a_bound_and_keeps_its_defaults_in_a_file(
+@pytest.mark.parametrize("model", [name for name in MODELS if name != "text"])
+def test_every_model_of_matrices_takes_a_bound_and_keeps_its_defaults_in_a_file(
     model: str, tmp_path: Path
 ) -> None:
     study = make_study(model=model, bound=0.5)

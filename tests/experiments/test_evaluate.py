@@ -16,7 +16,7 @@ from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.backends.registry import BACKENDS
 from neuro_eqprop.checked_files.write import append_json as append
 from neuro_eqprop.data.dataset import DataError
-from neuro_eqprop.experiments import simulate as simulate_module
+from neuro_eqprop.experiments import workers as workers_module
 from neuro_eqprop.experiments.config import make_study, write
 from neuro_eqprop.experiments.evaluate import Evaluation, agreement, count_events, evaluate
 from neuro_eqprop.experiments.run_folder import Run, RunError, open_run
@@ -115,7 +115,7 @@ def test_chunks_change_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     seen: list[int] = []
     whole = judge(run, "reference")
     small = replace(BACKENDS["reference"], chunk=7)
-    monkeypatch.setattr(simulate_module, "BACKENDS", {"reference": small})
+    monkeypatch.setattr(workers_module, "BACKENDS", {"reference": small})
     parts = judge(run, "reference", progress=seen.append)
     assert seen == [7, 7, 7, 7, 7, 5]
     assert replace(whole, seconds=0.0) == replace(parts, seconds=0.0)

@@ -13,7 +13,7 @@ from neuro_eqprop.spiking.model import Simulation
 
 @pytest.fixture(scope="module")
 def model() -> ne.Model:
-    return ne.train("layered", "digits", hidden=(24,), epochs=2, seed=0)
+    return ne.train("layered", "digits", hidden=(24,), epochs=4, seed=0)
 
 
 def same(one: Simulation, other: Simulation) -> None:

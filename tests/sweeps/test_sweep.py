@@ -257,7 +257,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (found["cells"], found["done"], found["failed"]) == (2, 2, 0)
     assert Path(found["table"]).is_file()
     assert main(["sweep", str(path), "--out", str(out), "--workers", "1"]) == 0
-    assert "best.toml" in capsys.readouterr().out
+    assert "best.toml" in capsys.readouterr().err
     assert main(["sweep", str(path), "--out", str(out), "--executor", "dusk"]) == 2
     assert "known: dask" in capsys.readouterr().err
     assert main(["sweep", str(tmp_path / "none.toml"), "--out", str(out)]) == 1

@@ -145,7 +145,7 @@ def learn_epochs(
     directions = measure_directions(task, state)
     found = direction_warnings(task, directions)
     for warning in found:
-        warnings.warn(warning, OnChipWarning, stacklevel=3)
+        warnings.warn(warning, OnChipWarning, stacklevel=4)
     earlier = earlier_snapshots(trace, state.samples) if output.resume else {}
     with recorder as recording:
         for sample, weights in earlier.items():

@@ -10,7 +10,7 @@ from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.experiments import config as study_config
 from neuro_eqprop.experiments.on_chip_config import OnChipConfig, write
 from neuro_eqprop.experiments.rate_baseline import Direction
-from neuro_eqprop.experiments.run_folder import STUDY
+from neuro_eqprop.experiments.run_folder import STUDY, save_model
 from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.model import Model
 from neuro_eqprop.schedules import Schedule
@@ -62,3 +62,4 @@ class OnChipModel(Model):
         if Path(path).is_dir():
             study = Path(path) / STUDY
             write_text(study, write(study_config.read(study), self.config))
+            save_model(Path(path), self)  # again: with the digest of these settings
