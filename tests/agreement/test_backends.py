@@ -186,6 +186,7 @@ def advance_by(
         states: dict[str, FloatState],
         *,
         past: Sequence[Mapping[str, Array]],
+        blocks: object,
         beta: float,
     ) -> None:
         if not past:
