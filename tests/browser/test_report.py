@@ -278,7 +278,7 @@ def test_runs_stand_side_by_side(browser: Browser, make_run: Fill, tmp_path: Pat
         assert both.complaints == []
 
 
-def test_every_chip_has_its_bar_or_its_reason_and_the_best_trade_its_star(
+def test_every_chip_has_its_dot_with_its_range_or_its_reason_and_the_best_trade_its_star(
     browser: Browser, chip_estimate: Callable[..., EnergyEstimate], tmp_path: Path
 ) -> None:
     points = (Point("rate", 4, 0.9, 1e-6, 1e-7, 1e-5), Point("rate", 8, 0.9, 2e-6, 1e-7, 1e-5))
@@ -295,12 +295,11 @@ def test_every_chip_has_its_bar_or_its_reason_and_the_best_trade_its_star(
         told = seen.page.evaluate(notes)
         assert told[:2] == ["<i>inside chip total</i>", "<i>inside board total</i>"]
         assert told[2:] == ["<i>no joules</i>", "does not fit: too few cores"]
-        bars = "document.getElementById('chips').data.filter(each => each.type === 'bar')"
-        rest, synop = seen.page.evaluate(f"{bars}.map(each => [each.name, ...each.x])")
-        assert (rest[0], synop[0]) == ("idle", "synop")
-        # A decade and more of room before the lowest end, 0.5 uJ: the axis begins at 0.01 uJ.
-        assert rest[1:] == pytest.approx([0.75 * 2, 0.75 * 5])
-        assert synop[1:] == pytest.approx([0.25 * 2, 0.25 * 5])
+        dots = "document.getElementById('chips').data.at(-1)"
+        assert seen.page.evaluate(f"{dots}.x") == pytest.approx([-6.0, -3.0])
+        above, below = (seen.page.evaluate(f"{dots}.error_x.{a}") for a in ("array", "arrayminus"))
+        ends = [(np.log10(e.high / e.joules), np.log10(e.joules / e.low)) for e in chips[1:]]  # type: ignore[operator]
+        assert list(zip(above, below, strict=True)) == [pytest.approx(each) for each in ends]
         seen.page.locator("#use").select_option("learning")
         assert len(seen.page.evaluate(notes)) == 4
         last = "document.getElementById('trade').data.at(-1)"
@@ -387,7 +386,7 @@ def test_synapses_that_were_recorded_while_they_learned(browser: Browser, tmp_pa
     words = ["learn", "--hidden", "8", "--epochs", "2", "--samples", "20", "--on", "reference"]
     assert main([*words, "--out", str(tmp_path / "run"), "--traces", "--watched", "6"]) == 0
     with visit(browser, report(tmp_path / "run")) as learned:
-        assert learned.page.locator("#settling").count() == 0
+        assert learned.page.locator("#settling").count() == 1
         first = history(learned)
         assert set(first) == {"y", "y2", "y3", "y4", "y5"}
         watched = read(tmp_path / "run" / "traces.h5").hebbian["hidden->output"].synapses

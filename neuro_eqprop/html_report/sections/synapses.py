@@ -107,12 +107,15 @@ def learned(trace: Trace) -> bool:
 
 
 def matrices(trace: Trace) -> list[str]:
-    """Connections with a weight matrix and known activity, outputs first."""
+    """Connections with a weight matrix and known activity, outputs first.
+
+    Of a run that learned, those with recorded synapses: the history of others is not known.
+    """
+    moving = () if learned(trace) else trace.layers_with_rates
     known = [
         name
         for name in trace.connections
-        if name in trace.weights
-        and (name in trace.hebbian or name.split("->")[1] in trace.layers_with_rates)
+        if name in trace.weights and (name in trace.hebbian or name.split("->")[1] in moving)
     ]
     return [name for name in reversed(known) if trace.weights[name].before.ndim == 2]
 
