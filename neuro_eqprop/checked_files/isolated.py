@@ -41,7 +41,19 @@ def search_path() -> list[str]:
 def command(entry: str, *arguments: str) -> list[str]:
     """The command that calls `module:function` with string arguments in an isolated interpreter."""
     path = json.dumps(search_path())
-    return [sys.executable, "-I", "-W", "ignore", "-c", START, path, str(ROOT), entry, *arguments]
+    return [
+        sys.executable,
+        "-I",
+        "-u",
+        "-W",
+        "ignore",
+        "-c",
+        START,
+        path,
+        str(ROOT),
+        entry,
+        *arguments,
+    ]
 
 
 def die_with_parent(parent: int) -> None:

@@ -364,7 +364,7 @@ def test_charts_are_drawn_the_same_twice(mark: Mark) -> None:
 def test_claims_are_carried_out_once_and_remembered(empty_data_folder: Path) -> None:
     tmp_path = empty_data_folder
     chosen, seen = claims(["text-sst2", "first-transformer"]), list[CellResult]()
-    go = {"executor": Serial(), "deadline": 60.0, "watch": seen.append}
+    go = {"executor": Serial(), "deadline": 60.0, "on_cell": seen.append}
     done = run_claims(chosen, Budget.SMALL, tmp_path, **go)  # type: ignore[arg-type]
     assert [each.verdict.finding.value for each in done] == ["refuted", "undecided"]
     assert len(seen) == 4

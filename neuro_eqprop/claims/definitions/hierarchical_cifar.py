@@ -25,7 +25,7 @@ from neuro_eqprop.claims.statistics import student
 
 SIZES = {
     Budget.SMALL: {"seeds": 3, "images": 10000, "tests": 2000, "epochs": 3, "dense_images": 2000},
-    Budget.FULL: {"seeds": 5, "images": 50000, "tests": 10000, "epochs": 3, "dense_images": 10000},
+    Budget.FULL: {"seeds": 3, "images": 50000, "tests": 10000, "epochs": 2, "dense_images": 10000},
 }
 STUDY: dict[str, Any] = {
     **{"model": "pyramid", "hidden": [32, 64, 128], "learning_rate": 0.005},
