@@ -69,6 +69,9 @@ browser:
 	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 	  apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
 	echo "no browser found: install chromium to run the tests of the report page"
+	@[ -e $(VENV)/node_modules/axe-core ] || ! command -v npm >/dev/null || \
+	npm install --silent --no-save --no-audit --no-fund --prefix $(VENV) axe-core@4.14.0 || \
+	echo "axe-core could not be installed: the tests of accessibility are skipped"
 
 # Two workers; `make test WORKERS=0` runs one test after the other. tests/conftest.py has the order.
 WORKERS ?= 2

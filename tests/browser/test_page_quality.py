@@ -35,7 +35,9 @@ OVERLAPS = """() => {
   return found;
 }"""
 """Pairs of labels of a chart whose boxes overlap."""
-ROOTS = [Path(os.environ.get("NEURO_EQPROP_NODE", "node_modules")), Path("/usr/share/nodejs")]
+NODE = Path(__file__).parents[2] / ".venv" / "node_modules"
+"""Where `make browser` puts npm packages."""
+ROOTS = [Path(os.environ.get("NEURO_EQPROP_NODE", NODE)), Path("/usr/share/nodejs")]
 """Folders of npm packages in which axe-core is looked for."""
 
 
@@ -46,8 +48,8 @@ def axe_core() -> str:
         if path.is_file():
             return path.read_text(encoding="utf-8")
     pytest.skip(
-        "axe-core was not found: run `npm install axe-core` and set NEURO_EQPROP_NODE to its "
-        "node_modules"
+        "axe-core was not found: run `make browser`, or `npm install axe-core` and set "
+        "NEURO_EQPROP_NODE to its node_modules"
     )
 
 

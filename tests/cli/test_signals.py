@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -93,13 +94,16 @@ def hostile(folder: Path) -> None:
     ids=["claims", "lava", "brian2"],
 )
 def test_no_code_of_the_current_folder_runs(
-    words: tuple[str, ...], tmp_path: Path, trained_run: Path
+    words: tuple[str, ...], tmp_path: Path, make_run: Callable[[Path], Path]
 ) -> None:
     hostile(tmp_path)
-    (tmp_path / "run").symlink_to(trained_run)
+    make_run(tmp_path / "run")
     program = Path(sys.executable).with_name("neuro-eqprop")
-    subprocess.run([program, *words], cwd=tmp_path, check=False, timeout=240, capture_output=True)
+    done = subprocess.run(
+        [program, *words], cwd=tmp_path, check=False, timeout=240, capture_output=True
+    )
     assert not (tmp_path / "ran").exists()
+    assert done.returncode == 0, done.stderr
 
 
 def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,9 +86,18 @@ def test_wrong_amounts_are_refused(text: str) -> None:
 
 
 def test_limits_fail_the_command_and_name_the_chip(
-    capsys: pytest.CaptureFixture[str], trained_run: Path
+    capsys: pytest.CaptureFixture[str], make_run: Callable[[Path], Path], tmp_path: Path
 ) -> None:
-    words = ["energy", str(trained_run), "--samples", "2", "--steps", "8", "--profile", "loihi1"]
+    words = [
+        "energy",
+        str(make_run(tmp_path / "run")),
+        "--samples",
+        "2",
+        "--steps",
+        "8",
+        "--profile",
+        "loihi1",
+    ]
     assert main([*words, "--fail-above", "1J", "--fail-slower", "1s", "--json"]) == 0
     assert "failure" not in json.loads(capsys.readouterr().out)
     assert main([*words, "--fail-above", "1nJ", "--json"]) == 1
