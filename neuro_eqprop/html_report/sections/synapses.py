@@ -109,15 +109,16 @@ def learned(trace: Trace) -> bool:
 def matrices(trace: Trace) -> list[str]:
     """Connections with a weight matrix and known activity, outputs first.
 
-    Of a run that learned, those with recorded synapses: the history of others is not known.
+    Of a run that learned, those with recorded synapses come first: others have no history.
     """
-    moving = () if learned(trace) else trace.layers_with_rates
     known = [
         name
-        for name in trace.connections
-        if name in trace.weights and (name in trace.hebbian or name.split("->")[1] in moving)
+        for name in reversed(trace.connections)
+        if name in trace.weights
+        and (name in trace.hebbian or name.split("->")[1] in trace.layers_with_rates)
+        and trace.weights[name].before.ndim == 2
     ]
-    return [name for name in reversed(known) if trace.weights[name].before.ndim == 2]
+    return sorted(known, key=lambda name: learned(trace) and name not in trace.hebbian)
 
 
 def strongest_sample(trace: Trace, samples: int) -> int:
