@@ -18,7 +18,7 @@ help:
 	@echo "make check  the first half of that"
 	@echo "make docs   the documentation: site/index.html"
 	@echo "make bench  benchmark ratios"
-	@echo "make wheel-test  the wheel in a clean environment of the newest Python here (5 GB, minutes)"
+	@echo "make wheel-test  the wheel in clean environments of newer Pythons here (5 GB each, minutes)"
 	@echo "make env    the environment alone: $(BIN)/neuro-eqprop"
 
 $(BIN)/python:
@@ -51,7 +51,7 @@ demo: env
 # Strict: a broken link or a missing reference is an error.
 docs: dev
 	$(BIN)/mkdocs build --strict --quiet --site-dir site
-	@echo "site/index.html"
+	@echo "site/index.html (its search needs a server: $(BIN)/python -m http.server --bind 127.0.0.1 --directory site)"
 
 check: dev
 	$(BIN)/ruff format --check .

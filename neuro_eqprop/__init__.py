@@ -42,15 +42,17 @@ HOMES = {
     "from_torch": "rate.from_torch",
     "learn_on_chip": "experiments.learn_on_chip",
     "load_backend": "backends.registry",
-    "load_data": "data:load",
+    "load_data": "data",
     "load_profile": "io.profile.load",
     "open_run": "experiments.run_folder",
     "open_trace": "io.trace.lazy",
+    "pair_protocol": "experiments.pair_protocol",
     "report": "html_report.write",
+    "spike_timing": "analysis.spike_timing",
     "sweep": "sweeps.run",
     "train": "experiments.train",
 }
-"""The module of each public name below this package; after a colon, the name it has there."""
+"""The module of each public name, below this package."""
 
 __all__ = ["__version__", *HOMES]  # noqa: PLE0604
 
@@ -64,8 +66,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__]
         )
-    module, _, there = HOMES[name].partition(":")
-    found: object = getattr(import_module(f"{__name__}.{module}"), there or name)
+    found: object = getattr(import_module(f"{__name__}.{HOMES[name]}"), name)
     globals()[name] = found
     return found
 

@@ -1,9 +1,10 @@
 from neuro_eqprop.analysis.compare import compare as compare
+from neuro_eqprop.analysis.spike_timing import spike_timing as spike_timing
 from neuro_eqprop.backends.registry import load_backend as load_backend
 from neuro_eqprop.backends.snntorch.native import from_snntorch as from_snntorch
 from neuro_eqprop.data import Dataset as Dataset
 from neuro_eqprop.data import Split as Split
-from neuro_eqprop.data import load as load_data
+from neuro_eqprop.data import load_data as load_data
 from neuro_eqprop.energy.result import EnergyEstimate as EnergyEstimate
 from neuro_eqprop.energy.result import EnergyReport as EnergyReport
 from neuro_eqprop.estimator import EqPropClassifier as EqPropClassifier
@@ -11,6 +12,7 @@ from neuro_eqprop.experiments.check_run import check_run as check_run
 from neuro_eqprop.experiments.energy import estimate_energy as estimate_energy
 from neuro_eqprop.experiments.evaluate import Evaluation as Evaluation
 from neuro_eqprop.experiments.learn_on_chip import learn_on_chip as learn_on_chip
+from neuro_eqprop.experiments.pair_protocol import pair_protocol as pair_protocol
 from neuro_eqprop.experiments.run_folder import Run as Run
 from neuro_eqprop.experiments.run_folder import open_run as open_run
 from neuro_eqprop.experiments.train import train as train
@@ -65,7 +67,9 @@ __all__ = [
     "load_profile",
     "open_run",
     "open_trace",
+    "pair_protocol",
     "report",
+    "spike_timing",
     "sweep",
     "train",
 ]

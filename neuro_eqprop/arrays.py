@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import SequenceMatcher
 from inspect import signature
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,8 @@ Array: TypeAlias = npt.NDArray[np.float64]
 Bits: TypeAlias = npt.NDArray[np.bool_]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Shape: TypeAlias = tuple[int, ...]
+K = TypeVar("K")
+T = TypeVar("T")
 
 
 def cosine(a: Array, b: Array, *, floor: float = 0.0) -> float | None:
@@ -64,13 +66,44 @@ def closest_first(name: str, known: Iterable[str]) -> list[str]:
     return sorted(sorted(known), key=similarity, reverse=True)
 
 
-class UnknownNameError(ValueError):
-    """An unknown name; the message lists the known names, closest first."""
+class UnknownNameError(ValueError, KeyError):
+    """An unknown name; the message lists the known names, closest first.
+
+    It is a ValueError for arguments and a KeyError for look-ups by name.
+    """
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
-        names = ", ".join(closest_first(name, self.known))
+        names = ", ".join(closest_first(str(name), self.known)) or "none"
         super().__init__(f"unknown {kind} {name!r}; known: {names}")
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would show the quotes of a repr
+
+
+class Named(dict[K, T]):
+    """A dict of things of one kind; an unknown key is an UnknownNameError that lists the known.
+
+    Examples
+    --------
+    >>> layers = Named("layer", {"hidden": 1, "output": 2})
+    >>> layers["hiden"]
+    Traceback (most recent call last):
+        ...
+    neuro_eqprop.arrays.UnknownNameError: unknown layer 'hiden'; known: hidden, output
+    """
+
+    def __init__(self, kind: str, things: Mapping[K, T]) -> None:
+        super().__init__(things)
+        self.kind = kind
+
+    def __missing__(self, key: K) -> NoReturn:
+        raise UnknownNameError(self.kind, label(key), map(label, self))
+
+
+def label(key: object) -> str:
+    """A key as text; the parts of a tuple are joined by colons."""
+    return ":".join(map(str, key)) if isinstance(key, tuple) else str(key)
 
 
 def check_options(call: Callable[..., object], given: Iterable[str], kind: str) -> None:

@@ -6,10 +6,13 @@ can end the program.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -35,9 +38,34 @@ def inner_reordered(function: Function) -> Function:
     return cast(Function, numba.njit(error_model="numpy", fastmath=REORDERED, nogil=True)(function))
 
 
-def outer(function: Function) -> Function:
+def outer(function: Function, **options: Any) -> Function:  # noqa: ANN401
     """Compile on the first call, and cache the machine code on disk if a folder is writable."""
+    options = {"error_model": "numpy", "nogil": True, **options}
     try:
-        return cast(Function, numba.njit(error_model="numpy", cache=True, nogil=True)(function))
+        return cast(Function, numba.njit(cache=True, **options)(function))
     except RuntimeError:
-        return cast(Function, numba.njit(error_model="numpy", nogil=True)(function))
+        return cast(Function, numba.njit(**options)(function))
+
+
+def outer_leaf(function: Function) -> Function:
+    """The same for a function that allocates nothing, which compiles faster."""
+    return outer(function, no_cfunc_wrapper=True, _nrt=False)
+
+
+@dataclass(slots=True)
+class Compilation:
+    """Seconds that compilation took; known when its context ends."""
+
+    seconds: float = 0.0
+
+
+@contextmanager
+def compile_timer() -> Iterator[Compilation]:
+    """Measure how long compilation takes in this process; code from the cache on disk is free."""
+    found = Compilation()
+
+    def add(seconds: float) -> None:
+        found.seconds += seconds
+
+    with event.install_timer("numba:compile", add):
+        yield found

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.arrays import Array, Ints, check_options
-from neuro_eqprop.data import Dataset, Split
-from neuro_eqprop.data import load as load_data
+from neuro_eqprop.arrays import Array, Ints, Named, check_options
+from neuro_eqprop.data import Dataset, Split, load_data
 from neuro_eqprop.history import History
 from neuro_eqprop.html import html_table
 from neuro_eqprop.networks import Network
 
 if TYPE_CHECKING:
     from neuro_eqprop.backends.base import Backend
+    from neuro_eqprop.executors import Executor
     from neuro_eqprop.experiments.config import Study
     from neuro_eqprop.experiments.evaluate import Evaluation
     from neuro_eqprop.io.trace.trace import Trace
@@ -71,6 +71,9 @@ class Model:
     study: Study | None = None
     history: History = field(default_factory=History)
     provenance: str = TRAINED
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "params", Named("parameter", self.params))
 
     def __repr__(self) -> str:
         return f"Model({self.layout}, {self.parameters} parameters, {self.summary})"
@@ -131,6 +134,8 @@ class Model:
                 f"x has shape {np.shape(x)}; this model takes samples of {size} features: "
                 f"(samples, {size})"
             )
+        if not np.isfinite(rows).all():
+            raise ValueError("x holds values that are not finite (NaN or inf); replace them first")
         return rows
 
     def equilibrium(self, x: npt.ArrayLike) -> Inference:
@@ -186,7 +191,7 @@ class Model:
         """
         return self.equilibrium(x).classes
 
-    def evaluate(
+    def evaluate(  # noqa: PLR0913 - keyword arguments, all with defaults
         self,
         split: Split | Dataset | str | Path,
         *,
@@ -197,6 +202,8 @@ class Model:
         input: str | InputCoding = "current",  # noqa: A002
         progress: Callable[[int], None] | None = None,
         workers: int = 1,
+        executor: Executor | None = None,
+        deadline: float | None = None,
     ) -> Evaluation:
         """Accuracy on labelled samples, as rates or as spikes on a simulator.
 
@@ -219,6 +226,11 @@ class Model:
             Called with the number of samples done since the last call.
         workers : int
             Threads of the emulator, or processes of another simulator; see `SpikingModel.run`.
+        executor : Executor, optional
+            Runs shards of the samples, as `SpikingModel.run` has it.
+        deadline : float, optional
+            Seconds after which the simulation is ended with a `DeadlineError`; the default is ten
+            minutes and ten times the estimated time.
 
         Returns
         -------
@@ -236,6 +248,7 @@ class Model:
         20
         """
         from neuro_eqprop.experiments.evaluate import evaluate
+        from neuro_eqprop.experiments.workers import Shared
 
         return evaluate(
             self,
@@ -246,7 +259,8 @@ class Model:
             bits=bits,
             input=input,
             progress=progress,
-            workers=workers,
+            shared=Shared(workers, executor),
+            deadline=deadline,
         )
 
     def to_spiking(

@@ -17,7 +17,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from neuro_eqprop.activations import Activation
-from neuro_eqprop.arrays import Array, Shape
+from neuro_eqprop.arrays import Array, Named, Shape
 from neuro_eqprop.operators import Dense, Operator
 
 A = TypeVar("A")
@@ -239,7 +239,7 @@ class Network:
     @cached_property
     def named(self) -> Mapping[str, Layer]:
         """The layers by name."""
-        return {layer.name: layer for layer in self.layers}
+        return Named("layer", {layer.name: layer for layer in self.layers})
 
     @cached_property
     def input(self) -> Layer:
@@ -288,7 +288,7 @@ class Network:
     def parameters(self) -> dict[str, Shape]:
         """The shape of every weight and bias, by name."""
         weights = {c.name: self.weight_shape(c) for c in self.connections}
-        return weights | {layer.name: layer.bias for layer in self.moving}
+        return Named("parameter", weights | {layer.name: layer.bias for layer in self.moving})
 
 
 def check_parameters(network: Network, params: Mapping[str, Array]) -> None:

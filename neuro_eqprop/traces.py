@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, Ints, UnknownNameError
+from neuro_eqprop.arrays import Array, Ints, Named, UnknownNameError
 from neuro_eqprop.schedules import DT, Schedule
 from neuro_eqprop.synapse_recording import (
     COLUMNS,
@@ -198,6 +198,17 @@ class SpikeTrain:
         return len(self.step)
 
 
+RECORDED = {
+    "spikes": "layer with recorded spikes",
+    "signals": "recorded signal",
+    "counts": "layer and phase",
+    "weights": "connection with recorded weights",
+    "hebbian": "connection with recorded synapses",
+    "epochs": "metric of an epoch",
+}
+"""The mappings of a trace, and what their keys are."""
+
+
 @dataclass(frozen=True, eq=False)
 class TraceData:
     """Recorded arrays of a run and the rates computed from them.
@@ -233,6 +244,11 @@ class TraceData:
     """Values (samples, classes) that the nudged phases pull the output to; None if unknown."""
     snapshots: Snapshots = NO_SNAPSHOTS
     """Weights at chosen moments of a run that learns."""
+
+    def __post_init__(self) -> None:
+        for name, kind in RECORDED.items():
+            if type(found := getattr(self, name)) is dict:
+                object.__setattr__(self, name, Named(kind, found))
 
     @classmethod
     def from_recordings(

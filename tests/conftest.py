@@ -38,7 +38,7 @@ from neuro_eqprop.energy.estimate import Estimate
 from neuro_eqprop.energy.monte_carlo import Energy
 from neuro_eqprop.energy.result import EnergyEstimate
 from neuro_eqprop.energy.terms import MissingTerm, Term
-from neuro_eqprop.hardware.placement import Placement, Verdict
+from neuro_eqprop.hardware.placement import Placement, PlacementStatus
 from neuro_eqprop.hardware.profile import Boundary, Evidence
 from neuro_eqprop.io.trace.lazy import read
 from neuro_eqprop.io.trace.trace import Trace
@@ -336,8 +336,12 @@ def chip_estimate() -> ChipEstimate:
         reason: str = "",
         **others: object,
     ) -> EnergyEstimate:
-        verdicts = {True: Verdict.FITS, False: Verdict.DOES_NOT_FIT, None: Verdict.UNKNOWN}
-        placement = Placement(verdicts[fits], (), 1, 1, "neurons")
+        statuses = {
+            True: PlacementStatus.FITS,
+            False: PlacementStatus.DOES_NOT_FIT,
+            None: PlacementStatus.UNKNOWN,
+        }
+        placement = Placement(statuses[fits], (), 1, 1, "neurons")
         found = Estimate(placement=placement, reason=reason)
         if joules is not None:
             origin = (boundary, Evidence.READ, "paper", False, "")

@@ -116,7 +116,7 @@ def test_a_device_that_is_not_there_is_refused() -> None:
         EqPropClassifier(more={"device": "nonsense"}).fit(np.eye(4), [0, 1, 0, 1])
 
 
-def test_it_trains_on_the_device_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_trains_on_the_chosen_device(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def made(*, device: str = "cpu") -> TorchOps:
@@ -202,7 +202,7 @@ def test_bad_input_is_refused() -> None:
         EqPropClassifier(beta=-1.0).fit(np.eye(4), [0, 1, 0, 1])
 
 
-def test_a_model_over_images_is_told_their_shape() -> None:
+def test_a_model_of_images_gets_their_shape() -> None:
     data = load_digits()
     made = EqPropClassifier(
         model="conv", hidden=(4,), epochs=1, shape=(1, 8, 8), more={"kernel": 3}

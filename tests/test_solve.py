@@ -125,7 +125,7 @@ def test_a_sample_that_has_stopped_does_not_start_again() -> None:
     assert np.array_equal(whole(found)[0], np.full(6, 1e-4))
 
 
-def test_running_out_of_steps_is_told() -> None:
+def test_running_out_of_steps_is_reported() -> None:
     f = affine(0, samples=3, norm=0.8)
     found = solve(f, f.zero_state(), Damped(1.0), Stop(1e-12, 4))
     assert found.status is SolveStatus.OUT_OF_STEPS
@@ -134,7 +134,7 @@ def test_running_out_of_steps_is_told() -> None:
 
 
 @pytest.mark.parametrize("tolerance", [None, 1e-9])
-def test_leaving_the_finite_numbers_is_told(tolerance: float | None) -> None:
+def test_divergence_is_reported(tolerance: float | None) -> None:
     f = affine(0, samples=2, norm=1e6)
     with np.errstate(all="ignore"):
         found = solve(f, f.zero_state(), Damped(1.0), Stop(tolerance, 200))

@@ -35,6 +35,17 @@ def test_evaluate_of_a_few_digits_does_not_import_torch_dynamo(run: Path) -> Non
     assert run_python(code).splitlines()[-1] == "0 True False"
 
 
+def test_evaluate_of_a_few_digits_on_the_emulator_imports_neither_torch_nor_scikit_learn(
+    run: Path,
+) -> None:
+    words = ["evaluate", str(run), "--on", "emulator", "--samples", "5", "--json"]
+    code = (
+        f"import sys; from neuro_eqprop.cli import main; code = main({words!r})\n"
+        "print(code, *[n for n in ('torch', 'sklearn', 'pandas') if n in sys.modules])"
+    )
+    assert run_python(code).splitlines()[-1] == "0"
+
+
 def test_building_a_study_does_not_import_torch_dynamo() -> None:
     code = (
         "import sys; from neuro_eqprop.experiments.config import make_study\n"

@@ -62,11 +62,11 @@ def recordings(laid: Plan) -> list[Recording]:
     made = []
     for _ in range(SAMPLES):
         spikes = {n: (rng.random((laid.steps, s)) < 0.4) * 1.0 for n, s in laid.sizes.items()}
-        stories = {
+        logs = {
             name: SynapseLog(pairs, *rng.normal(size=(5, laid.steps, len(pairs))))
             for name, pairs in laid.record.hebbian.items()
         }
-        made.append(Recording(spikes, {}, stories))
+        made.append(Recording(spikes, {}, logs))
     return made
 
 
@@ -88,10 +88,10 @@ def same(one: Trace, other: Trace) -> None:
         assert after is not None
         np.testing.assert_array_equal(weights.after, after)
     assert set(one.hebbian) == set(other.hebbian)
-    for name, story in one.hebbian.items():
-        assert story.synapses == other.hebbian[name].synapses
+    for name, log in one.hebbian.items():
+        assert log.synapses == other.hebbian[name].synapses
         for column in COLUMNS:
-            mine, theirs = getattr(story, column), getattr(other.hebbian[name], column)
+            mine, theirs = getattr(log, column), getattr(other.hebbian[name], column)
             np.testing.assert_array_equal(mine, theirs)
 
 
@@ -118,7 +118,7 @@ def test_a_few_are_picked_from_targets_evenly_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "told"),
+    ("word", "message"),
     [
         ("hiden->output:hebbian", "'hiden->output'; known: hidden->output, input->hidden"),
         ("hidden->output:weight", "unknown variable of 'hidden->output' 'weight'; known: hebbian"),
@@ -129,11 +129,11 @@ def test_a_few_are_picked_from_targets_evenly_apart() -> None:
         ("conv->output:hebbian", "for dense connections only"),
     ],
 )
-def test_what_cannot_be_watched_is_told(word: str, told: str) -> None:
+def test_unknown_synapses_are_refused(word: str, message: str) -> None:
     known = {**WEIGHTS, "conv->output": np.zeros((2, 2, 3, 3))}
     if "conv" not in word:
         known.pop("conv->output")
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         parse_record([word], KINDS, known)
 
 
@@ -168,9 +168,7 @@ def test_there_and_back(trace: Trace, tmp_path: Path) -> None:
     assert all(units)
 
 
-def test_weights_after_the_run_are_unknown_until_they_are_told(
-    trace: Trace, tmp_path: Path
-) -> None:
+def test_weights_after_the_run_are_unknown_until_given(trace: Trace, tmp_path: Path) -> None:
     path, laid = tmp_path / "t.h5", plan("hidden->output:hebbian")
     made = recordings(laid)
     with Writer(path, laid, overwrite=False) as writer:
@@ -181,9 +179,9 @@ def test_weights_after_the_run_are_unknown_until_they_are_told(
     found = read(path)
     assert found.complete
     assert found.weights["input->hidden"].after is None
-    told = found.weights["hidden->output"].after
-    assert told is not None
-    np.testing.assert_array_equal(told, AFTER["hidden->output"])
+    result = found.weights["hidden->output"].after
+    assert result is not None
+    np.testing.assert_array_equal(result, AFTER["hidden->output"])
     np.testing.assert_array_equal(found.weights["input->hidden"].before, WEIGHTS["input->hidden"])
 
 
@@ -213,15 +211,15 @@ def test_weights_that_cannot_be_are_refused(tmp_path: Path) -> None:
 def test_a_sample_without_its_synapses_is_refused(tmp_path: Path) -> None:
     laid = plan("hidden->output:hebbian")
     good = recordings(laid)[0]
-    story = good.hebbian["hidden->output"]
-    short = {"hidden->output": replace(story, tag=story.tag[:-1])}
-    other = {"hidden->output": replace(story, synapses=((0, 0), (1, 1)))}
-    for told, stories in (("without", {}), ("without", other), ("tag of 'hidden->output'", short)):
+    log = good.hebbian["hidden->output"]
+    short = {"hidden->output": replace(log, tag=log.tag[:-1])}
+    other = {"hidden->output": replace(log, synapses=((0, 0), (1, 1)))}
+    for message, logs in (("without", {}), ("without", other), ("tag of 'hidden->output'", short)):
         with (
-            pytest.raises(TraceError, match=told),
+            pytest.raises(TraceError, match=message),
             Writer(tmp_path / "t.h5", laid, overwrite=True) as writer,
         ):
-            writer.sample(0, replace(good, hebbian=stories))
+            writer.sample(0, replace(good, hebbian=logs))
 
 
 def drop(name: str) -> Callable[[Node], None]:
@@ -254,7 +252,7 @@ def fewer(file: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (drop("hebbian/hidden->output/product"), "product is missing"),
         (drop("hebbian/hidden->output/source"), "source is missing"),
@@ -267,26 +265,26 @@ def fewer(file: Node) -> None:
     ],
 )
 def test_a_spoilt_file_gets_one_sentence(
-    change: Callable[[Node], None], told: str, trace: Trace, tmp_path: Path
+    change: Callable[[Node], None], message: str, trace: Trace, tmp_path: Path
 ) -> None:
     write(tmp_path / "t.h5", trace, overwrite=False)
     with h5py.File(tmp_path / "t.h5", "r+") as file:
         change(file)
-    with pytest.raises(TraceError, match=told):
+    with pytest.raises(TraceError, match=message):
         read(tmp_path / "t.h5")
 
 
 def test_open_trace_reads_them_lazily_and_in_part(trace: Trace, tmp_path: Path) -> None:
     write(tmp_path / "t.h5", trace, overwrite=False)
-    story = trace.hebbian["hidden->output"]
+    log = trace.hebbian["hidden->output"]
     with open_trace(tmp_path / "t.h5") as opened:
         watched = opened.hebbian["hidden->output"]
         assert watched.synapses == ((1, 3), (0, 1))
         assert watched.tag.shape == (36, 2)
-        np.testing.assert_array_equal(watched.tag[5:7], story.tag[5:7])
+        np.testing.assert_array_equal(watched.tag[5:7], log.tag[5:7])
         same(trace, opened.load())
         second = opened.load(samples=slice(1, 2)).hebbian["hidden->output"]
-        np.testing.assert_array_equal(second.pre, story.pre[12:24])
+        np.testing.assert_array_equal(second.pre, log.pre[12:24])
         only = opened.load(Record(hebbian={"hidden->output": ()}))
         assert set(only.hebbian) == {"hidden->output"}
         with pytest.raises(UnknownNameError, match="connection with recorded synapses"):
@@ -296,21 +294,21 @@ def test_open_trace_reads_them_lazily_and_in_part(trace: Trace, tmp_path: Path) 
 @pytest.mark.skipif(find_spec("xarray") is None, reason="xarray is not installed")
 def test_tables_and_labelled_arrays(trace: Trace, tmp_path: Path) -> None:
     write(tmp_path / "t.h5", trace, overwrite=False)
-    story = trace.hebbian["hidden->output"]
+    log = trace.hebbian["hidden->output"]
     with open_trace(tmp_path / "t.h5") as opened:
         table: Any = opened.to_pandas("hidden->output", "hebbian")
         array: Any = opened.to_xarray("hidden->output", "hebbian")
-    np.testing.assert_array_equal(table[0, 1, "tag"], story.tag[:, 1])
+    np.testing.assert_array_equal(table[0, 1, "tag"], log.tag[:, 1])
     assert table.index.names == ["sample", "phase", "step", "time"]
     here = array.sel(value="tag", sample=2).isel(synapse=1)
-    np.testing.assert_array_equal(here, story.tag[24:, 1])
+    np.testing.assert_array_equal(here, log.tag[24:, 1])
     assert (int(here.target), int(here.source)) == (0, 1)
 
 
 def test_exports_hold_them(trace: Trace, tmp_path: Path) -> None:
-    story = trace.hebbian["hidden->output"]
+    log = trace.hebbian["hidden->output"]
     with np.load(to_npz(trace, tmp_path / "t.npz")) as held:
-        np.testing.assert_array_equal(held["hebbian/hidden->output/tag"], story.tag)
+        np.testing.assert_array_equal(held["hebbian/hidden->output/tag"], log.tag)
         assert held["hebbian/hidden->output/source"].tolist() == [3, 1]
         np.testing.assert_array_equal(held["weights/input->hidden/after"], AFTER["input->hidden"])
     to_csv(trace, tmp_path / "tables")
@@ -322,7 +320,7 @@ def test_exports_hold_them(trace: Trace, tmp_path: Path) -> None:
         rows = list(csv.reader(file))
     assert rows[0] == ["step", "target", "source", *COLUMNS]
     assert rows[4][:3] == ["1", "0", "1"]
-    assert float(rows[4][6]) == story.tag[1, 1]
+    assert float(rows[4][6]) == log.tag[1, 1]
 
 
 @pytest.mark.skipif(find_spec("pynwb") is None, reason="pynwb is not installed")

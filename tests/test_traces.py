@@ -130,15 +130,15 @@ def test_choose_adds_to_what_rates_are_read_from() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "told"),
+    ("word", "message"),
     [
         ("hiddn:voltage", "known: hidden"),
         ("hidden:state", "known: spikes, voltage|known: voltage"),
         ("hidden", "population:variable"),
     ],
 )
-def test_choose_names_what_is_known(word: str, told: str) -> None:
-    with pytest.raises(UnknownNameError, match=told):
+def test_choose_names_what_is_known(word: str, message: str) -> None:
+    with pytest.raises(UnknownNameError, match=message):
         parse_record([word], {"hidden": ActivityKind.SPIKES})
 
 
@@ -158,7 +158,7 @@ def plan(**changed: object) -> Plan:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"),
+    ("field", "value", "message"),
     [
         ("sizes", {}, "differ"),
         ("schedule", (), "needs phases"),
@@ -168,8 +168,8 @@ def plan(**changed: object) -> Plan:
         ("record", Record(frozenset({"q"})), "unknown population to record 'q'"),
     ],
 )
-def test_plan_refuses(field: str, value: object, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_plan_refuses(field: str, value: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         plan(**{field: value})
 
 
@@ -178,10 +178,10 @@ def test_the_current_is_another_name_for_the_drive() -> None:
     assert parse_record(["hidden:current"], kinds) == parse_record(["hidden:drive"], kinds)
 
 
-def test_plan_tells_the_most_it_can_take() -> None:
-    told = plan()
-    fixed = LAYOUT_BYTES + told.inputs.nbytes + 8 * told.steps
-    assert told.most_bytes == fixed + 2 * 6 * 5 * (8 + 4 + 2 + 1)
+def test_plan_has_an_upper_bound_on_its_bytes() -> None:
+    result = plan()
+    fixed = LAYOUT_BYTES + result.inputs.nbytes + 8 * result.steps
+    assert result.most_bytes == fixed + 2 * 6 * 5 * (8 + 4 + 2 + 1)
 
 
 def test_gather_runs_steps_on_over_samples() -> None:

@@ -26,7 +26,7 @@ GROUPS = {
     ),
     "Training": ("train", "learn_on_chip", "sweep", "EqPropClassifier"),
     "Spikes": ("SpikingModel", "SpikingNetwork", "Simulation", "from_nir", "from_snntorch"),
-    "Traces": ("Trace", "open_trace", "compare"),
+    "Traces": ("Trace", "open_trace", "compare", "spike_timing", "pair_protocol"),
     "Energy": ("estimate_energy", "EnergyEstimate", "EnergyReport", "Profile", "load_profile"),
     "Runs and reports": ("open_run", "Run", "report"),
     "Backends": ("load_backend", "check_backend"),
@@ -65,11 +65,7 @@ def public_names() -> dict[str, str]:
     """The public names and the full name of each, read from the package."""
     from neuro_eqprop import HOMES
 
-    names = {}
-    for name, home in HOMES.items():
-        module, _, there = home.partition(":")
-        names[name] = f"neuro_eqprop.{module}.{there or name}"
-    return names
+    return {name: f"neuro_eqprop.{home}.{name}" for name, home in HOMES.items()}
 
 
 def api_page() -> str:

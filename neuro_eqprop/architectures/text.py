@@ -6,7 +6,7 @@ With t_i the token ids, E the table of vectors, n the number of real tokens and 
     h   = tanh(W (1 / n) sum over tokens of e_i + b_h + g U^T r)
     r   = beta (y - softmax(U h + b_o))                        a readout, zero in the free phase
 
-With `pooling` "sum" a fixed factor stands in the place of 1 / n and padding counts as tokens: the
+With `pooling` "sum" a fixed factor replaces 1 / n and padding counts as tokens: the
 connection is then the same for all samples, so that synapses can carry it. Attention between the
 words of a sentence is that of `neuro_eqprop.operators.attention`.
 """
@@ -36,7 +36,7 @@ ATTENTIONS = ("none", *(kind.value for kind in AttentionKind))
 
 @dataclass(frozen=True)
 class TextSettings(HiddenSettings):
-    """Settings of a text model; `hidden` are the units of the layer that reads the words."""
+    """Settings of a text model; `hidden` are the units of the layer that reads the tokens."""
 
     name: str = "text"
     hidden: tuple[int, ...] = setting((64,), "units of the hidden layer")
@@ -62,15 +62,15 @@ def text(settings: TextSettings, shape: Shape, classes: int) -> Network:
         Layer("hidden", settings.hidden, TANH, stiffness=feedback),
         Layer("output", (classes,), LINEAR, Role.OUTPUT, stiffness=feedback**2),
     )
-    looks: tuple[Connection, ...] = ()
+    within: tuple[Connection, ...] = ()
     if settings.attention != "none":
         kind = AttentionKind(settings.attention)
         attention = Attention(kind, settings.heads, settings.attention_scale)
-        looks = (Connection("words", "words", attention, bound=settings.attention_bound),)
+        within = (Connection("words", "words", attention, bound=settings.attention_bound),)
     pool = TokenMean() if settings.pooling == "mean" else TokenSum(SUM_SCALE)
     connections = (
         Connection("input", "words", Embedding(settings.vocabulary)),
-        *looks,
+        *within,
         Connection("words", "hidden", pool),
         Connection("hidden", "output"),
     )

@@ -152,7 +152,7 @@ def looped_block(
         raise ValueError("the looped block takes vectors, not token ids: use symmetric=true")
     tokens, embedding = embed_tokens(given, patch)
     width, memory, bound = block.width, block.memory, block.bound
-    wide, look = (tokens, width), CrossAttention(block.attention.kind, block.attention.heads)
+    wide, cross = (tokens, width), CrossAttention(block.attention.kind, block.attention.heads)
     layers = (
         Layer("input", given, LINEAR, Role.INPUT),
         Layer("parts", (tokens, 3 * width), LINEAR),
@@ -167,7 +167,7 @@ def looped_block(
         Connection("input", "parts", embedding),
         Connection("input", "looked", embedding),
         Connection("tokens", "parts", Query(), symmetric=False, bound=block.attention_bound),
-        Connection("parts", "looked", look, symmetric=False),
+        Connection("parts", "looked", cross, symmetric=False),
         Connection("tokens", "looked", Identity(), symmetric=False),
         Connection("looked", "memory", LayerNorm(), symmetric=False, bound=bound),
         Connection("looked", "block", Identity(), symmetric=False),

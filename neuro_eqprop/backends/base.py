@@ -53,6 +53,9 @@ FLOAT_ONLY = Support(
 )
 
 
+STEP_COST = (1e-2, 1e-7)
+
+
 @dataclass(frozen=True, slots=True)
 class BackendInfo:
     """The facts of a backend: help texts, refusals, `doctor` and tables are derived from it.
@@ -85,6 +88,9 @@ class BackendInfo:
     deadline
         Seconds without progress after which its child process is ended; None if it runs in this
         process.
+    step_cost
+        Seconds of a step of one sample on a slow machine: a constant, and per neuron and synapse.
+        The default deadline of a simulation is a multiple of the estimate that it gives.
     """
 
     name: str
@@ -99,6 +105,7 @@ class BackendInfo:
     python: str = ""
     python_variable: str = ""
     deadline: float | None = None
+    step_cost: tuple[float, float] = STEP_COST
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.spiking.ir import Gain
 from neuro_eqprop.spiking.plasticity import COMMIT, PlasticNetwork, TrainingSamples
 from neuro_eqprop.traces import NOTHING, Counts, Record, Recording
@@ -31,6 +32,16 @@ class Synapses:
 
 
 NO_SYNAPSES = Synapses()
+
+
+def refuse_margin(name: str, plastic: PlasticNetwork) -> None:
+    """Raise an error for a rule with a margin, on a simulator that runs every phase."""
+    if plastic.rule.margin:
+        raise BackendError(
+            f"{name} runs every phase of a sample: learn with margin 0, or on the emulator"
+        )
+
+
 SYNAPSE_VARIABLES = ("pre", "post", "tag", "weight")
 """Recorded variables of a synapse at the end of every step: both traces, tag and weight."""
 
@@ -57,6 +68,8 @@ class Learned:
     """(samples, steps, synapses, SYNAPSE_VARIABLES) of the recorded synapses."""
     activity: tuple[Recording, ...] = ()
     """Of each sample, the recorded spikes and signals in the steps of its phases."""
+    nudged: Ints | None = None
+    """Of each sample, whether its nudged phases ran (1 or 0); None if all did."""
 
     @property
     def total(self) -> Counts:
@@ -114,13 +127,19 @@ class Events:
     """Tag updates of the synapses onto each population."""
     weights: Ints
     """Weight updates of the synapses onto each population."""
+    nudged: Ints | None = None
+    """Of each sample, whether its nudged phases ran (1 or 0); None if all did."""
 
 
 def tally_learning(
     plastic: PlasticNetwork, training: TrainingSamples, events: Events
 ) -> dict[tuple[str, str], Counts]:
-    """Event counts by population and phase; a plastic synapse counts even if its weight is zero."""
-    network, counts = plastic.network, {}
+    """Event counts by population and phase; a plastic synapse counts even if its weight is zero.
+
+    A phase has steps and updates only in the samples that ran it.
+    """
+    network, counts, samples = plastic.network, {}, training.stimulus.samples
+    nudged = samples if events.nudged is None else int(events.nudged.sum())
     phases = [(phase.name, phase.steps) for phase in plastic.rule.schedule] + [(COMMIT, 1)]
     for column, population in enumerate(network.populations):
         fan_out = np.zeros(population.size, dtype=np.int64)
@@ -130,7 +149,8 @@ def tally_learning(
                 fan_out += len(projection.weight) if learns else projection.fan_out
         for row, (phase, length) in enumerate(phases):
             sent = events.sent[population.name][row]
-            steps, total = length * training.stimulus.samples, int(sent.sum())
+            ran = samples if row == 0 or phase == COMMIT else nudged
+            steps, total = length * ran, int(sent.sum())
             counts[population.name, phase] = Counts(
                 steps=steps,
                 spikes=total,

@@ -21,6 +21,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from neuro_eqprop.arrays import Ints
+from neuro_eqprop.checked_files.isolated import outlive_parent
+from neuro_eqprop.deadlines import check as check_deadline
 
 PROGRESS, ERROR, LOG = "progress", "error.txt", "log.txt"
 POLL = 0.02
@@ -85,6 +87,7 @@ def monitor(
     seen, since, sought = b"", monotonic(), monotonic()
     while True:
         code = wait(child, POLL)
+        check_deadline()
         on_poll()
         if (folder / ERROR).exists():
             error = (folder / ERROR).read_text(errors="replace").strip()
@@ -205,6 +208,7 @@ def guard(folder: Path) -> None:
             os.killpg(os.getpid(), signal.SIGTERM)
 
     Thread(target=wait_for_parent, daemon=True).start()
+    outlive_parent()  # the thread ends the whole group instead
 
 
 def report(folder: Path, text: str) -> None:

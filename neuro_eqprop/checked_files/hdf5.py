@@ -44,11 +44,11 @@ def open_unprobed(path: Path, error: type[ValueError] = FileFormatError) -> Node
     try:
         return h5py.File(path, "r", locking="best-effort")
     except OSError as first:
-        if not h5py.is_hdf5(path):
-            raise error(f"{path} is no HDF5 file, so no trace") from None
-        if "truncated" in str(first) and not was_being_written(path):
-            raise error(f"{path} is cut short: part of the file is missing") from None
         try:
+            if not h5py.is_hdf5(path):
+                raise error(f"{path} is no HDF5 file, so no trace") from None
+            if "truncated" in str(first) and not was_being_written(path):
+                raise error(f"{path} is cut short: part of the file is missing") from None
             # A file being written, or whose writer was killed, opens in SWMR mode only.
             return open_swmr(path)
         except (OSError, RuntimeError) as second:

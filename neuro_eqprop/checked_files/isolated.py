@@ -8,14 +8,25 @@ package from the folder that the parent has it from.
 from __future__ import annotations
 
 import json
+import multiprocessing.util
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 """The folder of this package."""
-START = """
-import sys
+DIE_WITH_PARENT = """
+import ctypes, os, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, 9)
+if os.getppid() != int(sys.argv.pop(1)):
+    os._exit(1)
+"""
+"""The first lines of a child: the system ends it with the thread that started it, even while it
+still imports. The first argument is its parent."""
+START = f"""{DIE_WITH_PARENT}
 import json
 sys.path[:] = json.loads(sys.argv[1])
 import importlib, importlib.util
@@ -34,7 +45,7 @@ def search_path() -> list[str]:
     here, own = Path.cwd(), ROOT.parent
     places = [Path(place) for place in sys.path if place and Path(place).is_absolute()]
     kept = [str(place) for place in places if place not in (here, own)]
-    # Last, so that a file in a checkout cannot stand in for an installed package.
+    # Last, so that a file in a checkout cannot replace an installed package.
     return [*dict.fromkeys(kept), str(own)]
 
 
@@ -49,11 +60,35 @@ def command(entry: str, *arguments: str) -> list[str]:
         "ignore",
         "-c",
         START,
+        str(os.getpid()),
         path,
         str(ROOT),
         entry,
         *arguments,
     ]
+
+
+@contextmanager
+def spawning() -> Iterator[None]:
+    """A context in which processes that multiprocessing spawns are isolated, too."""
+    flags = multiprocessing.util._args_from_interpreter_flags  # type: ignore[attr-defined]
+
+    def isolated_flags() -> list[str]:
+        return ["-I", *flags()]
+
+    multiprocessing.util._args_from_interpreter_flags = isolated_flags  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        multiprocessing.util._args_from_interpreter_flags = flags  # type: ignore[attr-defined]
+
+
+def outlive_parent() -> None:
+    """In the child: no longer end with the parent by the system, which the child does itself."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, 0)
 
 
 def die_with_parent(parent: int) -> None:

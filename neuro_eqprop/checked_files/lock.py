@@ -14,6 +14,7 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from stat import S_ISREG
 from threading import Event, Thread
 from types import TracebackType
 
@@ -83,9 +84,11 @@ class FileLock:
                 entry = json.dumps(asdict(this_process())).encode()
                 os.ftruncate(handle, 0)
                 os.pwrite(handle, entry, 0)
-            except BaseException:
+            except BaseException as error:
                 with suppress(OSError):
                     os.close(handle)
+                if isinstance(error, OSError) and not isinstance(error, LockedError):
+                    raise write_failure(self.path, error) from error
                 raise
             self._handle, self._over = handle, Event()
             Thread(target=self._renew, args=(handle, self._over), daemon=True).start()
@@ -131,8 +134,8 @@ def read_owner(handle: int) -> Owner | None:
     try:
         entry = json.loads(os.pread(handle, MAX_ENTRY, 0))
         return Owner(str(entry["host"]), int(entry["pid"]), str(entry["since"]))
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        return None
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, OSError):
+        return None  # no entry, or no file that has one
 
 
 def runs(owner: Owner, handle: int, locked: bool) -> bool:
@@ -162,6 +165,8 @@ def lock_owner(path: Path) -> Owner | None:
     except OSError:
         return None
     try:
+        if not S_ISREG(os.fstat(handle).st_mode):
+            return None
         owner, system = read_owner(handle), lock_now(handle)
         unknown = Owner("an unknown host", 0, "?")
         if system is False:

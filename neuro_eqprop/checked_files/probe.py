@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from threading import Lock
+from threading import Lock, current_thread
 from time import monotonic
 
 from neuro_eqprop.checked_files import isolated
@@ -31,7 +31,7 @@ ENTRY = "neuro_eqprop.checked_files.probe:serve"
 
 
 class LostError(RuntimeError):
-    """A child did not survive what it was asked to read; the message says how it ended."""
+    """A child did not survive reading a file; the message says how it ended."""
 
 
 class Prober:
@@ -41,9 +41,10 @@ class Prober:
         self.lock = Lock()
         self.child: subprocess.Popen[bytes] | None = None
         self.owner = 0
+        self.starter = current_thread()
         self.known: dict[str, tuple[int, ...]] = {}
 
-    def ask(self, reader: str, arguments: Sequence[object], deadline: float) -> str:
+    def call(self, reader: str, arguments: Sequence[object], deadline: float) -> str:
         """Call `reader` ("module:function") in the child; the error that it raises, or nothing.
 
         Raises
@@ -52,31 +53,44 @@ class Prober:
             The child did not come to an end, or crashed.
         """
         with self.lock:
-            child = self.running()
-            if child.stdin is None or child.stdout is None:
-                raise RuntimeError("the child has no pipes")
             try:
-                child.stdin.write(json.dumps([reader, *arguments]).encode() + b"\n")
-                child.stdin.flush()
-                line = read_line(child.stdout.fileno(), deadline)
-            except TimeoutError:
-                self.stop()
-                raise LostError(
-                    f"reading it does not come to an end ({deadline:.0f} s were waited)"
-                ) from None
-            except BrokenPipeError:
-                line = b""
-            if not line:
-                code = child.wait()
-                self.stop()
-                raise LostError(f"reading it ends the process that reads it (code {code})")
-            return str(json.loads(line))
+                return self._call(reader, arguments, deadline)
+            except LostError:
+                if self.starter.is_alive():
+                    raise
+                # The child ended with the thread that had started it, not by the file.
+                return self._call(reader, arguments, deadline)
+
+    def _call(self, reader: str, arguments: Sequence[object], deadline: float) -> str:
+        child = self.running()
+        if child.stdin is None or child.stdout is None:
+            raise RuntimeError("the child has no pipes")
+        try:
+            child.stdin.write(json.dumps([reader, *arguments]).encode() + b"\n")
+            child.stdin.flush()
+            line = read_line(child.stdout.fileno(), deadline)
+        except TimeoutError:
+            self.stop()
+            raise LostError(
+                f"reading it does not come to an end ({deadline:.0f} s were waited)"
+            ) from None
+        except BrokenPipeError:
+            line = b""
+        except BaseException:
+            self.stop()  # else its late answer would be taken for that of the next file
+            raise
+        if not line:
+            code = child.wait()
+            self.stop()
+            raise LostError(f"reading it ends the process that reads it (code {code})")
+        return str(json.loads(line))
 
     def running(self) -> subprocess.Popen[bytes]:
         """The child, started if there is none; a copy of this process (fork) starts its own."""
         if self.owner != os.getpid():
             self.child, self.owner = None, os.getpid()
         if self.child is None or self.child.poll() is not None:
+            self.starter = current_thread()
             self.child = subprocess.Popen(
                 isolated.command(ENTRY),
                 stdin=subprocess.PIPE,
@@ -138,7 +152,7 @@ def probe(
     if PROBER.known.get(key) == mark:
         return
     try:
-        PROBER.ask(reader, [str(path.absolute())], deadline + size / BYTES_PER_SECOND)
+        PROBER.call(reader, [str(path.absolute())], deadline + size / BYTES_PER_SECOND)
     except LostError as reason:
         raise error(f"{path} is damaged: {one_line(reason)}; write it again") from None
     PROBER.known[key] = mark

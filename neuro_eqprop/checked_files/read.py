@@ -30,6 +30,8 @@ MAX_DIGITS = 4000
 """Digits above which Python itself refuses to convert an integer."""
 MAX_DEPTH = 64
 """Largest depth of nested tables or lists."""
+MOST_ENDS = 100
+"""How often a stream may be read at its end; some libraries go on for ever."""
 MAX_GZIP_RATIO = 1032
 """Deflate compresses by no more than this."""
 
@@ -113,6 +115,9 @@ def check_numbers(
 ) -> None:
     """Raise `error`, which names the key, for an integer beyond 64 bits or a number not finite.
 
+    Half a character (a surrogate) is an error, too: JSON may hold one, and no file can be written
+    with it.
+
     With `special`, infinity and NaN pass: TOML has them, and the reader of the key decides.
     """
     waiting: list[tuple[str, Json, int]] = [("", value, 0)]
@@ -120,6 +125,9 @@ def check_numbers(
         key, found, depth = waiting.pop()
         if depth > MAX_DEPTH:
             raise error(f"{where}: {key[:80]}: nested too deeply")
+        for text in (key, found) if isinstance(found, str) else (key,):
+            if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+                raise error(f"{where}: {one_line(key, 80)}: half a character, which no text has")
         if isinstance(found, dict):
             waiting += [(f"{key}.{k}" if key else str(k), v, depth + 1) for k, v in found.items()]
         elif isinstance(found, list):
@@ -203,12 +211,16 @@ class BoundedReader:
 
     def __init__(self, file: Readable, most: int, name: object, error: type[ValueError]) -> None:
         self.file, self.left, self.most, self.name, self.error = file, most, most, name, error
+        self.ends = 0
 
     def read(self, count: int = -1, /) -> bytes:
         """At most `count` bytes."""
         wanted = self.left + 1 if count < 0 else min(count, self.left + 1)
         content = self.file.read(wanted)
         self.left -= len(content)
+        self.ends += not content
+        if self.ends > MOST_ENDS:  # a library that seeks to a place that was claimed
+            raise self.error(f"{self.name}: claims to hold more than it does")
         if self.left < 0:
             raise self.error(
                 f"{self.name}: unpacks to more than the {self.most} bytes that it may have"

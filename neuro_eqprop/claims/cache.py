@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from neuro_eqprop.checked_files.read import read_json
 from neuro_eqprop.checked_files.write import write_bytes
 from neuro_eqprop.claims.claim import Cell, CellResult
 from neuro_eqprop.executors.task import canonical
@@ -39,7 +39,7 @@ def load(folder: Path, cell: Cell) -> CellResult | None:
     if not path.is_file():
         return None
     try:
-        entry = json.loads(path.read_text(encoding="utf-8"))
+        entry = read_json(path)
     except (OSError, ValueError) as error:
         raise CacheError(f"{path} cannot be read ({error}); remove it and run again") from error
     if not isinstance(entry, dict) or entry.get("configuration") != cell.configuration():

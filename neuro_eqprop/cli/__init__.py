@@ -8,6 +8,7 @@ import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Collection
+from contextlib import ExitStack
 from importlib import import_module
 
 from neuro_eqprop import __version__
@@ -90,12 +91,15 @@ def perform(args: Namespace) -> None:
     from rich.console import Console
 
     chosen = command(args.command)
-    if getattr(args, "yes", False):
-        from neuro_eqprop.experiments.request_size import allow_large
+    with ExitStack() as limits:
+        if getattr(args, "yes", False):
+            from neuro_eqprop.experiments.request_size import allow_large
 
-        with allow_large():
-            outcome = chosen.run(args)
-    else:
+            limits.enter_context(allow_large())
+        if getattr(args, "simulates", False) and args.deadline is not None:
+            from neuro_eqprop.deadlines import REQUESTED
+
+            limits.callback(REQUESTED.reset, REQUESTED.set(args.deadline))
         outcome = chosen.run(args)
     if args.json:
         sys.stdout.write(json.dumps(to_json(outcome), allow_nan=False) + "\n")
@@ -141,6 +145,8 @@ def attempt(args: Namespace) -> int:
         if args.debug:
             raise
         sentence = in_flags(str(error), command(args.command).options)
+        if isinstance(error, MemoryError):
+            sentence += "; request a smaller network, or fewer samples at a time"
         sys.stderr.write(f"neuro-eqprop {args.command}: {sentence}\n")
         return 2 if isinstance(error, UnknownNameError | UsageError) else 1
     return 0

@@ -86,7 +86,7 @@ def offer(action: Action, names: Iterable[str]) -> None:
 
 
 def run_argument(run: str) -> str:
-    """A path as it is typed in a shell."""
+    """A path as typed in a shell."""
     return shlex.quote(run)
 
 
@@ -109,6 +109,14 @@ def size_option(parser: ArgumentParser) -> None:
     """Add `--yes`, for requests that are estimated to take longer than a week."""
     meaning = "run it even if it is estimated to take longer than a week"
     parser.add_argument("--yes", action="store_true", help=meaning)
+
+
+def deadline_option(parser: ArgumentParser) -> None:
+    """Add `--deadline`, the longest time of the simulations of a command."""
+    from neuro_eqprop.experiments.request_size import DEADLINE_HELP
+
+    parser.add_argument("--deadline", type=positive_float, metavar="S", help=DEADLINE_HELP)
+    parser.set_defaults(simulates=True)
 
 
 def check_overwrite(path: Path, force: bool) -> None:

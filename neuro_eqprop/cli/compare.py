@@ -88,6 +88,7 @@ def show_spikes(outcome: Json, console: Console) -> None:
         for each in outcome["spike_statistics"][side]:
             numbers = ["-" if each[n] is None else f"{each[n]:.3g}" for n in names]
             table.add_row(side, escape(each["layer"]), escape(each["phase"]), *numbers)
+            table.caption = f"ISI CV and Fano factor by {escape(each['computed_by'])}"
     if table.row_count:
         console.print(table)
     for layer, distance in outcome["van_rossum"].items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
@@ -79,7 +78,8 @@ def get(name: str, to: Path | None) -> Json:
     folder, listed = (to or home()) / name, load_manifest(name)
     with bar(f"downloading {name}", sum(file.bytes for file in listed.files)) as advance:
         found = fetch(listed, folder, lambda file, more, _: advance(more, f"bytes, {file}"))
-    return {"name": name, "folder": str(folder), "files": [asdict(each) for each in found]}
+    files = [{"path": e.path, "address": e.address, "verdict": e.state} for e in found]
+    return {"name": name, "folder": str(folder), "files": files}
 
 
 def check(name: str) -> Json:
@@ -87,7 +87,7 @@ def check(name: str) -> Json:
     from neuro_eqprop import data
     from neuro_eqprop.io.dataset.verify import SAME, UNKNOWN, verify
 
-    files, found = verify(name), data.load(name)
+    files, found = verify(name), data.load_data(name)
     return {
         "name": found.name,
         "train": len(found.train),
@@ -96,9 +96,9 @@ def check(name: str) -> Json:
         "shape": list(found.shape),
         "classes": found.classes,
         "note": found.note,
-        "files_as_in_manifest": [each.path for each in files if each.verdict == SAME],
-        "files_without_checksum": [each.path for each in files if each.verdict == UNKNOWN],
-        "files_of_a_copy": [each.path for each in files if each.verdict not in (SAME, UNKNOWN)],
+        "files_as_in_manifest": [each.path for each in files if each.state == SAME],
+        "files_without_checksum": [each.path for each in files if each.state == UNKNOWN],
+        "files_of_a_copy": [each.path for each in files if each.state not in (SAME, UNKNOWN)],
     }
 
 

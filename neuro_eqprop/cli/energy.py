@@ -13,10 +13,12 @@ from rich.console import Console
 from neuro_eqprop.cli.command import (
     Command,
     UsageError,
+    deadline_option,
     offer,
     positive_float,
     positive_int,
     run_argument,
+    size_option,
 )
 from neuro_eqprop.cli.evaluate import code_options, input_option, several
 
@@ -59,6 +61,9 @@ def engineering_options(parser: ArgumentParser) -> None:
     add("--sensitivity", action="store_true", help=halved)
     front = "accuracy, joules and latency over chips, codes, steps and bits; marks the front"
     add("--pareto", action="store_true", help=front)
+    steps, bits = "steps of the settings of --pareto", "bits of the settings of --pareto"
+    add("--pareto-steps", type=several, default=several("4,8,16,32"), metavar="T,T,...", help=steps)
+    add("--pareto-bits", type=several, default=several("8,4"), metavar="B,B,...", help=bits)
     add("--csv", type=Path, metavar="FILE", help="write a CSV file (default: none)")
     sheet = "write an HTML data sheet for one chip, or a folder of them (default: none)"
     add("--datasheet", type=Path, metavar="FILE", help=sheet)
@@ -66,6 +71,8 @@ def engineering_options(parser: ArgumentParser) -> None:
 
 def options(parser: ArgumentParser) -> None:
     """Add the options of `energy`."""
+    size_option(parser)
+    deadline_option(parser)
     from neuro_eqprop.io.profile.load import profile_names
 
     add = parser.add_argument
@@ -178,6 +185,8 @@ def run(args: Namespace) -> EnergyReport:
             supply=args.supply,
             target=args.target,
             pareto=args.pareto,
+            pareto_steps=args.pareto_steps,
+            pareto_bits=args.pareto_bits,
             curve=args.curve,
             curve_samples=args.curve_samples,
             beside=args.beside,
@@ -193,7 +202,7 @@ def run(args: Namespace) -> EnergyReport:
 
 
 def write_extras(report: EnergyReport, args: Namespace) -> EnergyReport:
-    """Write the CSV file, data sheets and figure that were asked for, and check the limits."""
+    """Write the chosen CSV file, data sheets and figure, and check the limits."""
     from neuro_eqprop.energy.csv_file import write_csv
     from neuro_eqprop.energy.datasheet import write_datasheets
 

@@ -16,6 +16,7 @@ from neuro_eqprop.cli.command import (
     Command,
     Json,
     UsageError,
+    deadline_option,
     fraction,
     offer,
     percent,
@@ -23,6 +24,7 @@ from neuro_eqprop.cli.command import (
     print_facts,
     size_option,
 )
+from neuro_eqprop.cli.executors import shard_options, shared_by
 from neuro_eqprop.spiking.codes import CODES, Code, find_code
 from neuro_eqprop.spiking.input_coding import INPUT_CODINGS
 
@@ -113,6 +115,7 @@ def input_option(parser: ArgumentParser, default: str | None = "current") -> Non
 def options(parser: ArgumentParser) -> None:
     """Add the run, the simulator and the settings of the evaluation."""
     size_option(parser)
+    deadline_option(parser)
     source_options(parser)
     where = ("rate", "numpy", *BACKENDS)
     meaning = f"where to run: {', '.join(where)}"
@@ -125,10 +128,7 @@ def options(parser: ArgumentParser) -> None:
     sweep = "evaluate with several numbers of steps, as 8,16,32 (default: --steps alone)"
     parser.add_argument("--sweep", type=several, metavar="T,T,...", help=sweep)
     parser.add_argument("--bits", type=positive_int, help=BITS_HELP)
-    workers = "threads of the emulator, or processes of another simulator, that share the samples"
-    parser.add_argument(
-        "--workers", type=positive_int, default=1, metavar="N", help=f"{workers} (default 1)"
-    )
+    shard_options(parser)
     drop = "fail if accuracy drops by more than this fraction (default: any drop is accepted)"
     parser.add_argument("--max-drop", type=fraction, metavar="D", help=drop)
 
@@ -177,6 +177,7 @@ def evaluate_once(
     from neuro_eqprop.cli.progress import bar
     from neuro_eqprop.experiments.evaluate import RATES
 
+    shared = shared_by(args)
     with bar(f"on {args.on}", len(split)) as advance:
         return source.model.evaluate(
             split,
@@ -186,7 +187,8 @@ def evaluate_once(
             bits=None if args.on in RATES else source.bits,
             input=args.input,
             progress=lambda more: advance(more, "samples"),
-            workers=args.workers,
+            workers=shared.workers,
+            executor=shared.executor,
         ).to_dict()
 
 

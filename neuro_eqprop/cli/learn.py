@@ -17,6 +17,7 @@ from neuro_eqprop.cli.command import (
     Command,
     Json,
     UsageError,
+    deadline_option,
     in_flags,
     percent,
     positive_int,
@@ -50,6 +51,7 @@ BESIDE = Path()
 def options(parser: ArgumentParser) -> None:
     """Add the settings of learning, the run folder and the trace."""
     size_option(parser)
+    deadline_option(parser)
     from neuro_eqprop.backends.registry import learner_names
     from neuro_eqprop.experiments.on_chip_config import (
         OnChipConfig,
@@ -108,6 +110,8 @@ def options(parser: ArgumentParser) -> None:
     add("--snapshots", type=sample_numbers, default=(), metavar="N,...", help=whole)
     recorded = "samples recorded step by step"
     add("--watched", type=positive_int, default=50, metavar="N", help=recorded)
+    threads = "threads that share the test samples; training samples follow one another"
+    add("--workers", type=positive_int, default=1, metavar="N", help=f"{threads} (default 1)")
     add("--resume", action="store_true", help="continue the run in --out after its last epoch")
     add("--force", action="store_true", help="replace a run that --out already holds")
 
@@ -188,6 +192,7 @@ def run(args: Namespace) -> Json:
                 traces=trace,
                 progress=bar.on_epoch,
                 on_samples=bar.on_samples,
+                workers=args.workers,
                 **given,
             )
     except SettingsError as error:

@@ -102,7 +102,8 @@ def run(args: Namespace) -> Json:
     with bar("nir doctor", len(chosen)) as advance:
         for name, ours in chosen:
             found = asdict(examine(trial, name, ours=ours, deadline=args.deadline))
-            frameworks.append(found | {"verdict": found["verdict"].value})
+            result = found.pop("result").value
+            frameworks.append(found | {"verdict": result})
             advance(1, name)
     return {
         "file": str(args.file),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import SUPPRESS, Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -60,10 +61,12 @@ class Parser(ArgumentParser):
 
     def __init__(self, *args: Any, **settings: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **{"formatter_class": HelpFormatter, **settings})
+        # "-1mJ" is a value, which the type of its option refuses with a reason, and no option.
+        self._negative_number_matcher = re.compile(r"^-\.?\d")
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The long options, as they are typed."""
+        """The long options, as typed."""
         return tuple(flag for flag in self._option_string_actions if flag.startswith("--"))
 
     def parse_known_args(  # type: ignore[override]

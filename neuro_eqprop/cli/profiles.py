@@ -180,6 +180,14 @@ def show_validation(outcome: Json, console: Console) -> None:
     )
     if outcome["misses"]:
         console.print(f"outside their range: {escape(', '.join(outcome['misses']))}")
+    bounds = outcome["lower_bounds"]
+    if bounds:
+        listed = escape(", ".join(bounds))
+        console.print(
+            f"lower bounds, because costs are unknown; not counted if they hold: {listed}"
+        )
+    for name, reason in outcome["unpredicted"].items():
+        console.print(f"not predicted: {escape(name)}: {escape(reason)}")
     if outcome["coverage"] is not None:
         console.print(
             f"coverage {outcome['coverage']:.0%} of the 95 % ranges; sharpness: the median range "
@@ -226,7 +234,7 @@ def show_cases(cases: Iterable[Json], console: Console) -> None:
         table.add_row(
             escape(each["id"]),
             amount(each["measured"], each["unit"]),
-            amount(each["predicted"], each["unit"]),
+            (">= " if each["missing"] else "") + amount(each["predicted"], each["unit"]),
             range_of(each),
             f"{100 * each['error']:+.1f} %",
             holds[each["holds"]],

@@ -97,7 +97,11 @@ def rule_row(name: str) -> tuple[str, str, str]:
     """A rule, its label, and the nudgings that it supports."""
     rule = RULES[name]
     label = f"baseline: {rule.label}" if rule.baseline else rule.label
-    return f"`{name}`", label, "all" if len(rule.nudgings) == len(Nudging) else "all real ones"
+    return (
+        f"`{name}`",
+        label,
+        "all" if len(rule.nudgings) == len(Nudging) else "all but holomorphic",
+    )
 
 
 def activation_table() -> str:

@@ -1,8 +1,9 @@
 """SIGTERM and SIGINT end a command within seconds, whatever it is doing.
 
 Both raise an exception in the main thread, so that files are closed and the state to resume from is
-kept. Where that does not end the command, since compiled code runs or a library swallows the
-exception, a second thread ends the process; what is on the disk can be resumed then too.
+kept; compiled loops of the simulators return for it. Where that does not end the command, since a
+library hangs or swallows the exception, a second thread ends the process; what is on the disk can
+be resumed then too. The same happens after a deadline.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread, current_thread, main_thread
 from types import FrameType
+
+from neuro_eqprop import deadlines
 
 GRACE = 4.0
 """Seconds after a signal before the process is ended."""
@@ -51,20 +54,23 @@ def ending_by_signals(grace: float = GRACE) -> Iterator[None]:
     if before == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, raise_terminated)
     woken = signal.set_wakeup_fd(start, warn_on_full_buffer=False)
-    watcher = Thread(target=watch, args=(end, over, grace), daemon=True)
-    watcher.start()
+    thread = Thread(target=end_after_signal, args=(end, over, grace), daemon=True)
+    thread.start()
+    deadlines.end_process.append(end_at_deadline)
     try:
         yield
     finally:
         over.set()
+        deadlines.end_process.remove(end_at_deadline)
+        deadlines.stop_compiled_loops(False)
         signal.set_wakeup_fd(woken)
         if before == signal.SIG_DFL:
             signal.signal(signal.SIGTERM, before)
         os.close(start)  # the thread reads the end of the pipe, and ends
-        watcher.join(1.0)
+        thread.join(1.0)
 
 
-def watch(end: int, over: Event, grace: float) -> None:
+def end_after_signal(end: int, over: Event, grace: float) -> None:
     """End the process if it does not end by itself within `grace` seconds after a signal."""
     while True:
         received = os.read(end, 1)
@@ -72,7 +78,20 @@ def watch(end: int, over: Event, grace: float) -> None:
             os.close(end)
             return
         number = received[0]
-        if number in (signal.SIGINT, signal.SIGTERM) and not over.wait(grace):
-            with suppress(OSError):
-                os.write(2, f"{LABELS[signal.Signals(number)]}\n".encode())
-            os._exit(128 + number)
+        if number not in (signal.SIGINT, signal.SIGTERM):
+            continue
+        deadlines.stop_compiled_loops()
+        if not over.wait(grace):
+            end_process(LABELS[signal.Signals(number)], 128 + number)
+
+
+def end_at_deadline(sentence: str) -> None:
+    """End a process whose simulator does not come back from a deadline."""
+    end_process(f"neuro-eqprop: {sentence.replace('`deadline`', '--deadline')}", 1)
+
+
+def end_process(sentence: str, code: int) -> None:
+    """Write a sentence to standard error, and end the process at once."""
+    with suppress(OSError):
+        os.write(2, f"{sentence}\n".encode())
+    os._exit(code)

@@ -15,6 +15,7 @@ from neuro_eqprop.cli.command import (
     Json,
     UsageError,
     check_overwrite,
+    deadline_option,
     offer,
     positive_int,
     print_facts,
@@ -28,11 +29,13 @@ from neuro_eqprop.cli.evaluate import (
     open_source,
     source_options,
 )
+from neuro_eqprop.cli.executors import shard_options, shared_by
 
 
 def options(parser: ArgumentParser) -> None:
     """Add the source, the simulator and the variables to record."""
     size_option(parser)
+    deadline_option(parser)
     add = parser.add_argument
     source_options(parser)
     where = ("rate", *BACKENDS)
@@ -52,6 +55,7 @@ def options(parser: ArgumentParser) -> None:
     code_options(parser)
     input_option(parser)
     biology_options(parser)
+    shard_options(parser)
 
 
 def run(args: Namespace) -> Json:
@@ -69,7 +73,7 @@ def run(args: Namespace) -> Json:
     path = args.traces or (args.run / TRACES if args.run.is_dir() else args.run.with_suffix(".h5"))
     check_overwrite(path, args.force)
     split, steps = first_samples(source.data, args.samples), args.steps or source.code.steps
-    rates, spiking = args.on == "rate", None
+    rates, spiking, workers = args.on == "rate", None, shared_by(args)
     if rates and args.bits is not None:
         raise UsageError("--bits is for spikes, and --on rate settles rates; use --on emulator")
     with bar(f"on {args.on}", len(split)) as advance:
@@ -86,7 +90,7 @@ def run(args: Namespace) -> Json:
             found = record_rates(source.model, split.x, split.y, part=part, **shared)
         else:
             spiking = to_spiking(source.model, code=source.code, bits=source.bits, input=args.input)
-            found = record_spikes(spiking, split.x, split.y, on=backend, **shared)
+            found = record_spikes(spiking, split.x, split.y, on=backend, shared=workers, **shared)
     return {
         "run": str(args.run),
         "traces": str(path),

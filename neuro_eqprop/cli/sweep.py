@@ -12,16 +12,12 @@ from neuro_eqprop.cli.command import (
     FAILURE,
     Command,
     Json,
-    UsageError,
-    offer,
     positive_float,
     positive_int,
     print_facts,
     run_argument,
 )
-from neuro_eqprop.executors import EXECUTORS
-
-TLS = ("tls_ca", "tls_cert", "tls_key")
+from neuro_eqprop.cli.executors import executor_arguments, executor_options
 
 
 def options(parser: ArgumentParser) -> None:
@@ -29,9 +25,7 @@ def options(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("sweep", type=Path, metavar="SWEEP.toml", help="what varies; see docs/how-to/sweep.md")
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the results")
-    known = "; ".join(f"{name}: {text}" for name, text in EXECUTORS.items())
-    executor = add("--executor", default="local", metavar="NAME", help=known)
-    offer(executor, EXECUTORS)
+    executor_options(parser)
     cores = min(4, os.cpu_count() or 1)
     add(
         "--workers",
@@ -39,25 +33,6 @@ def options(parser: ArgumentParser) -> None:
         default=cores,
         metavar="N",
         help=f"processes, or Slurm jobs at the same time (default {cores})",
-    )
-    add(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="with dask: its address, as tcp://127.0.0.1:8786 (no default)",
-    )
-    for name, meaning in zip(TLS, ("authority", "certificate", "key"), strict=True):
-        add(
-            f"--{name.replace('_', '-')}",
-            type=Path,
-            metavar="FILE.pem",
-            help=f"with dask: {meaning} (default: no TLS)",
-        )
-    add(
-        "--slurm",
-        action="append",
-        default=[],
-        metavar="OPTION=VALUE",
-        help="option of sbatch, such as partition=short; repeatable",
     )
     add(
         "--deadline",
@@ -72,15 +47,9 @@ def options(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Json:
     """Run the sweep."""
     from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.executors.dask import Tls
     from neuro_eqprop.sweeps.run import sweep
 
-    given = [getattr(args, name) for name in TLS]
-    if any(given) and not all(given):
-        raise UsageError("TLS needs --tls-ca, --tls-cert and --tls-key")
-    pairs = [each.partition("=") for each in args.slurm]
-    if not all(equals for _, equals, _ in pairs):
-        raise UsageError("--slurm takes OPTION=VALUE, such as partition=short")
+    given = executor_arguments(args)
     with bar(f"sweep {args.sweep}", 1) as advance:
         shown = [0.0]
 
@@ -92,11 +61,7 @@ def run(args: Namespace) -> Json:
         found = sweep(
             args.sweep,
             args.out,
-            executor=args.executor,
-            workers=args.workers,
-            scheduler=args.scheduler,
-            tls=Tls(*given) if all(given) else None,
-            slurm={name: value for name, _, value in pairs},
+            **given,
             deadline=args.deadline,
             force=args.force,
             progress=on_cells,

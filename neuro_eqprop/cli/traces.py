@@ -1,4 +1,4 @@
-"""`neuro-eqprop traces show FILE.h5`, `watch` and `export`: inspect, follow and convert traces."""
+"""`neuro-eqprop traces show FILE.h5`, `traces watch`, `traces export`: read, follow, convert."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def options(parser: ArgumentParser) -> None:
     meaning = "print its contents, follow it while it is written, or convert it"
     parser.add_argument("action", choices=["show", "watch", "export"], help=meaning)
     parser.add_argument("file", type=Path, metavar="FILE.h5", help="a trace file")
-    meaning = "watch: seconds without a file or new samples after which to give up"
+    meaning = "traces watch: seconds without a file or new samples after which to give up"
     parser.add_argument("--patience", type=positive_float, default=60.0, metavar="S", help=meaning)
-    meaning = "watch: show it in a browser too, on this machine alone"
+    meaning = "traces watch: show it in a browser too, on this machine alone"
     parser.add_argument("--web", action="store_true", help=meaning)
     meaning = "with --web: port of the page (default 0: any free one)"
     parser.add_argument("--port", type=int, default=0, metavar="N", help=meaning)
@@ -317,7 +317,8 @@ def show_statistics(outcome: Json, tree: Tree) -> None:
     if not outcome["spike_statistics"]:
         return
     step = f"{outcome['step_seconds'] * 1e3:g} ms"
-    statistics = tree.add(f"spike statistics; a step takes {step}")
+    by = outcome["spike_statistics"][0]["computed_by"]
+    statistics = tree.add(f"spike statistics by {escape(by)}; a step takes {step}")
     names = {"isi_cv": "ISI CV", "fano_factor": "Fano factor"}
     names |= {"count_correlation": "count correlation", "balance": "I/E"}
     for each in outcome["spike_statistics"]:

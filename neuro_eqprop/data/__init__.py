@@ -9,7 +9,7 @@ from neuro_eqprop.data.idx import IDX, load_idx, one_file, place_of, read_idx
 from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.npz import load_npz, save_npz
 from neuro_eqprop.data.paths import FOLDER, folders
-from neuro_eqprop.data.registry import DATASETS, find, load, missing, summary
+from neuro_eqprop.data.registry import DATASETS, find, load_data, missing, summary
 from neuro_eqprop.data.sequences import make_sequences
 from neuro_eqprop.data.sst2 import load_sst2
 
@@ -25,9 +25,9 @@ __all__ = [
     "find",
     "folders",
     "hold_out",
-    "load",
     "load_behaviour_cloning",
     "load_cifar10",
+    "load_data",
     "load_digits",
     "load_idx",
     "load_npz",

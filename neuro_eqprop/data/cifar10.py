@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neuro_eqprop.checked_files.read import BoundedReader, read_bytes
+from neuro_eqprop.checked_files.read import BoundedReader, file_size, read_bytes
 from neuro_eqprop.data.dataset import DataError, Dataset, Split
 from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.paths import find_any, not_here
@@ -66,12 +66,15 @@ def copy_note(test: bytes) -> str:
 def from_archive(path: Path) -> dict[str, bytes]:
     """The record files in the archive, which is not unpacked to disk."""
     found: dict[str, bytes] = {}
+    file_size(path, DataError)  # a pipe is an error here, and would be waited for below
     try:
         with gzip.open(path) as unpacked:
             packed = BoundedReader(unpacked, MOST_UNPACKED, path, DataError)
             with tarfile.open(fileobj=packed, mode="r|") as archive:  # type: ignore[call-overload]
                 for member in archive:
                     name = Path(member.name).name
+                    if not 0 <= member.size <= MOST_UNPACKED:
+                        raise DataError(f"{path}: {name[:80]} claims {member.size} bytes")
                     content = archive.extractfile(member) if member.isfile() else None
                     if name in TRAIN + TEST and content is not None:
                         found[name] = content.read(LARGEST + 1)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.arrays import Array, Ints, Shape
+from neuro_eqprop.arrays import Array, Ints, Named, Shape
 from neuro_eqprop.html import html_table
 
 LARGEST_BYTE = 255.0
-"""The byte that stands for one."""
+"""The byte value of one."""
 
 
 class DataError(ValueError):
@@ -40,7 +40,7 @@ class Split:
     y : array of int (samples,)
         Their class numbers.
     stored : array (samples, features)
-        The samples as they are kept: floats, or bytes.
+        The samples as stored: floats, or bytes.
 
     Examples
     --------
@@ -211,7 +211,7 @@ class Dataset:
     def parts(self) -> dict[str, Split]:
         """The splits by name."""
         held = {} if self.validation is None else {"validation": self.validation}
-        return {"train": self.train, "test": self.test} | held
+        return Named("split", {"train": self.train, "test": self.test} | held)
 
     @property
     def features(self) -> int:

@@ -1,26 +1,47 @@
-"""The handwritten digits of scikit-learn, which need no files."""
+"""The handwritten digits of scikit-learn, which need no download."""
 
 from __future__ import annotations
 
+import gzip
+from importlib.util import find_spec
+from pathlib import Path
+
 import numpy as np
 
+from neuro_eqprop.arrays import Array
 from neuro_eqprop.data.dataset import Dataset, Split
 from neuro_eqprop.data.info import EMBEDDED, DatasetInfo
 
+SPLIT = Path(__file__).with_name("digits_split.txt")
+"""The samples in the order of train_test_split(test_size=360, stratify=y, random_state=0)."""
+TEST = 360
+
 
 def load_digits() -> Dataset:
-    """The 1797 digits of 8 x 8 pixels in scikit-learn, 360 of them as test samples."""
-    from sklearn.datasets import load_digits
-    from sklearn.model_selection import train_test_split
+    """The 1797 digits of 8 x 8 pixels in scikit-learn, 360 of them as test samples.
 
-    x, y = load_digits(return_X_y=True)
-    parts = train_test_split(x / 16.0, y, test_size=360, stratify=y, random_state=0)
-    train_x, test_x, train_y, test_y = parts
+    The file of scikit-learn is read directly, since importing scikit-learn takes a second.
+    """
+    table, order = read_digits(), np.array(SPLIT.read_text().split(), dtype=np.int64)
     train, test = (
-        Split(np.ascontiguousarray(a, dtype=np.float64), np.asarray(b, dtype=np.int64))
-        for a, b in ((train_x, train_y), (test_x, test_y))
+        Split(table[part, :-1] / 16.0, table[part, -1].astype(np.int64))
+        for part in (order[:-TEST], order[-TEST:])
     )
     return Dataset.from_splits("digits", train, test, 10, (1, 8, 8))
+
+
+def read_digits() -> Array:
+    """The table of scikit-learn: a row of 64 pixels in 0..16 and the class of each digit."""
+    spec = find_spec("sklearn")
+    for folder in spec.submodule_search_locations or () if spec else ():
+        path = Path(folder) / "datasets" / "data" / "digits.csv.gz"
+        if path.is_file():
+            with gzip.open(path, "rt", encoding="ascii") as file:
+                return np.loadtxt(file, delimiter=",")
+    from sklearn.datasets import load_digits  # it may keep the file elsewhere in later versions
+
+    x, y = load_digits(return_X_y=True)
+    return np.column_stack([x, y])
 
 
 DIGITS = DatasetInfo(

@@ -46,7 +46,7 @@ def not_here(name: str, what: str) -> DataError:
     """The error for a data set whose files are not present."""
     places = ", ".join(str(place) for place in folders(name))
     return DataError(
-        f"data set {name!r} is not here (looked in {places}); `neuro-eqprop data get {name}` "
+        f"data set {name!r} is not here (searched {places}); `neuro-eqprop data get {name}` "
         f"fetches it, or put its {what} into a folder {name}/ and name the folder above it in "
         f"{FOLDER}"
     )

@@ -39,7 +39,7 @@ ABSENT = "not here"
 """The place of a data set that is not present."""
 
 
-def load(name: str | Path | Dataset) -> Dataset:
+def load_data(name: str | Path | Dataset) -> Dataset:
     """Load a data set.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,14 +13,13 @@ from neuro_eqprop.hardware.noc_traffic import mesh_of, noc_traffic
 from neuro_eqprop.hardware.placement import CoreAllocation, Placement
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.synapse_memory import synapse_memory
-from neuro_eqprop.hardware.workload import Workload
+from neuro_eqprop.hardware.workload import SPIKES, STEP_EVENTS, Workload
 from neuro_eqprop.traces import Counts
 
 PEAK = 2.0
-"""Messages over the busiest link, over those of the mean link, where routes go along one axis and
+"""Messages over the busiest link, over those of the mean link, where messages go along one axis and
 then the other."""
-LINKS = "links"
-"""The name of the mesh among the populations, as one more place where a step can wait."""
+LEARNING = tuple(event for event in STEP_EVENTS if event != SPIKES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +27,20 @@ class Work:
     """Events by key of the section `time`: for each population an array (steps, cores)."""
 
     events: Mapping[str, Mapping[str, Array]]
-    route: Mapping[str, float]
+    links: Mapping[str, Array] = field(default_factory=dict)
+    """Messages over the busiest link of each direction (steps, 1), by key of its hop time."""
+    hops: Mapping[str, float] = field(default_factory=dict)
     """Hops of the last message of a step, by key."""
 
     def slowest(self, seconds: Mapping[str, float]) -> dict[str, float]:
-        """Events of the slowest core of each step, averaged over steps.
+        """Events of the slowest core or link of each step, and of its last message, as a mean.
 
-        For each step, the core with the largest sum of events times `seconds` is taken.
+        For each step, the core or link with the largest sum of events times `seconds` is taken. A
+        link is one more place where a step can wait: it passes one message per hop time.
         """
         worst: Array | None = None
         chosen: dict[str, Array] = {}
-        for work in self.events.values():
+        for work in (*self.events.values(), *({key: n} for key, n in self.links.items())):
             cost = np.sum([array * seconds[key] for key, array in work.items()], axis=0)
             core = np.argmax(cost, axis=1)[:, None]
             time = np.take_along_axis(cost, core, axis=1)[:, 0]
@@ -51,7 +53,27 @@ class Work:
             for key in {*chosen, *picked}:
                 old = chosen.get(key, np.zeros(len(time)))
                 chosen[key] = np.where(better, picked.get(key, 0.0), old)
+        for key, hops in self.hops.items():
+            step = np.zeros(len(self.links[key])) if worst is None else worst
+            waits = queue_length(self.links[key][:, 0], seconds[key], step)
+            chosen[key] = chosen.get(key, 0.0) + hops * (1.0 + waits)
         return {key: float(array.mean()) for key, array in chosen.items()}
+
+
+def queue_length(messages: Array, hop: float, step: Array) -> Array:
+    """Messages that a message finds before it at the busiest link, in each step.
+
+    The link is a queue with random arrivals and a fixed time of service (M/D/1): with utilisation
+    rho = messages hop / step, that are
+
+        rho / (2 (1 - rho)),
+
+    and never more than half of the others, the mean if all of them arrived at once.
+    """
+    rho = np.divide(messages * hop, step, out=np.zeros_like(step), where=step > 0)
+    others = np.maximum(0.0, messages - 1.0) / 2.0
+    steady = np.divide(rho, 2.0 * (1.0 - rho), out=np.full_like(rho, np.inf), where=rho < 1.0)
+    return np.asarray(np.minimum(steady, others))
 
 
 def core_work(
@@ -67,34 +89,33 @@ def core_work(
         + messages_out t_message_out + learning updates.
     """
     counted = workload.phases(learning=learning)
-    steps = total_steps(counted)
     memory = synapse_memory(workload.shape, profile, tag_bits=None)
-    spikes = {
-        name: spikes_by_core(workload, placement, name, counts, steps, learning=learning)
-        for name, counts in counted.items()
-    }
+
+    def by_core(name: str, event: str) -> Array:
+        return events_by_core(workload, placement, name, event, learning=learning)
+
+    spikes = {name: by_core(name, SPIKES) for name in counted}
     length = max((len(each) for each in spikes.values()), default=1)
+    steps = total_steps(counted)
     events: dict[str, dict[str, Array]] = {}
     for each in placement.allocations:
         counts = counted.get(each.name, Counts())
-        own = np.broadcast_to(
-            spikes.get(each.name, np.zeros((1, 1))), (length, spikes[each.name].shape[1])
-        )
+        own = np.zeros((1, each.cores)) if each.name not in spikes else spikes[each.name]
+        own = np.broadcast_to(own, (length, own.shape[1]))
         updates = (counts.updates_active + counts.updates_idle) / (each.cores * steps)
         links = workload.shape.out_of(each.name)
         reached = sum(memory.reach(link, placement[link.target].cores)[0] for link in links)
         active = counts.updates_active / counts.spikes if counts.spikes else 0.0
-        learned = 1.0 / (each.cores * steps) if learning else 0.0
-        full = np.ones_like(own)
         events[each.name] = {
             "time.neuron_spiking": own * active,
             "time.neuron_update": np.maximum(0.0, each.compartments * updates - own * active),
             "time.message_out": own * reached,
-            "time.weight_update": full * counts.weight_updates * learned,
-            "time.tag_update": full * counts.tag_updates * learned,
             "time.message_in": np.zeros_like(own),
             "time.synop": np.zeros_like(own),
         }
+        for event in LEARNING if learning else ():
+            changed = by_core(each.name, event)
+            events[each.name][f"time.{event[:-1]}"] = np.broadcast_to(changed, own.shape)
     for name, counts in counted.items():
         sent = np.broadcast_to(spikes[name].sum(axis=1, keepdims=True), (length, 1))
         projections = workload.shape.out_of(name)
@@ -107,25 +128,19 @@ def core_work(
             work = events[projection.target]
             work["time.synop"] = work["time.synop"] + sent * fan_out * share
             work["time.message_in"] = work["time.message_in"] + sent * reach
-    route = add_links(workload, placement, profile, spikes, length, events)
-    return Work(events, route)
+    return Work(events, *link_work(workload, placement, profile, spikes, length))
 
 
-def spikes_by_core(
-    workload: Workload,
-    placement: Placement,
-    name: str,
-    counts: Counts,
-    steps: int,
-    *,
-    learning: bool,
+def events_by_core(
+    workload: Workload, placement: Placement, name: str, event: str, *, learning: bool
 ) -> Array:
-    """Spikes of a population (steps, cores); one row with the mean where no step was recorded.
+    """Events of a population (steps, cores); one row with the mean where no step was recorded.
 
     Recorded steps are scaled to the mean of all counted samples.
     """
-    mean = counts.spikes / steps
-    recorded = None if learning else workload.by_step.get(name)
+    counted = workload.phases(learning=learning)
+    mean = getattr(counted.get(name, Counts()), event) / total_steps(counted)
+    recorded = workload.recorded(name, event, learning=learning)
     allocation = None if workload.shape[name].off_chip else placement[name]
     if recorded is None or not recorded.sum():
         cores = 1 if allocation is None else allocation.cores
@@ -144,43 +159,42 @@ def spikes_by_core(
     return np.asarray(np.add.reduceat(recorded, starts, axis=1) * scale)
 
 
-def add_links(
+def link_work(
     workload: Workload,
     placement: Placement,
     profile: Profile,
     spikes: Mapping[str, Array],
     length: int,
-    events: dict[str, dict[str, Array]],
-) -> dict[str, float]:
-    """Add the busiest link as one more place where a step can wait; return the last hops.
+) -> tuple[dict[str, Array], dict[str, float]]:
+    """Messages over the busiest link of each direction in each step, and the last message's hops.
 
-    A link passes one message per hop time, so the busiest is occupied for
-
-        PEAK x hops of the step / links x t_hop.
-
-    The last message of a step then travels the mean distance.
+    The busiest link passes PEAK x hops of the step / links; the last message of a step travels the
+    mean distance.
     """
     mesh, known = mesh_of(profile)
     if not known:
-        return {}
+        return {}, {}
     chips = placement.chips or 1
     links = {
         "time.hop_ew": 2 * (mesh.width - 1) * mesh.height * chips,
         "time.hop_ns": 2 * (mesh.height - 1) * mesh.width * chips,
     }
-    hops = {key: np.zeros((length, 1)) for key in links}
+    hops = {key: np.zeros((length, 1)) for key, number in links.items() if number}
     messages = 0.0
     for name, traffic in noc_traffic(workload.shape, placement, profile).items():
         if workload.shape[name].off_chip or name not in spikes:
             continue
         sent = spikes[name].sum(axis=1, keepdims=True)
         messages += float(sent.mean()) * traffic.messages
-        for key, each in zip(links, (traffic.hops_ew, traffic.hops_ns), strict=True):
-            hops[key] = hops[key] + sent * (each or 0.0)
-    for key, number in links.items():
-        if number:
-            events[f"{LINKS} {key}"] = {key: PEAK * hops[key] / number}
-    return {key: float(hops[key].mean()) / messages for key in links} if messages else {}
+        for key, each in (("time.hop_ew", traffic.hops_ew), ("time.hop_ns", traffic.hops_ns)):
+            if key in hops:
+                hops[key] = hops[key] + sent * (each or 0.0)
+    if not messages:
+        return {}, {}
+    return (
+        {key: PEAK * total / links[key] for key, total in hops.items()},
+        {key: float(total.mean()) / messages for key, total in hops.items()},
+    )
 
 
 def tiles_used(allocations: tuple[CoreAllocation, ...], profile: Profile) -> int:

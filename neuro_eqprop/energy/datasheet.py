@@ -30,7 +30,7 @@ def table(rows: Iterable[tuple[str, ...]], head: tuple[str, ...] = ()) -> str:
 
 
 def amount(value: float | None, unit: str) -> str:
-    """A number with its unit, or a word."""
+    """A number with its unit, or a text."""
     return "unknown" if value is None else si(value, unit)
 
 
@@ -57,7 +57,8 @@ def figures(found: Estimate) -> str:
     if found.boundary is not None:
         rows.append(("boundary", found.boundary.value.replace("_", " ")))
     if found.placement is not None and found.placement.cores is not None:
-        placed = f"{found.placement.cores} cores of {found.placement.chips} chips, {found.mapping}"
+        chips = "1 chip" if found.placement.chips == 1 else f"{found.placement.chips} chips"
+        placed = f"{found.placement.cores} cores of {chips}, {found.mapping}"
         rows.append(("placement", placed))
     return table(((escape(name), escape(value)) for name, value in rows))
 
@@ -76,8 +77,8 @@ def sheet(report: EnergyReport, chip: EnergyEstimate) -> str:
     """The page of one chip."""
     counted = report.counted
     layers = [(escape(name), si(value, "J")) for name, value in chip.inference.layers.items()]
-    verdicts = [
-        (escape(each.verdict),) for each in chip.comparisons if each.outcome is not Outcome.REFUSED
+    summaries = [
+        (escape(each.summary),) for each in chip.comparisons if each.outcome is not Outcome.REFUSED
     ]
     missing = [(escape(each),) for each in (*chip.inference.unknown, *chip.unchecked)]
     point = ", ".join(f"{key} {value}" for key, value in chip.operating_point.items())
@@ -89,7 +90,7 @@ def sheet(report: EnergyReport, chip: EnergyEstimate) -> str:
         f"<h2>Where the energy goes</h2>{terms(chip.inference)}" if chip.inference.terms else "",
         f"<h2>By layer</h2>{table(layers)}" if layers else "",
         f"<h2>A learning sample</h2>{figures(chip.learning)}",
-        f"<h2>Beside dense devices</h2>{table(verdicts)}" if verdicts else "",
+        f"<h2>Beside dense devices</h2>{table(summaries)}" if summaries else "",
         f"<h2>Not known or not checked</h2>{table(missing)}" if missing else "",
         "<p class='small'>An estimate: counted events times published costs, with the central 95 % "
         "over the ranges of the costs and over the error of the model. Not a measurement.</p>",

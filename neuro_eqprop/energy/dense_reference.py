@@ -57,7 +57,7 @@ class Comparison:
     dense: float
     stops_at: float | None
     """Spikes per neuron and step above which the chip uses more energy; None if there are none."""
-    words: str
+    sentence: str
     """The outcome as a sentence."""
     likelihood: float | None = None
     """Probability that the chip needs less, from both ranges; None where it is not compared."""
@@ -65,30 +65,30 @@ class Comparison:
     @property
     def ratio(self) -> float | None:
         """Joules of the chip over those of the device."""
-        return None if self.spiking is None else self.spiking / self.dense
+        return self.spiking / self.dense if self.spiking is not None and self.dense > 0 else None
 
     @property
-    def verdict(self) -> str:
-        """The comparison in plain words: how many times less or more, and how likely that is."""
+    def summary(self) -> str:
+        """The comparison as a sentence: how many times less or more, and how likely that is."""
         if self.outcome is Outcome.REFUSED or self.ratio is None:
             return f"not compared with {self.device}: measured at {self.boundary.value}"
         less, factor = self.ratio < 1, max(self.ratio, 1 / self.ratio)
         times = f"{factor:.2g}" if factor < 100 else f"{factor:,.0f}"
-        words = f"needs {times}x {'less' if less else 'more'} than {self.device}"
-        words += f" at batch {self.batch}"
+        text = f"needs {times}x {'less' if less else 'more'} than {self.device}"
+        text += f" at batch {self.batch}"
         if self.likelihood is None:
-            return f"{words}, even without all of its costs"
+            return f"{text}, even without all of its costs"
         sure = self.likelihood if less else 1 - self.likelihood
         inside = "though the ranges overlap"
         if self.outcome is not Outcome.OPEN:
-            inside = "over the whole stated range"
-        return f"{words}, {inside}: {likely(sure)}"
+            inside = "inside the stated range"
+        return f"{text}, {inside}: {likely(sure)}"
 
 
 def likely(probability: float) -> str:
-    """A probability in words."""
-    words = ((0.975, "almost certain"), (0.8, "likely"), (0.6, "rather likely"))
-    return next((word for least, word in words if probability >= least), "open")
+    """A probability as a phrase."""
+    phrases = ((0.975, "almost certain"), (0.8, "likely"), (0.6, "rather likely"))
+    return next((phrase for least, phrase in phrases if probability >= least), "open")
 
 
 def probability_less(one: Energy, other: Energy) -> float:

@@ -7,8 +7,9 @@ logarithm, the variance left over is
 
     sigma^2 = max(SIGMA_FLOOR^2, QUANTILE over chips of the mean over its cases of (r^2 - s^2)),
 
-over the chips other than the one that is estimated, so that a chip's own measurements never
-narrow its own range. The quantile covers four of five chips and is not set by a single one.
+over the chips other than the one that is estimated and its variants, so that a chip's own
+measurements never narrow its own range. The quantile covers four of five chips and is not set by a
+single one. UNTESTED^2 is one more of these values, so that few chips do not make it certain.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ KINDS = {
 class Residual:
     """A prediction beside its measurement."""
 
-    profile: str
+    chip: str
     kind: Quantity
     measured: float
     predicted: float
@@ -84,16 +85,14 @@ NONE = Discrepancy()
 
 def learn(residuals: Iterable[Residual], *, without: str) -> Discrepancy:
     """The discrepancy from the cases of all chips but one."""
-    others = [each for each in residuals if each.profile != without]
+    others = [each for each in residuals if each.chip != without]
     sigmas = {}
     for kind in Quantity:
         chips: dict[str, list[float]] = {}
         for each in others:
             if each.kind is kind:
-                chips.setdefault(each.profile, []).append(each.left_over)
-        means = [sum(values) / len(values) for values in chips.values()]
-        variance = UNTESTED**2
-        if means:
-            variance = float(np.quantile(means, QUANTILE, method="lower"))
+                chips.setdefault(each.chip, []).append(each.left_over)
+        means = [max(0.0, sum(values) / len(values)) for values in chips.values()]
+        variance = float(np.quantile([*means, UNTESTED**2], QUANTILE))
         sigmas[kind.value] = sqrt(max(SIGMA_FLOOR**2, variance))
-    return Discrepancy(**sigmas, chips=len({each.profile for each in others}))
+    return Discrepancy(**sigmas, chips=len({each.chip for each in others}))

@@ -18,6 +18,7 @@ from neuro_eqprop.energy.mapping import (
     placements,
     spaced,
     too_few_cores,
+    too_many_cores,
 )
 from neuro_eqprop.energy.metrics import DutyCycle, by_layer, by_phase, duty_cycle
 from neuro_eqprop.energy.monte_carlo import SIZE, Draws, Energy, Interval, energy, interval
@@ -33,7 +34,7 @@ from neuro_eqprop.energy.terms import (
     power_terms,
 )
 from neuro_eqprop.energy.time import Clock, duration
-from neuro_eqprop.hardware.placement import Placement, Verdict, place
+from neuro_eqprop.hardware.placement import Placement, PlacementStatus, place
 from neuro_eqprop.hardware.profile import (
     Boundary,
     Evidence,
@@ -173,7 +174,7 @@ class Options:
     """Available chips; None for the largest machine of the profile."""
     draws: int = SIZE
     mapping: MappingGoal = MappingGoal.LEAST_ENERGY
-    """What the number of cores of each population is chosen for."""
+    """The aim by which the number of cores of each population is chosen."""
     rate: float | None = None
     """Samples a second that a chip that is always on gets; None for one after the other."""
     host_mac: Quantity | None = None
@@ -266,6 +267,15 @@ def subtotals(drawn: list[Drawn]) -> dict[Boundary, tuple[Array, float]]:
     return found
 
 
+class CoresError(ValueError):
+    """More cores were given than the chips have or the network can use."""
+
+    def __init__(self, reason: str, placement: Placement) -> None:
+        super().__init__(reason)
+        self.placement = placement
+        """On the fewest cores."""
+
+
 def map_workload(
     workload: Workload, profile: Profile, options: Options, *, learning: bool
 ) -> tuple[Placement, tuple[MappingCost, ...]]:
@@ -285,7 +295,7 @@ def map_workload(
         )
 
     def nominal(placement: Placement) -> tuple[float | None, float | None]:
-        mean, one = replace(workload, by_step={}), Draws(options.seed, 1)
+        mean, one = workload.without_steps, Draws(options.seed, 1)
         try:
             found = estimate_placed(mean, placement, profile, options, one, learning=learning)
         except AllInError:
@@ -295,6 +305,8 @@ def map_workload(
 
     if options.allocation is not None:
         return placed(options.allocation), ()
+    if reason := too_many_cores(shape, profile, placed, cores=options.cores, chips=options.chips):
+        raise CoresError(reason, placed({}))
     every = list(placements(workload, profile, placed, cores=options.cores, learning=learning))
     if len(every) == 1:
         enough = options.cores is None
@@ -308,7 +320,10 @@ def estimate_use(
     workload: Workload, profile: Profile, options: Options, *, learning: bool
 ) -> Estimate:
     """Place a workload on a chip and estimate one sample of its inference or of its learning."""
-    placement, costs = map_workload(workload, profile, options, learning=learning)
+    try:
+        placement, costs = map_workload(workload, profile, options, learning=learning)
+    except CoresError as error:
+        return Estimate(placement=error.placement, reason=f"{REFUSED}: {error}")
     reason = why_not(workload, profile, placement, learning=learning)
     if reason:
         return Estimate(placement=placement, reason=reason)
@@ -391,6 +406,6 @@ def why_not(workload: Workload, profile: Profile, placement: Placement, *, learn
         entry = profile.entry("support.learning")
         note = entry.note if isinstance(entry, Unknown) else ""
         return f"unknown: whether the chip learns by this rule ({note})"
-    if placement.verdict is Verdict.DOES_NOT_FIT:
+    if placement.status is PlacementStatus.DOES_NOT_FIT:
         return f"does not fit: {'; '.join(each.reason for each in placement.violations)}"
     return ""

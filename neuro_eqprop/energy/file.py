@@ -30,7 +30,7 @@ from neuro_eqprop.energy.result import (
 )
 from neuro_eqprop.energy.terms import MissingTerm, Term
 from neuro_eqprop.hardware.limits import Unchecked, Violation
-from neuro_eqprop.hardware.placement import CoreAllocation, Placement, Verdict
+from neuro_eqprop.hardware.placement import CoreAllocation, Placement, PlacementStatus
 from neuro_eqprop.hardware.profile import Boundary, Evidence
 from neuro_eqprop.io.toml import FileFormatError, Table, build, read_json
 
@@ -136,7 +136,7 @@ def placement_json(placement: Placement) -> Json:
     """The cores and chips of a network, or why it does not fit."""
     return {
         "fits": placement.fits,
-        "verdict": placement.verdict.value,
+        "verdict": placement.status.value,
         "cores": placement.cores,
         "chips": placement.chips,
         "binding": placement.binding,
@@ -214,6 +214,20 @@ def curve_json(points: tuple[Point, ...]) -> Json:
     }
 
 
+def comparison_json(found: Comparison) -> Json:
+    """A chip compared with a dense device."""
+    content = asdict(found)
+    sentence = content.pop("sentence")
+    return {
+        **content,
+        "outcome": found.outcome.value,
+        "boundary": found.boundary.value,
+        "words": sentence,
+        "ratio": found.ratio,
+        "verdict": found.summary,
+    }
+
+
 def run_comparison_json(beside: RunComparison) -> Json:
     """Another run, chip by chip."""
     counted = counted_json(beside.counted)
@@ -261,15 +275,7 @@ def report_json(report: EnergyReport) -> Json:
             for each in report.references
         ],
         "comparison": [
-            {
-                **asdict(each),
-                "outcome": each.outcome.value,
-                "boundary": each.boundary.value,
-                "ratio": each.ratio,
-                "verdict": each.verdict,
-            }
-            for chip in report.estimates
-            for each in chip.comparisons
+            comparison_json(each) for chip in report.estimates for each in chip.comparisons
         ],
         "arithmetic_ratio": dict(report.arithmetic_ratio),
     }
@@ -353,7 +359,7 @@ def read_placement(table: Table) -> Placement:
         unchecked.append(Unchecked(limit, reason, limit in essential))
     utilisation = table.table("utilisation")
     return Placement(
-        table.choice(Verdict, "verdict"),
+        table.choice(PlacementStatus, "verdict"),
         tuple(build(CoreAllocation, each) for each in table.tables("populations")),
         optional_int(table, "cores"),
         optional_int(table, "chips"),

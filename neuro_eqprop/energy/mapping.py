@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from math import ceil
 
 import numpy as np
 
 from neuro_eqprop.energy.core_work import core_work
 from neuro_eqprop.hardware.limits import Violation
-from neuro_eqprop.hardware.placement import Placement, Verdict
+from neuro_eqprop.hardware.placement import Placement, PlacementStatus
 from neuro_eqprop.hardware.profile import Profile, Timing
-from neuro_eqprop.hardware.workload import Workload
+from neuro_eqprop.hardware.workload import NetworkShape, Workload
 
 BALANCED_SLOWDOWN = 2.0
 """A balanced mapping takes at most this times the time of the fastest one."""
@@ -80,24 +81,37 @@ def placements(
     yield placement
     per_chip = profile.limit("cores_per_chip")
     timed = profile.timing is Timing.BARRIER and profile.known("time.barrier") is not None
-    if placement.verdict is Verdict.DOES_NOT_FIT or placement.cores is None or per_chip is None:
+    if (
+        placement.status is PlacementStatus.DOES_NOT_FIT
+        or placement.cores is None
+        or per_chip is None
+    ):
         return
     limit = cores or per_chip * (placement.chips or 1)
-    mean = replace(workload, by_step={})
+    mean = workload.without_steps
+    sizes = {each.name: each.size for each in workload.shape.populations}
     seconds = {key: q.value for key in profile.entries if (q := profile.known(key)) is not None}
     while (timed or cores) and placement.cores is not None and placement.cores < limit:
         work = core_work(mean, placement, profile, learning=learning)
-        slowest = max(
+        slowest_first = sorted(
             placement.allocations,
             key=lambda each: float(
                 np.max(sum(a * seconds.get(k, 0.0) for k, a in work.events[each.name].items()))
             ),
+            reverse=True,
         )
-        more = min(max(1, slowest.cores // GROWTH), limit - placement.cores)
-        wanted = {each.name: each.cores for each in placement.allocations}
-        wanted[slowest.name] += more
-        following = place(wanted)
-        if following.cores is None or not placement.cores < following.cores <= limit:
+        # More cores for the other populations shorten no step; given cores are used all the same.
+        for each in slowest_first if cores else slowest_first[:1]:
+            more = min(max(1, each.cores // GROWTH), limit - placement.cores)
+            if cores and each.neurons_per_core > 1:
+                fewer = ceil(sizes[each.name] / (each.neurons_per_core - 1)) - each.cores
+                more = max(more, fewer)
+            wanted = {other.name: other.cores for other in placement.allocations}
+            wanted[each.name] += more
+            following = place(wanted)
+            if following.cores is not None and placement.cores < following.cores <= limit:
+                break
+        else:
             return
         placement = following
         yield placement
@@ -135,6 +149,23 @@ def choose(
     return chosen[goal], tuple(costs)
 
 
+def too_many_cores(
+    shape: NetworkShape, profile: Profile, place: Place, *, cores: int | None, chips: int | None
+) -> str:
+    """Why the given cores are more than the chips have or the network can use; empty if not."""
+    per_chip = profile.limit("cores_per_chip")
+    if cores is None or per_chip is None:
+        return ""
+    available = chips if chips is not None else profile.limit("chips_max")
+    if available is not None and cores > per_chip * available:
+        have = "one chip has" if available == 1 else f"{available} chips have"
+        return f"{have} {per_chip * available} cores, not {cores}; give fewer"
+    most = place({each.name: each.size for each in shape.on_chip}).cores
+    if most is not None and cores > most:
+        return f"the network can use at most {most} cores, not {cores}; give fewer"
+    return ""
+
+
 def too_few_cores(placement: Placement, cores: int) -> Placement:
     """The placement marked as not fitting if it needs more than the given cores."""
     if placement.cores is None or placement.cores <= cores:
@@ -142,4 +173,6 @@ def too_few_cores(placement: Placement, cores: int) -> Placement:
     reason = f"it needs at least {placement.cores} cores; {cores} are given"
     violation = Violation("cores", reason, curable=False)
     violations = (*placement.violations, violation)
-    return replace(placement, verdict=Verdict.DOES_NOT_FIT, violations=violations, binding="cores")
+    return replace(
+        placement, status=PlacementStatus.DOES_NOT_FIT, violations=violations, binding="cores"
+    )

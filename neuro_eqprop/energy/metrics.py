@@ -1,4 +1,4 @@
-"""Figures that engineers ask for: joules by layer and phase, duty cycle, sensitivity."""
+"""Figures of an energy estimate: joules by layer and phase, duty cycle, sensitivity."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def event_joules(
     empty = Counts(steps=1, updates_idle=1)
     kept = {key: counts.get(key, empty if key[1] == FREE else Counts()) for key in workload.counts}
     entries = {k: e for k, e in profile.entries.items() if k != "support.updates_all"}
-    bare, part = replace(profile, entries=entries), replace(workload, counts=kept, by_step={})
+    bare, part = replace(profile, entries=entries), replace(workload.without_steps, counts=kept)
     events = events_per_sample(part, placement, bare, learning=learning)
     costs = (
         (profile.known(f"energy.{event.value}"), number)

@@ -38,7 +38,7 @@ def front(points: Iterable[Point]) -> list[Point]:
 
 
 def pareto_front(points: Iterable[Point]) -> list[Point]:
-    """The points that no other beats in accuracy, joules and seconds together, by joules.
+    """The Pareto-optimal points in accuracy, joules and seconds, sorted by joules.
 
     A point is beaten by one that is at least as good in all three and better in one.
     """

@@ -16,16 +16,14 @@ from neuro_eqprop.hardware.placement import Placement
 from neuro_eqprop.hardware.profile import Included, Profile, Quantity, Timing
 from neuro_eqprop.hardware.workload import Workload
 
-REQUIRED_TIMES = (
-    *("time.synop", "time.neuron_update", "time.neuron_spiking"),
-    "time.weight_update",
-)
+REQUIRED_TIMES = ("time.synop", "time.neuron_update", "time.neuron_spiking")
 OPTIONAL_TIMES = {
     "time.message_in": "messages received",
     "time.message_out": "messages sent",
     "time.hop_ew": "hops",
     "time.hop_ns": "hops",
     "time.tag_update": "tag updates",
+    "time.weight_update": "weight updates",
 }
 """Work that the time of a step leaves out where its time is unknown, and says so."""
 
@@ -86,7 +84,8 @@ def barrier_time(
 ) -> Duration:
     """Each step lasts until the slowest core has finished and the barrier has passed.
 
-    step = max over cores and links of their work + route of the last message + barrier
+    step = max over cores and links of their work + travel of the last message + barrier
+    travel = hops (1 + messages before it at a link) t_hop, see `queue_length`
     barrier = t_barrier + t_tiles log2(tiles) + t_chips log2(chips)
     """
     if profile.known("time.barrier") is None:
@@ -96,7 +95,7 @@ def barrier_time(
     steps = total_steps(workload.phases(learning=learning)) / workload.samples
     work = core_work(workload, placement, profile, learning=learning)
     totals = {
-        key: sum(float(np.sum(part.get(key, 0.0))) for part in work.events.values())
+        key: sum(float(np.sum(part.get(key, 0.0))) for part in (*work.events.values(), work.links))
         for key in (*REQUIRED_TIMES, *OPTIONAL_TIMES)
     }
     for key in REQUIRED_TIMES:
@@ -110,8 +109,6 @@ def barrier_time(
     costs = {key: cost for key in totals if (cost := profile.known(key)) is not None}
     seconds = {key: costs[key].value if key in costs else 0.0 for key in totals}
     events = work.slowest(seconds)
-    for key, hops in work.route.items():
-        events[key] = events.get(key, 0.0) + hops
     tiles, chips = tiles_used(placement.allocations, profile), placement.chips or 1
     for key, number in barrier_events(tiles, chips).items():
         cost = profile.known(key)
@@ -121,11 +118,12 @@ def barrier_time(
     for key, cost in costs.items():
         drawn = drawn + events.get(key, 0.0) * draws.quantity(key, cost)
     nominal = sum(events.get(key, 0.0) * cost.value for key, cost in costs.items())
-    recorded = "each recorded step" if workload.by_step and not learning else "the mean step"
+    stepwise = workload.has_steps(learning=learning)
+    recorded = "each recorded step" if stepwise else "the mean step"
     rest = f"; without {', '.join(left_out)}, whose time is unknown" if left_out else ""
     description = (
-        f"model: the slowest core of {recorded}, its links and the barrier; free running, no "
-        f"waiting for a host{rest}"
+        f"model: the slowest core of {recorded}, queues at the links and the barrier; free "
+        f"running, no waiting for a host{rest}"
     )
     return Duration(
         steps * drawn, steps * nominal, description, modelled=True, at_least=bool(left_out)

@@ -8,7 +8,7 @@ the constants and over the discrepancy of the model, which is learned from the c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,12 @@ from neuro_eqprop.hardware.noc_traffic import noc_traffic
 from neuro_eqprop.hardware.placement import Placement
 from neuro_eqprop.hardware.profile import Boundary, Profile, Timing
 from neuro_eqprop.hardware.published import Case, Line, Measure, PublishedNetwork, Role
-from neuro_eqprop.io.profile.load import load_profile, parse_override, profile_names
+from neuro_eqprop.io.profile.load import (
+    base_name,
+    load_profile,
+    parse_override,
+    profile_names,
+)
 from neuro_eqprop.io.profile.schema import ONE_WORKLOAD, ProfileError
 from neuro_eqprop.io.published_cases import case_files, read_cases
 
@@ -42,6 +47,20 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 """Central parts of the draws for which the calibration is shown."""
 FEW_DRAWS = 2001
 """Draws of a prediction from which the discrepancy is learned."""
+
+
+class CaseError(ValueError):
+    """A profile cannot predict a case; the message gives the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Draws and nominal value of a predicted quantity, without discrepancy."""
+
+    draws: Array
+    nominal: float
+    missing: tuple[str, ...] = ()
+    """Costs that the profile does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +72,8 @@ class Check:
     nominal: float
     below: float = 0.5
     """Fraction of the draws below the measurement."""
+    missing: tuple[str, ...] = ()
+    """Costs of the case that the profile does not have: the prediction is a lower bound."""
 
     @property
     def error(self) -> float:
@@ -61,8 +82,13 @@ class Check:
 
     @property
     def within(self) -> bool:
-        """Whether the measurement, within its uncertainty, lies in the predicted range."""
+        """Whether the measurement, within its uncertainty, lies in the predicted range.
+
+        A lower bound has no upper end.
+        """
         margin = self.case.uncertainty
+        if self.missing and self.case.measured >= self.predicted.low - margin:
+            return True
         return self.predicted.low - margin <= self.case.measured <= self.predicted.high + margin
 
     @property
@@ -77,8 +103,11 @@ class Check:
 
     @property
     def validates(self) -> bool:
-        """Whether agreement counts: the constants come from elsewhere."""
-        return self.case.role is Role.PREDICTION
+        """Whether agreement counts: the constants come from elsewhere, and there is a range.
+
+        A lower bound that holds shows little and does not count; one that fails does.
+        """
+        return self.case.role is Role.PREDICTION and not (self.missing and self.within)
 
     @property
     def width(self) -> float:
@@ -110,6 +139,7 @@ class Check:
             "must_be_in_range": case.in_range,
             "holds": self.holds,
             "validates": self.validates,
+            "missing": list(self.missing),
             "source": f"{case.source}, {case.where}",
             "note": case.note,
         }
@@ -122,6 +152,8 @@ class ProfileValidation:
     checks: tuple[Check, ...]
     discrepancy: Mapping[str, Discrepancy]
     """By profile, the discrepancy of the model, learned from the other chips."""
+    unpredicted: Mapping[str, str] = field(default_factory=dict)
+    """Cases that the profile cannot predict, each with the reason."""
 
     @property
     def failed(self) -> list[Check]:
@@ -167,7 +199,9 @@ class ProfileValidation:
             "calibration": self.calibration(),
             "misses": [each.case.name for each in counting if not each.within],
             "worst_prediction": max((abs(each.error) for each in counting), default=None),
-            "consistency": sum(not each.validates for each in self.checks),
+            "consistency": sum(each.case.role is Role.CONSISTENCY for each in self.checks),
+            "lower_bounds": [each.case.name for each in self.checks if each.missing],
+            "unpredicted": dict(self.unpredicted),
             "profiles": len({each.case.profile for each in self.checks}),
             "discrepancy": {
                 name: {"energy": d.energy, "time": d.time, "placement": d.placement}
@@ -225,13 +259,15 @@ def validate_profiles(
         if profile in (None, case.profile)
     }
     shipped = residuals(tuple(Quantity))
-    learned = {name: learn(shipped, without=name) for name in sorted(known)}
-    checks = tuple(
-        check(case, profiles[case.name], seed=seed, discrepancy=learned[case.profile])
-        for case in chosen
-        if case.name in profiles
-    )
-    return ProfileValidation(checks, learned)
+    learned = {name: learn(shipped, without=base_name(name)) for name in sorted(known)}
+    checks, unpredicted = [], {}
+    for case in (case for case in chosen if case.name in profiles):
+        own = learned[case.profile]
+        try:
+            checks.append(check(case, profiles[case.name], seed=seed, discrepancy=own))
+        except CaseError as error:
+            unpredicted[case.name] = str(error)
+    return ProfileValidation(tuple(checks), learned, unpredicted)
 
 
 def profile_of(case: Case, changes: Mapping[str, str | float]) -> Profile:
@@ -248,9 +284,11 @@ def residuals(kinds: tuple[Quantity, ...]) -> tuple[Residual, ...]:
         for case in read_cases(path):
             if case.role is Role.PREDICTION and KINDS[case.measure] in kinds:
                 each = check(case, profile_of(case, {}), seed=0, draws=FEW_DRAWS)
+                if each.missing:
+                    continue
                 found.append(
                     Residual(
-                        case.profile,
+                        base_name(case.profile),
                         KINDS[case.measure],
                         case.measured,
                         each.nominal,
@@ -263,7 +301,7 @@ def residuals(kinds: tuple[Quantity, ...]) -> tuple[Residual, ...]:
 
 def discrepancy_of(profile: str) -> Discrepancy:
     """The discrepancy of the model for a chip, learned from the published cases of the others."""
-    return learn(residuals((Quantity.ENERGY, Quantity.TIME)), without=profile)
+    return learn(residuals((Quantity.ENERGY, Quantity.TIME)), without=base_name(profile))
 
 
 def check(
@@ -279,16 +317,17 @@ def check(
     if case.line is not None:
         predicted = interpolate(case.line)
         return Check(case, predicted, predicted.value)
-    drawn, nominal = predict(case, profile, given)
+    found = predict(case, profile, given)
     sigma = getattr(discrepancy, KINDS[case.measure].value)
     if case.measure is Measure.TIME and profile.timing is Timing.TICK:
         sigma = 0.0
-    drawn = drawn * given.factor(f"discrepancy {case.name}", sigma)
-    return Check(case, interval(drawn), nominal, float(np.mean(drawn < case.measured)))
+    drawn = found.draws * given.factor(f"discrepancy {case.name}", sigma)
+    below = float(np.mean(drawn < case.measured))
+    return Check(case, interval(drawn), found.nominal, below, found.missing)
 
 
-def predict(case: Case, profile: Profile, draws: Draws) -> tuple[Array, float]:
-    """Draws and nominal value of a prediction, without discrepancy."""
+def predict(case: Case, profile: Profile, draws: Draws) -> Prediction:
+    """Prediction of a case, without discrepancy."""
     if case.macs:
         return predict_dense(case, profile, draws)
     if case.network is not None:
@@ -301,7 +340,13 @@ def predict(case: Case, profile: Profile, draws: Draws) -> tuple[Array, float]:
     time = Duration(np.full(draws.size, seconds) if seconds else None, seconds, description)
     job = Job(events, time, case.chips, case.clock_hz)
     found = estimate_job(job, profile, draws, overhead=case.overhead)
-    return power_or_energy(case, profile, found.drawn_within, seconds)
+    missing = tuple(
+        each.name
+        for each in found.missing
+        if each.boundary is not None and case.boundary.holds(each.boundary)
+    )
+    drawn = power_or_energy(case, profile, found.drawn_within, seconds)
+    return replace(drawn, missing=missing)
 
 
 def case_events(case: Case, draws: Draws) -> dict[Event, float | Array | None]:
@@ -317,48 +362,49 @@ def power_or_energy(
     profile: Profile,
     within: Mapping[Boundary, tuple[Array, float]],
     seconds: float,
-) -> tuple[Array, float]:
+) -> Prediction:
     """Joules or watts inside the boundary of a case."""
     inside = [each for each in within if case.boundary.holds(each)]
     if not inside:
-        raise ValueError(
+        raise CaseError(
             f"case {case.name!r}: profile {profile.name!r} has nothing at {case.boundary.value}; "
             "use the boundary at which its costs were measured"
         )
     widest = max(inside, key=lambda each: within[each][1])
     drawn, nominal = within[widest]
     if case.measure is Measure.ENERGY:
-        return drawn, nominal
+        return Prediction(drawn, nominal)
     if not seconds:
-        raise ValueError(f"case {case.name!r} was measured in watts and needs seconds")
-    return drawn / seconds, nominal / seconds
+        raise CaseError(f"case {case.name!r} was measured in watts and needs seconds")
+    return Prediction(drawn / seconds, nominal / seconds)
 
 
-def predict_dense(case: Case, profile: Profile, draws: Draws) -> tuple[Array, float]:
+def predict_dense(case: Case, profile: Profile, draws: Draws) -> Prediction:
     """Joules or seconds of an inference on a dense device at batch 1.
 
     The time of a multiplication is that of the network that the device was measured with.
     """
     points = [each for each in profile.batches if each.batch == 1 and each.per_mac]
     if not points:
-        raise ValueError(f"case {case.name!r}: profile {profile.name!r} has no cost at batch 1")
+        raise CaseError(f"case {case.name!r}: profile {profile.name!r} has no cost at batch 1")
     point = points[0]
     if case.measure is Measure.ENERGY:
         cost = point.joules_per_mac
-        return case.macs * draws.quantity(f"{profile.name}.1", cost), case.macs * cost.value
+        drawn = case.macs * draws.quantity(f"{profile.name}.1", cost)
+        return Prediction(drawn, case.macs * cost.value)
     if case.measure is not Measure.TIME or not case.reference_macs:
-        raise ValueError(
+        raise CaseError(
             f"case {case.name!r}: a dense device predicts J, or s with reference_macs, not "
             f"{case.measure.value}"
         )
     nominal = case.macs / case.reference_macs / point.inferences_per_second
     ends = (1 - ONE_WORKLOAD, 1 + ONE_WORKLOAD)
-    return nominal * draws.between(f"{profile.name} time", *ends), nominal
+    return Prediction(nominal * draws.between(f"{profile.name} time", *ends), nominal)
 
 
 def predict_seconds(
     case: Case, profile: Profile, events: Mapping[Event, float | Array | None], draws: Draws
-) -> tuple[Array, float]:
+) -> Prediction:
     """Seconds of `steps` steps, with the events spread evenly over the published cores.
 
     seconds = events x times / cores + steps x (tick, or barrier)
@@ -374,20 +420,22 @@ def predict_seconds(
         tiles = -(-cores // case.chips // (profile.limit("cores_per_tile") or 1)) or 1
         for key, number in barrier_events(tiles, case.chips).items():
             amounts[key] = case.steps * number
-    drawn, nominal = np.zeros(draws.size), 0.0
+    drawn, nominal, missing = np.zeros(draws.size), 0.0, []
     for key, amount in amounts.items():
         cost = profile.known(key)
         if cost is not None:
             drawn = drawn + amount * draws.quantity(key, cost)
             nominal += float(np.mean(amount)) * cost.value
+        elif np.any(amount) and not key.startswith("time.barrier_"):
+            missing.append(key)
     if not nominal:
-        raise ValueError(f"case {case.name!r}: profile {profile.name!r} has no times for it")
-    return drawn, nominal
+        raise CaseError(f"case {case.name!r}: profile {profile.name!r} has no times for it")
+    return Prediction(drawn, nominal, tuple(missing))
 
 
 def predict_network(
     case: Case, network: PublishedNetwork, profile: Profile, draws: Draws
-) -> tuple[Array, float]:
+) -> Prediction:
     """Cores, messages, seconds, joules or watts of a network that is placed."""
     workload = network.workload(case.steps)
     options = Options(
@@ -401,16 +449,16 @@ def predict_network(
     found = estimate_use(workload, profile, options, learning=False)
     placement = found.placement
     if placement is None or placement.cores is None:
-        raise ValueError(f"case {case.name!r}: {found.reason or 'the network is not placed'}")
+        raise CaseError(f"case {case.name!r}: {found.reason or 'the network is not placed'}")
     if case.measure is Measure.CORES:
-        return np.full(draws.size, float(placement.cores)), float(placement.cores)
+        return Prediction(np.full(draws.size, float(placement.cores)), float(placement.cores))
     if case.measure is Measure.MESSAGES:
         sent = messages_of(network, placement, profile) * case.steps
-        return np.full(draws.size, sent), sent
+        return Prediction(np.full(draws.size, sent), sent)
     if found.drawn_seconds is None:
-        raise ValueError(f"case {case.name!r}: the time is {found.time}")
+        raise CaseError(f"case {case.name!r}: the time is {found.time}")
     if case.measure is Measure.TIME:
-        return found.drawn_seconds, found.nominal_seconds
+        return Prediction(found.drawn_seconds, found.nominal_seconds)
     return power_or_energy(case, profile, found.drawn_within, found.nominal_seconds)
 
 

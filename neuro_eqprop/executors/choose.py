@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +18,15 @@ EXECUTORS: Mapping[str, str] = {
     "slurm": "jobs of a Slurm cluster",
 }
 """The executors, with one clause each for help and documentation."""
+MOST_PER_PROCESSOR = 64
+"""Workers that may be requested for each processor."""
+
+
+def check_workers(workers: int) -> None:
+    """Raise ValueError for a number of workers below one, or far beyond the processors."""
+    most = MOST_PER_PROCESSOR * (os.cpu_count() or 1)
+    if not 1 <= workers <= most:
+        raise ValueError(f"`workers` must be between 1 and {most} on this machine, not {workers}")
 
 
 def make_executor(
@@ -33,7 +43,7 @@ def make_executor(
     Parameters
     ----------
     name : {"local", "dask", "slurm"} or Executor
-        An executor is returned as it is.
+        An executor is returned unchanged.
     workers : int
         Processes ("local") or jobs at the same time ("slurm").
     scheduler, tls
@@ -43,6 +53,7 @@ def make_executor(
     """
     if not isinstance(name, str):
         return name
+    check_workers(workers)
     if name not in EXECUTORS:
         raise UnknownNameError("executor", name, EXECUTORS)
     if name == "dask":

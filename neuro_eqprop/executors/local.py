@@ -14,12 +14,9 @@ from queue import Empty, SimpleQueue
 from threading import Event, Thread, Timer, current_thread, main_thread
 from types import FrameType
 
+from neuro_eqprop.deadlines import DeadlineError
 from neuro_eqprop.executors.task import Task, TaskResult, deadline_result, run_task
 from neuro_eqprop.executors.worker import READY, command, pack, unpack
-
-
-class DeadlineError(RuntimeError):
-    """A task exceeded the deadline."""
 
 
 @dataclass(frozen=True, slots=True)

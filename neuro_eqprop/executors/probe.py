@@ -14,7 +14,7 @@ def probe(do: str = "work", seed: int = 0, seconds: float = 0.0) -> dict[str, An
     """Compute, fail, sleep or exit, as `do` says; the result names the host and the process."""
     match do:
         case "fail":
-            raise ValueError("the probe was asked to fail")
+            raise ValueError("the probe fails on purpose")
         case "sleep":
             time.sleep(seconds)
         case "exit":

@@ -14,7 +14,7 @@ from neuro_eqprop.executors.local import run_in_new_worker
 from neuro_eqprop.executors.task import ExecutorError, Task, TaskResult
 
 POLL = 0.5
-"""Seconds between two looks at the jobs."""
+"""Seconds between two queries of the jobs."""
 
 
 @dataclass(frozen=True, slots=True)

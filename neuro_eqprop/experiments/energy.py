@@ -30,9 +30,9 @@ from neuro_eqprop.energy.result import (
 )
 from neuro_eqprop.energy.time import Clock
 from neuro_eqprop.experiments.evaluate import CountedRun, count_events
-from neuro_eqprop.experiments.learning_cost import count_learning_events
+from neuro_eqprop.experiments.learning_cost import count_learning_events, samples_to_record
 from neuro_eqprop.experiments.run_folder import ENERGY, Run, open_run
-from neuro_eqprop.hardware.placement import Verdict
+from neuro_eqprop.hardware.placement import PlacementStatus
 from neuro_eqprop.hardware.profile import Device, Overhead, Profile
 from neuro_eqprop.hardware.quantities import parse_amount
 from neuro_eqprop.hardware.workload import Workload, learning_shape, network_shape
@@ -55,12 +55,11 @@ LEARNING_EVENTS = (
     "weight_updates",
 )
 
+NOTHING_LEARNED = "unknown: no weight changed in the counted samples; count more of them"
 PARETO_STEPS, PARETO_BITS = (4, 8, 16, 32), (8, 4)
-"""Steps and bits of the settings whose Pareto front is asked for."""
+"""Steps and bits of the settings whose Pareto front is computed."""
 DENSE_PASSES = 3
 """Multiplications of a dense training step over those of a forward pass: one forwards, two back."""
-RECORDED_SAMPLES, RECORDED_VALUES = 4, 20_000_000
-"""Samples whose spikes are recorded step by step, and the most values that are kept of them."""
 
 StageCallback = Callable[[str, int, int], None]
 """Called with the name of a stage, the steps done in it, and their total."""
@@ -126,6 +125,8 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
     supply: str | float | None = None,
     target: float | None = None,
     pareto: bool = False,
+    pareto_steps: Sequence[int] = PARETO_STEPS,
+    pareto_bits: Sequence[int] = PARETO_BITS,
     curve: Sequence[int] | None = None,
     curve_samples: int = 500,
     beside: str | Path | EnergyReport | None = None,
@@ -189,7 +190,7 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
         Accuracy to reach: the joules of learning are those until the first epoch that has it.
     pareto : bool
         Whether to estimate accuracy, joules and latency over codes, steps and bits on all chips,
-        and to mark the settings that none other beats.
+        and to mark the Pareto-optimal settings.
     curve : sequence of int, optional
         Numbers of steps for which accuracy and joules are estimated, in several codes.
     curve_samples : int
@@ -263,7 +264,8 @@ def estimate_energy(  # type: ignore[misc]  # noqa: PLR0913
         if found.run is None:
             raise ValueError("pareto needs a run, whose events are counted for each setting")
         settings = replace(counting, code=found.counted.code, samples=curve_samples)
-        report = add_pareto(report, found.run, chosen, options, settings, progress)
+        choices = (tuple(pareto_steps), tuple(pareto_bits))
+        report = add_pareto(report, found.run, chosen, options, settings, choices, progress)
     report = add_training(report, found, devices, target=target, seed=seed)
     if beside is not None:
         report = replace(report, beside=report.compare_run(open_report(beside)))
@@ -336,15 +338,17 @@ def add_pareto(
     chips: Sequence[Profile],
     options: Options,
     settings: CountSettings,
+    choices: tuple[tuple[int, ...], tuple[int, ...]],
     progress: StageCallback,
 ) -> EnergyReport:
-    """Accuracy, joules and latency of each chip over codes, steps and bits."""
+    """Accuracy, joules and latency of each chip over codes, and over the chosen steps and bits."""
+    steps, widths = choices
     points: dict[str, list[Point]] = {each.name: list(report[each.name].curve) for each in chips}
     left_out: dict[str, str] = {}
     samples = 0
-    for bits in PARETO_BITS:
+    for bits in widths:
         part = add_curves(
-            report, run, chips, options, PARETO_STEPS, replace(settings, bits=bits), progress
+            report, run, chips, options, steps, replace(settings, bits=bits), progress
         )
         for each in part:
             points[each.profile] += each.curve
@@ -352,7 +356,7 @@ def add_pareto(
             samples = part.curve.samples
             left_out |= {f"{code}, {bits} bits": why for code, why in part.curve.left_out.items()}
     estimates = tuple(replace(each, curve=tuple(points[each.profile])) for each in report)
-    curve = CurveSettings(samples, PARETO_STEPS, left_out, pareto=True)
+    curve = CurveSettings(samples, steps, left_out, pareto=True)
     return replace(report, estimates=estimates, curve=curve)
 
 
@@ -408,8 +412,8 @@ def count_source(source: Source, settings: CountSettings, progress: StageCallbac
     if isinstance(source, Simulation):
         return simulation_counts(source, settings)
     raise TypeError(
-        f"source is a {type(source).__name__}; it must be a run folder, a Run, a Simulation, a "
-        "file of counts or a Workload"
+        f"source is a {type(source).__name__}; it must be a run folder, a Run, a Simulation (as "
+        "model.to_spiking().run(x) returns), a file of counts or a Workload"
     )
 
 
@@ -497,7 +501,7 @@ def spikes_by_step(
     spiking = to_spiking(run.model, code=code, bits=settings.bits, input=entry)
     populations = spiking.network.populations
     neurons = sum(each.size for each in populations)
-    samples = min(RECORDED_SAMPLES, max(1, RECORDED_VALUES // (neurons * counted.steps)))
+    samples = samples_to_record(neurons * counted.steps)
     x = run.test_samples(min(samples, counted.samples)).x
     sink = MemorySink()
     load_backend("emulator").run(
@@ -581,9 +585,11 @@ def learning_workload(
         found.plastic.rule.schedule[0].steps,
         found.code.name,
         inference.dense_macs,
+        learning_by_step=found.by_step,
     )
     return workload, LearningEvents(
         samples=found.samples,
+        reason="" if workload.learned else NOTHING_LEARNED,
         input_coding=workload.input_coding,
         presentations=settings.presentations or found.presentations,
         note=found.note,
@@ -685,7 +691,7 @@ def curve_points(
         found = estimate_use(workload, chip, replace(options, draws=CURVE_DRAWS), learning=False)
         if found.joules is not None and found.placement is not None:
             joules = found.joules
-            fits = found.placement.verdict is Verdict.FITS
+            fits = found.placement.status is PlacementStatus.FITS
             numbers = (counted.accuracy, joules.value, joules.low, joules.high)
             seconds = None if found.seconds is None else found.seconds.value
             yield (

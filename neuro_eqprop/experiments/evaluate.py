@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,10 +14,13 @@ from neuro_eqprop.backends.base import Backend, Feature
 from neuro_eqprop.backends.registry import BACKENDS, load_backend
 from neuro_eqprop.data import Split
 from neuro_eqprop.experiments.event_stats import EVENTS, event_stats, warnings_of
+from neuro_eqprop.experiments.request_size import rate_deadline
 from neuro_eqprop.experiments.simulate import SampleCallback, no_progress, run_spikes
+from neuro_eqprop.experiments.workers import ALONE, Shared
 from neuro_eqprop.html import html_table
 from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Network, Role
+from neuro_eqprop.operators import Dense
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
 from neuro_eqprop.rate.inference import Inference, infer_in_chunks, samples_at_once
@@ -37,7 +40,8 @@ class Evaluation:
 
     `agreement` is the fraction of samples with the same class as the rates settled in float64;
     `pearson`, `rmse` and `p999` (the 99.9th percentile of the absolute error) compare the rates,
-    pooled over samples and all units but the input's. Fields that only spikes have are None for
+    pooled over samples and all units but the input's; those of a large network run in parts, and
+    `pearson` and `p999` are then of the first part. Fields that only spikes have are None for
     rates. Per-sample event counts are those of `neuro_eqprop.experiments.event_stats`.
 
     Examples
@@ -74,6 +78,9 @@ class Evaluation:
     overflows: int | None
     warnings: list[str]
     seconds: float
+    """Wall-clock time of the run, without compilation and comparison."""
+    compile_seconds: float
+    """Time in which the simulator was compiled; zero once its code is in the cache on disk."""
 
     def __repr__(self) -> str:
         how = "" if self.code is None else f", code {self.code}, {self.steps} steps"
@@ -98,15 +105,29 @@ def equilibria(
     damping: float = 1.0,
     ops: Ops | None = None,
 ) -> Inference:
-    """The free equilibrium of the rates in float64, the reference that spikes are compared with."""
-    if ops is None:
-        import torch
+    """The free equilibrium of the rates in float64, the reference that spikes are compared with.
 
-        from neuro_eqprop.ops.torch import TorchOps
-
-        ops = TorchOps(torch.float64)
+    A few samples settle in NumPy, so that torch is not imported; both agree to rounding.
+    """
+    ops = float64_ops(network, params, len(x)) if ops is None else ops
     exact = {name: ops.from_numpy(value) for name, value in params.items()}
     return infer_in_chunks(ops, network, exact, x, damping=damping)
+
+
+SMALL = 2**24
+"""Parameters times samples up to which NumPy settles the rates as fast as torch is imported."""
+
+
+def float64_ops(network: Network, params: Mapping[str, Array], samples: int) -> Ops:
+    """NumPy for few samples of a network of dense connections, else torch."""
+    dense = all(isinstance(connection.operator, Dense) for connection in network.connections)
+    if dense and samples * sum(value.size for value in params.values()) <= SMALL:
+        return NumpyOps()
+    import torch
+
+    from neuro_eqprop.ops.torch import TorchOps
+
+    return TorchOps(torch.float64)
 
 
 def agreement(
@@ -170,27 +191,57 @@ def evaluate(  # noqa: PLR0913 - those of `Model.evaluate`
     bits: int | None = None,
     input: str | InputCoding = "current",  # noqa: A002
     progress: SampleCallback | None = None,
-    workers: int = 1,
+    shared: Shared = ALONE,
+    deadline: float | None = None,
 ) -> Evaluation:
     """Evaluate a model on a split, see `Model.evaluate`."""
     if isinstance(on, str) and on not in RATES and on not in BACKENDS:
         raise UnknownNameError("backend", on, (*RATES, *BACKENDS))
     if on in RATES and bits is not None:
         raise ValueError(f"on={on!r} settles rates, which have no bits; use on='emulator'")
-    if isinstance(on, str) and on in RATES and len(split) > samples_compared(model.network):
-        return evaluate_in_parts(model, split, on, progress or no_progress)
+    most = samples_compared(model.network)
+    if isinstance(on, str) and on in RATES and len(split) > most:
+        with rate_deadline(deadline):
+            return evaluate_in_parts(model, split, on, progress or no_progress)
+    if len(split) > most:
+        backend = load_backend(on)
+        parts = split.parts(most)
+        options: dict[str, Any] = {
+            "code": code,
+            "steps": steps,
+            "bits": bits,
+            "input": input,
+            "shared": shared,
+            "deadline": deadline,
+        }
+        return join(
+            [evaluate(model, part, on=backend, progress=progress, **options) for part in parts]
+        )
     exact = equilibria(model.network, model.params, split.x, damping=model.damping)
     began = time.perf_counter()
-    spikes: dict[str, Any] = {}
+    compiled, spikes = 0.0, dict[str, Any]()
     if isinstance(on, str) and on in RATES:
-        name, answer = on, rates_on(model, on, split.x)
+        with rate_deadline(deadline):
+            name, answer = on, rates_on(model, on, split.x)
+        seconds = time.perf_counter() - began
         (progress or no_progress)(len(split))
     else:
+        from neuro_eqprop.jit import compile_timer  # numba is of no use to rates
+
         backend = load_backend(on)
+        began = time.perf_counter()
         spiking = to_spiking(model, code=code, bits=bits, input=input)
-        run = run_spikes(
-            spiking, split.x, on=backend, steps=steps, progress=progress, workers=workers
-        )
+        with compile_timer() as compilation:
+            run = run_spikes(
+                *(spiking, split.x),
+                on=backend,
+                steps=steps,
+                progress=progress,
+                shared=shared,
+                deadline=deadline,
+            )
+        compiled = compilation.seconds
+        seconds = time.perf_counter() - began - compiled
         name, answer = backend.name, (run.rates, run.drive)
         spikes = {
             "code": spiking.code,
@@ -213,17 +264,44 @@ def evaluate(  # noqa: PLR0913 - those of `Model.evaluate`
         rate_accuracy=accuracy_of(exact.drive, split.y),
         **agreement(model.network, (exact.state, exact.drive), answer),
         **values,
-        seconds=time.perf_counter() - began,
+        seconds=seconds,
+        compile_seconds=compiled,
     )
 
 
-RATES_COMPARED = 50_000_000
+RATES_COMPARED = 20_000_000
 """Rates of a network that are compared with those in float64; more would fill the memory."""
+AVERAGED = ("accuracy", "rate_accuracy", "agreement", "error_to_reference", *EVENTS)
+"""Fields that are means over samples."""
 
 
 def samples_compared(network: Network) -> int:
     """The samples whose rates are compared."""
     return max(16, RATES_COMPARED // sum(layer.size for layer in network.moving))
+
+
+def join(parts: Sequence[Evaluation]) -> Evaluation:
+    """The evaluation of all samples from those of parts; `pearson` and `p999` are of the first."""
+    sizes = [part.samples for part in parts]
+    first, samples = parts[0], sum(sizes)
+
+    def mean(values: Sequence[float]) -> float:
+        return sum(n * value for n, value in zip(sizes, values, strict=True)) / samples
+
+    means: dict[str, Any] = {
+        key: mean([getattr(part, key) for part in parts])
+        for key in AVERAGED
+        if getattr(first, key) is not None
+    }
+    return replace(
+        first,
+        samples=samples,
+        rmse=mean([part.rmse**2 for part in parts]) ** 0.5,
+        overflows=None if first.overflows is None else sum(p.overflows or 0 for p in parts),
+        seconds=sum(part.seconds for part in parts),
+        compile_seconds=sum(part.compile_seconds for part in parts),
+        **means,
+    )
 
 
 def evaluate_in_parts(model: Model, split: Split, on: str, progress: SampleCallback) -> Evaluation:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned
+from neuro_eqprop.arrays import Array
+from neuro_eqprop.backends.learning import NO_SYNAPSES, Learned, Synapses
 from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments.config import adapt
@@ -18,10 +19,16 @@ from neuro_eqprop.experiments.on_chip_config import (
     was_learned_on_chip,
 )
 from neuro_eqprop.experiments.run_folder import STUDY, Run
+from neuro_eqprop.hardware.workload import SPIKES
 from neuro_eqprop.networks import Network
 from neuro_eqprop.spiking.codes import Code
+from neuro_eqprop.spiking.ir import Graded
 from neuro_eqprop.spiking.make_plastic import PlasticityConfig, make_plastic, training_stimulus
-from neuro_eqprop.spiking.plasticity import PlasticNetwork, TrainingSamples
+from neuro_eqprop.spiking.plasticity import LEAST, LearningRule, PlasticNetwork, TrainingSamples
+from neuro_eqprop.traces import Record
+
+RECORDED_SAMPLES, RECORDED_VALUES = 4, 20_000_000
+"""Samples whose spikes are recorded step by step, and the most values that are kept of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,8 @@ class LearningCounts:
     """Samples shown in the whole training: training samples times epochs."""
     note: str
     """Work that the counts leave out; empty if none."""
+    by_step: Mapping[tuple[str, str], Array] = field(default_factory=dict)
+    """By population and event, the events of each neuron in each step of a few samples."""
 
 
 def run_plasticity(
@@ -80,10 +89,86 @@ def count_learning_events(
     plastic = make_plastic(network, params, plasticity)
     train = run.data.train.take(slice(0, samples))
     target = one_hot(train.y, run.data.classes)
-    stimulus = training_stimulus(network, train.x, target, plasticity.coding)
+    levels = plasticity.rule.input_levels
+    stimulus = training_stimulus(network, train.x, target, plasticity.coding, levels)
     given = TrainingSamples(stimulus, np.full(len(train), run.study.training.learning_rate))
     learned = load_learner("emulator").learn(
         plastic, given, synapses=NO_SYNAPSES, progress=progress
     )
     code = plasticity.coding.code
-    return LearningCounts(plastic, learned, len(train), code, presentations, note)
+    by_step = events_by_step(plastic, given)
+    return LearningCounts(plastic, learned, len(train), code, presentations, note, by_step)
+
+
+def events_by_step(
+    plastic: PlasticNetwork, training: TrainingSamples
+) -> dict[tuple[str, str], Array]:
+    """Spikes, tag and weight updates of each neuron in each step of the first samples.
+
+    Tags change in the windows of the compared phases, where both traces are nonzero; weights in the
+    commit, the last step of a sample. Phases that a sample leaves out have no steps.
+    """
+    populations, rule = plastic.network.populations, plastic.rule
+    samples = samples_to_record(sum(each.size for each in populations) * rule.steps)
+    samples = min(samples, training.stimulus.samples)
+    few = replace(
+        training, stimulus=training.stimulus.take(0, samples), rates=training.rates[:samples]
+    )
+    record = Record(spikes=frozenset(each.name for each in populations))
+    learned = load_learner("emulator").learn(
+        plastic, few, synapses=Synapses(activity=record), progress=lambda _: None
+    )
+    in_nudged = np.repeat(
+        [*(row > 0 for row in range(len(rule.schedule))), False],
+        [*(phase.steps for phase in rule.schedule), 1],
+    )
+    nudged = np.ones(samples) if learned.nudged is None else learned.nudged
+    ran = [~in_nudged | bool(each) for each in nudged]
+    found: dict[tuple[str, str], Array] = {}
+    traced = {}
+    for each in populations:
+        # The neurons are silent in the commit.
+        messages = [
+            np.pad(sample.spikes[each.name], ((0, 1), (0, 0)))[steps]
+            for sample, steps in zip(learned.activity, ran, strict=True)
+        ]
+        found[each.name, SPIKES] = (np.concatenate(messages) != 0).astype(np.float64)
+        traced[each.name] = nonzero_traces(messages, rule, graded=isinstance(each.neuron, Graded))
+    windows = [
+        (np.arange(phase.steps) >= phase.steps - phase.window) & (gate != 0)
+        for phase, gate in zip(rule.schedule, rule.gates, strict=True)
+    ]
+    inside = np.concatenate([*windows, [False]])
+    window = np.concatenate([inside[steps] for steps in ran])[:, None]
+    commit = np.arange(rule.steps) == rule.steps - 1
+    commits = np.concatenate([commit[steps] for steps in ran])[:, None]
+    for name in sorted(plastic.learns):
+        projection = plastic.projection(name)
+        sources = traced[projection.source].sum(axis=1, keepdims=True)
+        key = (projection.target, "tag_updates")
+        tags = window * traced[projection.target] * sources
+        found[key] = found.get(key, 0.0) + tags
+        found[projection.target, "weight_updates"] = commits.astype(np.float64)
+    return found
+
+
+def nonzero_traces(samples: Sequence[Array], rule: LearningRule, *, graded: bool) -> Array:
+    """Whether the trace of each unit is nonzero, from the messages of each sample (steps, units).
+
+    The trace of a graded unit is the sum of its messages, which every sample resets. That of a
+    spiking unit decays from its last spike on until it is below its least value.
+    """
+    if graded:
+        summed = np.concatenate([sent.cumsum(axis=0) for sent in samples])
+        return np.asarray(np.abs(summed) > LEAST)
+    sent = np.concatenate(samples)
+    least = LEAST if rule.numbers is None else 1.0 / rule.numbers.top
+    lasts = max(1, int(-np.log(least / (1.0 - rule.keep)) * rule.tau))
+    steps = np.arange(len(sent))[:, None]
+    last = np.maximum.accumulate(np.where(sent != 0, steps, -lasts - 1), axis=0)
+    return np.asarray(steps - last <= lasts)
+
+
+def samples_to_record(values: int) -> int:
+    """Samples whose steps are recorded, if one of them has that many values."""
+    return min(RECORDED_SAMPLES, max(1, RECORDED_VALUES // values))

@@ -67,6 +67,12 @@ class OnChipConfig:
         0.0, "weights are clipped to [-limit, limit]; 0 for 4, or 1 in fixed point", least=0
     )
     bias: float = setting(0.0, "initial bias of every unit")
+    margin: float = setting(
+        0.0,
+        "leave out the nudged phases of a sample whose outputs are all within this of their "
+        "targets; 0 to nudge every sample",
+        least=0,
+    )
     samples: int = setting(0, "use only the first N training samples; 0 for all", least=0)
     run_on: bool = setting(False, "keep the state of neurons from one sample to the next")
     tasks: int = setting(1, "split the classes into N tasks, learned one after another", least=1)
@@ -96,10 +102,10 @@ class OnChipConfig:
         if self.biology and self.on != CONTINUOUS:
             raise ValueError(f"biology is {self.biology!r}, options of {CONTINUOUS}; use it as on")
         nonideal = self.weight_noise or self.dead or self.mismatch or self.asymmetric
-        if self.on == RATES and (self.fixed_point or nonideal or self.run_on):
+        if self.on == RATES and (self.fixed_point or nonideal or self.run_on or self.margin):
             raise ValueError(
-                "rates have no bits, no nonidealities and no state to keep; learn on a simulator, "
-                "such as the emulator"
+                "rates have no bits, no nonidealities, no margin and no state to keep; learn on a "
+                "simulator, such as the emulator"
             )
 
     @property
@@ -144,6 +150,7 @@ class OnChipConfig:
             batch=study.training.batch,
             fresh=not self.run_on,
             numbers=self.arithmetic(study),
+            margin=self.margin,
         )
         flaws = Nonidealities(
             self.weight_noise, self.dead, self.mismatch, self.asymmetric, study.seed
@@ -164,8 +171,8 @@ def make_config(given: Mapping[str, Any], steps: int | None = None) -> OnChipCon
 def learning_settings(given: Mapping[str, Any]) -> tuple[Study, OnChipConfig]:
     """A study and the settings of [learn] from flat settings, with the defaults of `learn`.
 
-    `steps` of a nudged phase sets free, settle and window where these are not given. None stands
-    for the default of any setting.
+    `steps` of a nudged phase sets free, settle and window where these are not given. None means
+    the default of any setting.
     """
     given = {key: value for key, value in given.items() if value is not None}
     own = {f.name: given.pop(f.name) for f in fields(OnChipConfig) if f.name in given}
@@ -217,7 +224,7 @@ def read(path: Path) -> tuple[Study, OnChipConfig]:
         return study, make_config(table)
     except UnknownNameError:
         raise
-    except ValueError as error:
+    except (ValueError, TypeError, OverflowError) as error:  # a list in the place of a name
         raise ValueError(f"{path}: learn: {error}") from error
 
 

@@ -88,7 +88,7 @@ def learn_rates(
     config: TrainingConfig,
     batch: int,
     limit: float,
-    watch: ProgressCallback = no_progress,
+    progress: ProgressCallback = no_progress,
 ) -> RateLearned:
     """Learn from the samples with rates, in the order, batches and learning rates of the chip.
 
@@ -100,7 +100,7 @@ def learn_rates(
         stimulus = samples.stimulus.take(start, start + batch)
         rate = float(samples.rates[start + stimulus.samples - 1]) / stimulus.samples
         train_batch(state, to_batch(network, stimulus), config, rate, rule)
-        watch(stimulus.samples)
+        progress(stimulus.samples)
     return RateLearned(state.params, np.concatenate(rule.drives), optimizer.clipped)
 
 

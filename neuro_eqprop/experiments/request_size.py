@@ -1,25 +1,37 @@
 """Estimates of time, memory and disk before a run; requests beyond the limits are refused.
 
-The estimates are lower bounds: a request that is refused would not have ended.
+Estimates of simulations are those of a slow machine, those of trainings lower bounds. A request
+that is estimated to take longer than a week has to be confirmed (`--yes`, `allow_large`).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 
+from neuro_eqprop import deadlines
+from neuro_eqprop.backends.base import STEP_COST
+from neuro_eqprop.backends.registry import BACKENDS
 from neuro_eqprop.checked_files.write import readable_bytes
+from neuro_eqprop.spiking.ir import SpikingNetwork
 
 MAX_SECONDS = 7 * 86400.0
 """Longest estimated time of a request: a week."""
-MAX_STEPS = 10**9
+MAX_STEPS = 10**8
 """Most steps of a sample."""
-UNIT_STEPS_PER_SECOND = 1e9
-"""Steps of a neuron that the fastest simulator computes in a second, rounded up."""
+SLOWEST_RATE_STEP, UNIT_STEPS_PER_SECOND = 1e-3, 1e8
+"""Seconds of a step of rates on a slow machine, and steps of a unit in a second."""
 PRODUCTS_PER_SECOND = 1e12
 """Multiplications of a rate network in a second, rounded up."""
+
+SHORTEST_DEADLINE, DEADLINE_FACTOR = 600.0, 10.0
+"""The default deadline of a simulation: seconds, and a multiple of its estimated time."""
+DEADLINE_HELP = (
+    "end a simulation after this many seconds (default: ten minutes and ten times the time "
+    "estimated from samples, steps, neurons and synapses)"
+)
 
 ALLOWED: ContextVar[bool] = ContextVar("allowed", default=False)
 
@@ -67,8 +79,8 @@ def check_request(what: str, *, seconds: float = 0.0, held: float = 0.0, steps: 
         )
     if seconds > MAX_SECONDS:
         raise TooLargeError(
-            f"{what} takes at least {duration(seconds)}, more than a week; request less, or use "
-            f"--yes (allow_large() in Python)"
+            f"{what} is estimated to take {duration(seconds)}, more than a week; request less, or "
+            f"use --yes (allow_large() in Python)"
         )
 
 
@@ -78,11 +90,46 @@ def duration(seconds: float) -> str:
     return f"{days:.0f} days" if days < 1000 else f"{days / 365:.3g} years"
 
 
-def check_simulation(samples: int, steps: int, units: int, recorded: int = 0) -> None:
-    """Refuse samples of too many steps and neurons; `recorded` bytes are kept."""
-    seconds = samples * steps * units / UNIT_STEPS_PER_SECOND
-    held = recorded + 8.0 * steps  # a row of the schedule a step
-    check_request("the simulation", seconds=seconds, held=held, steps=steps)
+def rate_deadline(given: float | None) -> AbstractContextManager[object]:
+    """A context in which rates have to settle before a deadline, if one is given or requested."""
+    seconds = given or deadlines.REQUESTED.get()
+    return nullcontext() if seconds is None else deadlines.deadline(seconds, "settling the rates")
+
+
+def estimated_seconds(name: str, network: SpikingNetwork, steps: float) -> float:
+    """Seconds that a backend needs for `steps`, those of all samples, on a slow machine."""
+    constant, each = BACKENDS[name].step_cost if name in BACKENDS else STEP_COST
+    size = sum(p.size for p in network.populations)
+    size += sum(int(p.fan_out.sum()) for p in network.projections)
+    return steps * (constant + each * size)
+
+
+def simulation_deadline(
+    name: str, network: SpikingNetwork, steps: float, given: float | None
+) -> AbstractContextManager[object]:
+    """A context in which a simulator is ended at a deadline.
+
+    If none is given or requested, it is a multiple of the estimated time.
+    """
+    seconds = given or deadlines.REQUESTED.get()
+    if seconds is None:
+        if deadlines.CURRENT.get() is not None:  # that of a simulation that this one is part of
+            return nullcontext()
+        seconds = SHORTEST_DEADLINE + DEADLINE_FACTOR * estimated_seconds(name, network, steps)
+    return deadlines.deadline(seconds, f"the simulation on {name}")
+
+
+def check_simulation(name: str, network: SpikingNetwork, samples: int, steps: int) -> None:
+    """Refuse samples of too many steps, neurons and synapses for the backend `name`."""
+    seconds = estimated_seconds(name, network, float(samples) * steps)
+    # A row of the schedule a step is kept in memory.
+    check_request(f"the simulation on {name}", seconds=seconds, held=8.0 * steps, steps=steps)
+
+
+def check_rates(samples: int, steps: int, units: int) -> None:
+    """Refuse to record rates of too many samples and steps."""
+    seconds = steps * (SLOWEST_RATE_STEP + samples * units / UNIT_STEPS_PER_SECOND)
+    check_request("the recording of rates", seconds=seconds, held=8.0 * steps, steps=steps)
 
 
 def check_epochs(epochs: int, batches: int, samples: int, products: float) -> None:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from neuro_eqprop.checked_files.lock import FileLock, LockedError
 from neuro_eqprop.checked_files.read import read_toml
 from neuro_eqprop.checked_files.write import append_json, remove, sweep, write_text
-from neuro_eqprop.data import Dataset, Split
-from neuro_eqprop.data import load as load_data
+from neuro_eqprop.data import Dataset, Split, load_data
 from neuro_eqprop.experiments import config
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.history import History, read_history

@@ -18,9 +18,21 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import Backend, kinds, step_seconds, tally
 from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.data import one_hot
+from neuro_eqprop.deadlines import check as check_deadline
 from neuro_eqprop.experiments.environment import versions
-from neuro_eqprop.experiments.request_size import check_simulation
-from neuro_eqprop.experiments.workers import check_workers, run_shards, shard_size
+from neuro_eqprop.experiments.request_size import (
+    check_rates,
+    check_simulation,
+    rate_deadline,
+    simulation_deadline,
+)
+from neuro_eqprop.experiments.workers import (
+    ALONE,
+    Shared,
+    has_random_spikes,
+    run_shards,
+    shard_size,
+)
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.io.trace.file import Writer
 from neuro_eqprop.io.trace.lazy import read
@@ -71,30 +83,33 @@ def run_spikes(
     on: str | Backend,
     steps: int | None = None,
     progress: SampleCallback | None = None,
-    workers: int = 1,
+    shared: Shared = ALONE,
+    deadline: float | None = None,
 ) -> Simulation:
     """Run samples x (samples, features) on a simulator in a free phase, see `SpikingModel.run`."""
-    check_workers(workers)
+    shared.check()
     began, backend, network = time.perf_counter(), load_backend(on), spiking.network
     schedule = spiking.schedule(steps)
     if not len(x):
         raise ValueError("x holds no samples; a run needs at least one")
-    check_simulation(len(x), total_steps(schedule), sum(p.size for p in network.populations))
+    check_simulation(backend.name, network, len(x), total_steps(schedule))
     firing: dict[str, list[Array]] = {population.name: [] for population in network.populations}
     drive, overflows = list[Array](), 0
     counts: dict[tuple[str, str], Counts] = {}
-    chunk = shard_size(backend, network, len(x), workers)
+    chunk = shard_size(backend, network, len(x), shared)
     stimuli, encoded = tee(spiking.encode(x[k : k + chunk]) for k in range(0, len(x), chunk))
-    results = run_shards(backend, network, schedule, encoded, workers=workers)
-    for stimulus, result in zip(stimuli, results, strict=True):
-        for key, more in tally(network, stimulus, schedule, result).items():
-            counts[key] = counts.get(key, Counts()) + more
-        # Copies, so that the rest of a result, several times as large, is not kept with them.
-        for name, parts in firing.items():
-            parts.append(result.firing[name][:, 0].copy())
-        drive.append(result.drive[network.output][:, 0].copy())
-        overflows += sum(o.wraps + o.saturations for o in result.overflows.values())
-        (progress or no_progress)(stimulus.samples)
+    work = len(x) * total_steps(schedule)
+    with simulation_deadline(backend.name, network, work, deadline):
+        results = run_shards(backend, network, schedule, encoded, shared=shared)
+        for stimulus, (result, _) in zip(stimuli, results, strict=True):
+            add_counts(counts, tally(network, stimulus, schedule, result))
+            # Copies, so that the rest of a result, several times as large, is not kept with them.
+            for name, parts in firing.items():
+                parts.append(result.firing[name][:, 0].copy())
+            drive.append(result.drive[network.output][:, 0].copy())
+            overflows += sum(o.wraps + o.saturations for o in result.overflows.values())
+            (progress or no_progress)(stimulus.samples)
+            check_deadline()
     rates = spiking.layer_rates({name: np.concatenate(parts) for name, parts in firing.items()})
     return Simulation(
         spiking,
@@ -106,6 +121,14 @@ def run_spikes(
         overflows,
         time.perf_counter() - began,
     )
+
+
+def add_counts(
+    counts: dict[tuple[str, str], Counts], more: Mapping[tuple[str, str], Counts]
+) -> None:
+    """Add the counts of further samples."""
+    for key, each in more.items():
+        counts[key] = counts.get(key, Counts()) + each
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +183,7 @@ Work = Callable[[Sink], Mapping[tuple[str, str], Counts]]
 """Runs the samples, hands recordings to the sink, returns the counts of all populations."""
 
 
-def record_spikes(
+def record_spikes(  # noqa: PLR0913 - those of `SpikingModel.record`
     spiking: SpikingModel,
     x: npt.ArrayLike,
     y: npt.ArrayLike | None = None,
@@ -170,14 +193,18 @@ def record_spikes(
     phases: bool = False,
     record: Iterable[str] = (),
     output: TraceOutput = IN_MEMORY,
+    shared: Shared = ALONE,
+    deadline: float | None = None,
 ) -> RecordedRun:
     """Record samples as spikes on a simulator, see `SpikingModel.record`."""
+    shared.check()
     model, backend = spiking.model, load_backend(on)
     spiking = spiking.with_nudge() if phases else spiking
     network, rows = spiking.network, model.samples(x)
     realise = getattr(backend, "realise", None)
     network = network if realise is None else realise(network)
     schedule = spiking.schedule(steps, beta=model.beta if phases else None)
+    check_simulation(backend.name, network, len(rows), total_steps(schedule))
     substeps = int(getattr(backend, "substeps", 1))
     outside = spiking.input_populations
     sizes = {p.name: p.size for p in network.populations if p.name not in outside}
@@ -205,8 +232,26 @@ def record_spikes(
     stimulus = spiking.encode(rows, target)
 
     def work(sink: Sink) -> Mapping[tuple[str, str], Counts]:
-        result = backend.run(network, stimulus, schedule, record=plan.record, sink=sink)
-        return tally(network, stimulus, schedule, result)
+        with simulation_deadline(
+            backend.name, network, len(rows) * total_steps(schedule), deadline
+        ):
+            if shared.in_process(backend) or has_random_spikes(network):
+                one = shared.threaded(backend)
+                result = one.run(network, stimulus, schedule, record=plan.record, sink=sink)
+                return tally(network, stimulus, schedule, result)
+            return run_recorded(sink)
+
+    def run_recorded(sink: Sink) -> Mapping[tuple[str, str], Counts]:
+        counts: dict[tuple[str, str], Counts] = {}
+        size = shard_size(backend, network, len(rows), shared)
+        starts = range(0, len(rows), size)
+        parts = [stimulus.take(start, start + size) for start in starts]
+        results = run_shards(backend, network, schedule, parts, shared=shared, record=plan.record)
+        for start, part, (result, recordings) in zip(starts, parts, results, strict=True):
+            for k, recording in enumerate(recordings):
+                sink.sample(start + k, recording)
+            add_counts(counts, tally(network, part, schedule, result))
+        return counts
 
     return carry_out(plan, work, output)
 
@@ -251,8 +296,9 @@ def record_rates(
 
     def work(sink: Sink) -> Mapping[tuple[str, str], Counts]:
         free = field(NumpyOps(), network, params, plan.inputs)
-        for k, recording in enumerate(settle(free, target, plan.schedule, plan.record)):
-            sink.sample(k, recording)
+        with rate_deadline(None):
+            for k, recording in enumerate(settle(free, target, plan.schedule, plan.record)):
+                sink.sample(k, recording)
         return {}
 
     return carry_out(plan, work, output)
@@ -298,7 +344,7 @@ def make_plan(
     x, label = samples
     if not len(x):
         raise ValueError("x holds no samples; a recording needs at least one")
-    check_simulation(len(x), total_steps(schedule), sum(sizes.values()))
+    check_rates(len(x), total_steps(schedule), sum(sizes.values()))
     requests = (record,) if isinstance(record, str) else tuple(record)
     return Plan(
         origin,
@@ -397,6 +443,7 @@ def settle(free: Field, target: Array, schedule: Schedule, record: Record) -> li
     for phase in schedule:
         nudged = free.nudged(target, phase.beta) if phase.beta else free
         for _ in range(phase.steps):
+            check_deadline()
             state = Damped(RATE_DAMPING).step(nudged, state)
             append_signals(nudged, state, record, seen)
     courses = {key: np.stack(steps, axis=1) for key, steps in seen.items()}

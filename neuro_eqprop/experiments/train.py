@@ -16,14 +16,14 @@ import torch
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.checked_files.read import read_jsonl
 from neuro_eqprop.checked_files.write import append_json, write_text
-from neuro_eqprop.data import DATASETS, Dataset, hold_out, one_hot, save_npz
-from neuro_eqprop.data import load as load_data
+from neuro_eqprop.data import DATASETS, Dataset, hold_out, load_data, one_hot, save_npz
 from neuro_eqprop.experiments import config, run_folder
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.on_chip_config import was_learned_on_chip
 from neuro_eqprop.experiments.request_size import check_epochs
 from neuro_eqprop.experiments.simulate import AnnounceCallback, no_announcement
 from neuro_eqprop.experiments.training_trace import probing
+from neuro_eqprop.experiments.weight_quantiles import weight_quantiles
 from neuro_eqprop.history import History, read_history
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io import checkpoint
@@ -393,9 +393,10 @@ def dry_run(study: Study, network: Network, data: Dataset) -> None:
 
 
 def check_length(study: Study, network: Network, data: Dataset) -> None:
-    """Refuse a training that would not end; each sample settles for at least one step."""
+    """Refuse a training that would not end; a sample settles for a tenth of its steps or more."""
     training, samples = study.training, len(data.train)
     products = 2 * sum(value.size for value in initial_snapshot(study, network).params.values())
+    products *= max(1, study.rule.free_steps // 10)
     check_epochs(training.epochs, -(-samples // training.batch), samples, products)
 
 
@@ -449,12 +450,12 @@ def check_optimizer_state(
 ) -> None:
     """Raise RunError if the state of the optimiser lacks a quantity of a parameter."""
     # Which quantities there are depends on the shape of a parameter, so each takes a step.
-    stand_ins = {name: torch.zeros(value.shape) for name, value in params.items()}
-    optimizer = make_optimizer(study.training.optimiser, 1.0, stand_ins)
-    for each in stand_ins.values():
+    dummies = {name: torch.zeros(value.shape) for name, value in params.items()}
+    optimizer = make_optimizer(study.training.optimiser, 1.0, dummies)
+    for each in dummies.values():
         each.grad = torch.ones_like(each)
     optimizer.step()
-    for name, each in stand_ins.items():
+    for name, each in dummies.items():
         found = (k for k, v in optimizer.state[each].items() if isinstance(v, torch.Tensor))
         for entry in (f"{name}/{quantity}" for quantity in found):
             if entry in memory:
@@ -487,7 +488,7 @@ def trim(path: Path, epochs: int) -> None:
     write_text(path, "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
 
 
-LOOK = Stop(1e-4, 200)
+SETTLED = Stop(1e-4, 200)
 """When a sample counts as settled in the metrics of an epoch."""
 PROBED = 16
 """Training samples that diagnostics run on after each epoch."""
@@ -498,7 +499,7 @@ def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -
     ops, snapshot = TorchOps(device=study.training.device), progress.snapshot
     params = {name: ops.from_numpy(value) for name, value in snapshot.params.items()}
     scores = {
-        name: score(ops, network, params, split, LOOK, study.damping)
+        name: score(ops, network, params, split, SETTLED, study.damping)
         for name, split in (("test", data.test), ("validation", data.validation))
         if split is not None
     }
@@ -515,6 +516,7 @@ def metrics(study: Study, progress: Progress, network: Network, data: Dataset) -
         or probe.warning
         or chance_warning(study, data, progress.train_accuracy, scores["test"].accuracy),
         "path": path_name(ops, network, study.recipe()),
+        "weight_quantiles": weight_quantiles(network, snapshot.params),
         **row,
     }
 
@@ -595,7 +597,7 @@ def training_result(
     held = {"validation_accuracy": last["validation_accuracy"]} if data.validation else {}
     return {
         **run_folder.head(out, study, model),
-        "train_accuracy": score(ops, network, params, data.train, LOOK, study.damping).accuracy,
+        "train_accuracy": score(ops, network, params, data.train, SETTLED, study.damping).accuracy,
         **held,
         "test_accuracy": test.accuracy,
         "confusion": test.confusion.tolist(),

@@ -14,8 +14,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.nir.document import Document, Feed, NirError
 from neuro_eqprop.backends.nir.read import read, read_graph
 from neuro_eqprop.backends.nir.write import beyond, graph_of, write
-from neuro_eqprop.data import Dataset
-from neuro_eqprop.data import load as load_data
+from neuro_eqprop.data import Dataset, load_data
 from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.io.checkpoint import describe, rebuild
 from neuro_eqprop.model import FROM_NIR, Model
@@ -234,7 +233,7 @@ def parameters(rate: Network, document: Document, coding: Coding) -> dict[str, A
 
 
 def take_first(synapses: Iterator[Synapses], count: int) -> Synapses:
-    """The first of the next so many; the others repeat it with other signs or delays."""
+    """The first of the next `count` synapses; the others repeat it with other signs or delays."""
     first, *_ = [next(synapses) for _ in range(count)]
     return first
 

@@ -1,54 +1,77 @@
-"""Runs of a simulator over several workers: threads of compiled code, or processes.
+"""Runs of a simulator over shards of samples: threads of compiled code, or tasks of an executor.
 
 Samples are independent and results come back in their order, so that they have the same bytes
-whatever the number of workers.
+whatever the executor and the number of workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from multiprocessing import get_context
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple
+from io import BytesIO
+from time import monotonic
+from typing import Any, NamedTuple
 
-from neuro_eqprop.backends.base import Backend, Result, Threaded
+import numpy as np
+import numpy.typing as npt
+
+from neuro_eqprop import deadlines
+from neuro_eqprop.backends.base import Backend, BackendError, Overflow, Result, Threaded
+from neuro_eqprop.backends.lava.job import Job, describe_job, rebuild_job
 from neuro_eqprop.backends.registry import BACKENDS, load_backend
+from neuro_eqprop.executors import Executor, Task, make_executor
+from neuro_eqprop.executors.choose import check_workers
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus, follow_of
-from neuro_eqprop.traces import NOTHING, MemorySink
+from neuro_eqprop.traces import NOTHING, MemorySink, Record, Recording
 
 CHUNK = 120
 """Samples per call of a simulator that is not in the registry."""
+DEADLINE = 86_400.0
+"""Seconds for a shard of a simulation without a deadline."""
 
 
-def check_workers(workers: int) -> None:
-    """Raise ValueError for a number of workers below one."""
-    if workers < 1:
-        raise ValueError(f"workers must be at least 1, not {workers}")
+class Shared(NamedTuple):
+    """Who runs the shards: threads or processes of this machine, or an executor."""
+
+    workers: int = 1
+    executor: Executor | None = None
+
+    def check(self) -> None:
+        """Raise ValueError for a number of workers that cannot be."""
+        if self.executor is None:
+            check_workers(self.workers)
+        elif self.workers < 1:
+            raise ValueError(f"workers must be at least 1, not {self.workers}")
+
+    def in_process(self, backend: Backend) -> bool:
+        """Whether the shards run in this process."""
+        return self.executor is None and (self.workers == 1 or isinstance(backend, Threaded))
+
+    def threaded(self, backend: Backend) -> Backend:
+        """The backend with a thread for each worker, if it has threads."""
+        return backend.with_threads(self.workers) if isinstance(backend, Threaded) else backend
 
 
-def shard_size(backend: Backend, network: SpikingNetwork, samples: int, workers: int) -> int:
+ALONE = Shared()
+
+
+def has_random_spikes(network: SpikingNetwork) -> bool:
+    """Whether spikes are drawn at random, from the place of a sample in its call."""
+    follows = [follow_of(population.neuron) for population in network.populations]
+    return any(follow is not None and follow.seed is not None for follow in follows)
+
+
+def shard_size(backend: Backend, network: SpikingNetwork, samples: int, shared: Shared) -> int:
     """Samples per call: those of the backend, or fewer, so that every worker gets some.
 
-    Random spikes are drawn from the place of a sample in its call: calls then stay as they are.
+    Calls with random spikes keep their size.
     """
     size = BACKENDS[backend.name].chunk if backend.name in BACKENDS else CHUNK
-    follows = [follow_of(population.neuron) for population in network.populations]
-    if any(follow is not None and follow.seed is not None for follow in follows):
+    if has_random_spikes(network) or shared.in_process(backend):
         return size
-    return size if isinstance(backend, Threaded) else min(size, -(-samples // workers))
-
-
-def run_shard(
-    backend: Backend, network: SpikingNetwork, *, schedule: Schedule, stimulus: Stimulus
-) -> Result:
-    """One call of a simulator, without recording."""
-    return backend.run(network, stimulus, schedule, record=NOTHING, sink=MemorySink())
-
-
-def run_named(name: str, network: SpikingNetwork, schedule: Schedule, stimulus: Stimulus) -> Result:
-    """The same in a worker process."""
-    return run_shard(load_backend(name), network, schedule=schedule, stimulus=stimulus)
+    return min(size, -(-samples // shared.workers))
 
 
 def run_shards(
@@ -57,18 +80,100 @@ def run_shards(
     schedule: Schedule,
     stimuli: Iterable[Stimulus],
     *,
-    workers: int,
-) -> Iterator[Result]:
-    """The result of each stimulus, in order: threads of the emulator, processes of all others."""
-    if isinstance(backend, Threaded) or workers == 1:
-        one = backend.with_threads(workers) if isinstance(backend, Threaded) else backend
+    shared: Shared,
+    record: Record = NOTHING,
+) -> Iterator[tuple[Result, list[Recording]]]:
+    """The result and the recordings of each stimulus, in order."""
+    if shared.in_process(backend):
+        one = shared.threaded(backend)
         for stimulus in stimuli:
-            yield run_shard(one, network, schedule=schedule, stimulus=stimulus)
+            sink = MemorySink()
+            yield one.run(network, stimulus, schedule, record=record, sink=sink), sink.recordings
         return
-    if backend.name not in BACKENDS:
+    if backend.name not in BACKENDS or load_backend(backend.name) != backend:
         raise ValueError(
-            f"backend {backend.name!r} is not registered, so that workers cannot load it by name; "
-            "use workers=1"
+            f"workers load a backend by its name, and this {backend.name!r} is not the registered "
+            "one with its default settings; use workers=1"
         )
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(partial(run_named, backend.name, network, schedule), stimuli)
+    tasks = []
+    for stimulus in stimuli:
+        described, arrays = describe_job(Job(network, stimulus, schedule, record))
+        arguments = {"backend": backend.name, "described": described, "keys": list(arrays)}
+        arguments["arrays"] = to_text(list(arrays.values()))
+        tasks.append(Task("neuro_eqprop.experiments.workers:run_shard", arguments))
+    executor = shared.executor or make_executor("local", workers=shared.workers)
+    for values in in_order(executor, tasks):
+        yield unpack(values)
+
+
+def in_order(executor: Executor, tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
+    """The values of each task, in the order of the tasks; BackendError for one that failed."""
+    place, waiting, following = {id(task): k for k, task in enumerate(tasks)}, {}, 0
+    left = max(deadlines.current().until - monotonic(), 0.01)
+    for done in executor.run(tasks, deadline=min(left, DEADLINE)):
+        deadlines.check()
+        if done.error is not None:
+            raise BackendError(f"a shard of the samples failed: {done.error}")
+        waiting[place[id(done.task)]] = done.values
+        while following in waiting:
+            yield waiting.pop(following)
+            following += 1
+
+
+def run_shard(
+    backend: str, described: dict[str, Any], keys: list[str], arrays: str
+) -> dict[str, Any]:
+    """The task of an executor: one call of a simulator, as JSON values."""
+    job = rebuild_job(described, dict(zip(keys, from_text(arrays), strict=True)))
+    sink = MemorySink()
+    result = load_backend(backend).run(
+        job.network, job.stimulus, job.schedule, record=job.record, sink=sink
+    )
+    parts: list[tuple[list[Any], npt.NDArray[Any]]] = [
+        ([kind, name], array)
+        for kind in ("messages", "firing", "drive")
+        for name, array in getattr(result, kind).items()
+    ]
+    for k, recording in enumerate(sink.recordings):
+        parts += [(["spikes", k, name], array) for name, array in recording.spikes.items()]
+        parts += [(["signals", k, *key], array) for key, array in recording.signals.items()]
+    return {
+        "keys": [key for key, _ in parts],
+        "arrays": to_text([array for _, array in parts]),
+        "overflows": {name: list(astuple(each)) for name, each in result.overflows.items()},
+        "copies": dict(result.copies),
+        "receivers": dict(result.receivers),
+        "recordings": len(sink.recordings),
+    }
+
+
+def unpack(values: dict[str, Any]) -> tuple[Result, list[Recording]]:
+    """The result and the recordings that `run_shard` returned."""
+    kinds: dict[str, dict[str, npt.NDArray[Any]]] = {"messages": {}, "firing": {}, "drive": {}}
+    spikes: list[dict[str, npt.NDArray[Any]]] = [{} for _ in range(values["recordings"])]
+    signals: list[dict[tuple[str, str], npt.NDArray[Any]]] = [{} for _ in spikes]
+    for (kind, *key), array in zip(values["keys"], from_text(values["arrays"]), strict=True):
+        if kind == "spikes":
+            spikes[key[0]][key[1]] = array
+        elif kind == "signals":
+            signals[key[0]][key[1], key[2]] = array
+        else:
+            kinds[kind][key[0]] = array
+    overflows = {name: Overflow(*each) for name, each in values["overflows"].items()}
+    result = Result(
+        **kinds, overflows=overflows, copies=values["copies"], receivers=values["receivers"]
+    )
+    return result, [Recording(*each) for each in zip(spikes, signals, strict=True)]
+
+
+def to_text(arrays: Sequence[npt.NDArray[Any]]) -> str:
+    """Arrays as text that JSON can hold; their bytes are kept."""
+    file = BytesIO()
+    np.savez(file, *arrays)
+    return b64encode(file.getvalue()).decode("ascii")
+
+
+def from_text(text: str) -> list[npt.NDArray[Any]]:
+    """The arrays of `to_text`."""
+    with np.load(BytesIO(b64decode(text)), allow_pickle=False) as file:
+        return [file[name] for name in file.files]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import ceil, inf
 
+from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.hardware.limits import Unchecked, Violation, check_limits
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.synapse_memory import SynapseMemory, synapse_memory
@@ -24,7 +25,7 @@ MAX_ROUNDS = 60
 """Core counts and the axons between cores depend on each other; limit of the iterations."""
 
 
-class Verdict(Enum):
+class PlacementStatus(Enum):
     """Whether a network fits."""
 
     FITS = "fits"
@@ -55,7 +56,7 @@ class CoreAllocation:
 class Placement:
     """The cores and chips of a network on one kind of chip, or why it does not fit."""
 
-    verdict: Verdict
+    status: PlacementStatus
     allocations: tuple[CoreAllocation, ...]
     cores: int | None
     chips: int | None
@@ -70,12 +71,12 @@ class Placement:
         for each in self.allocations:
             if each.name == name:
                 return each
-        raise KeyError(name)
+        raise UnknownNameError("population", name, [each.name for each in self.allocations])
 
     @property
     def fits(self) -> bool | None:
         """Whether the network fits; None where that is unknown."""
-        return {Verdict.FITS: True, Verdict.DOES_NOT_FIT: False}.get(self.verdict)
+        return {PlacementStatus.FITS: True, PlacementStatus.DOES_NOT_FIT: False}.get(self.status)
 
 
 def place(
@@ -126,13 +127,13 @@ def place(
         unchecked.append(Unchecked("chips", reason, essential=False))
     if cores is None and not violations:
         unchecked.append(Unchecked("cores", "neurons per core are unknown", essential=True))
-    verdict = Verdict.FITS
+    status = PlacementStatus.FITS
     if violations:
-        verdict = Verdict.DOES_NOT_FIT
+        status = PlacementStatus.DOES_NOT_FIT
     elif cores is None or any(each.essential for each in unchecked):
-        verdict = Verdict.UNKNOWN
+        status = PlacementStatus.UNKNOWN
     return Placement(
-        verdict,
+        status,
         tuple(allocations),
         cores,
         number,

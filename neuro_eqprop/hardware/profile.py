@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
+from neuro_eqprop.arrays import Named, UnknownNameError
+
 
 class Kind(Enum):
     """The kind of a number; an all-in cost includes all other costs at one event rate."""
@@ -230,12 +232,20 @@ class Profile:
     scaling: Scaling | None = None
     """How costs change with the supply, where that is known."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sources", Named("source", self.sources))
+        object.__setattr__(self, "entries", Named("quantity of a profile", self.entries))
+
     def __repr__(self) -> str:
         known = sum(isinstance(entry, Quantity) for entry in self.entries.values())
         return f"<Profile {self.name}: {self.title}, {known} known quantities>"
 
     def entry(self, key: str) -> Entry:
         """The entry of a key; `Unknown` where the profile has none."""
+        from neuro_eqprop.hardware.quantities import KEYS
+
+        if key not in self.entries and key not in KEYS:
+            raise UnknownNameError("quantity of a profile", key, KEYS)
         return self.entries.get(key, Unknown(f"not in {self.file}"))
 
     def known(self, key: str) -> Quantity | None:

@@ -29,16 +29,18 @@ def parse_amount(text: str | float, dimension: str) -> float:
     0.005
     """
     units = DIMENSIONS[dimension]
-    word = str(text).strip()
-    unit = next((each for each in sorted(units, key=len, reverse=True) if word.endswith(each)), "")
-    number = word[: len(word) - len(unit)] if unit else word
+    amount = str(text).strip()
+    unit = next(
+        (each for each in sorted(units, key=len, reverse=True) if amount.endswith(each)), ""
+    )
+    number = amount[: len(amount) - len(unit)] if unit else amount
     try:
         value = float(number) * (units[unit] if unit else 1.0)
     except ValueError:
         known = ", ".join(units)
-        raise ValueError(f"{word!r} is no amount; write a number and one of {known}") from None
+        raise ValueError(f"{amount!r} is no amount; write a number and one of {known}") from None
     if not 0 < value < float("inf"):
-        raise ValueError(f"{word!r} is not above zero and finite")
+        raise ValueError(f"{amount!r} is not above zero and finite")
     return value
 
 

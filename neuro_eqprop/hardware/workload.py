@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from neuro_eqprop.arrays import Ints
+import numpy as np
+
+from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.hardware.convolution import ConvolutionShape
 from neuro_eqprop.spiking.fixed_point import state_bits
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, Projection, Reset, SpikingNetwork
@@ -19,6 +21,9 @@ from neuro_eqprop.traces import Counts
 
 FREE = "free"
 """The phase of inference."""
+SPIKES = "spikes"
+STEP_EVENTS = (SPIKES, "tag_updates", "weight_updates")
+"""Events of learning that are recorded step by step, fields of `Counts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +113,7 @@ class NetworkShape:
         for each in self.populations:
             if each.name == name:
                 return each
-        raise KeyError(name)
+        raise UnknownNameError("population", name, [each.name for each in self.populations])
 
     @property
     def on_chip(self) -> tuple[PopulationShape, ...]:
@@ -301,6 +306,9 @@ class Workload:
     by_step: Mapping[str, Ints] = field(default_factory=dict)
     """By population, the spikes of each neuron in each recorded step of the free phase (steps,
     neurons), or of all of them (steps, 1); empty where only sums were counted."""
+    learning_by_step: Mapping[tuple[str, str], Array] = field(default_factory=dict)
+    """The same of learning, by population and event (one of `STEP_EVENTS`), over the steps of all
+    phases and of the commit."""
 
     def __post_init__(self) -> None:
         if self.samples < 1 or self.steps < 1:
@@ -312,11 +320,14 @@ class Workload:
         for name, _ in self.counts:
             if name not in names:
                 raise ValueError(f"counts of a population {name!r} that the network does not have")
-        for name, recorded in self.by_step.items():
+        for name, event, recorded in (
+            *((name, SPIKES, each) for name, each in self.by_step.items()),
+            *((name, event, each) for (name, event), each in self.learning_by_step.items()),
+        ):
             if name not in names or recorded.shape[1:] not in ((self.shape[name].size,), (1,)):
                 raise ValueError(
-                    f"spikes by step of {name!r} are {recorded.shape}; they need a column for each "
-                    "of its neurons, or one"
+                    f"{event} by step of {name!r} are {recorded.shape}; they need a column for "
+                    "each of its neurons, or one"
                 )
         total = sum(self.counts.values(), Counts())
         if total.updates_active + total.updates_idle + total.spikes == 0:
@@ -329,6 +340,22 @@ class Workload:
             if learning or phase == FREE:
                 sums[name] = sums.get(name, Counts()) + counts
         return sums
+
+    def recorded(self, name: str, event: str, *, learning: bool) -> Array | None:
+        """Events of each recorded step of a population; None where steps were not recorded."""
+        if learning:
+            return self.learning_by_step.get((name, event))
+        found = self.by_step.get(name) if event == SPIKES else None
+        return None if found is None else found.astype(np.float64)
+
+    def has_steps(self, *, learning: bool) -> bool:
+        """Whether steps of inference, or of learning, were recorded."""
+        return bool(self.learning_by_step if learning else self.by_step)
+
+    @property
+    def without_steps(self) -> Workload:
+        """The same run with its sums only."""
+        return replace(self, by_step={}, learning_by_step={})
 
     def per_sample(self, event: str) -> float:
         """Events of one kind, a field of `Counts`, per inference."""
@@ -362,7 +389,7 @@ class Workload:
                 updates_idle=updates - active,
             )
         # Steps keep their order, not their sizes: another activity has only its mean.
-        return replace(self, counts=counts, by_step={})
+        return replace(self.without_steps, counts=counts)
 
     @property
     def learned(self) -> bool:

@@ -61,7 +61,7 @@ def lead_of(run: RunContents) -> str:
 
 
 def converted_sentence(run: RunContents) -> str:
-    """What a network is that was not trained here."""
+    """The description of a network that was not trained here."""
     sizes = "" if run.model is None else "-".join(str(x.size) for x in run.model.network.layers)
     data = run.setting("dataset")
     used = f", for {data}" if data else ""

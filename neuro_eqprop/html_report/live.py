@@ -28,7 +28,7 @@ MAX_TICKS = 20_000
 
 
 def state(path: Path) -> dict[str, Any]:
-    """What the page shows of a trace; a message alone until the file can be read."""
+    """The content of the page for a trace; only a message until the file can be read."""
     empty: dict[str, Any] = {
         "file": path.name,
         "complete": False,
@@ -41,12 +41,12 @@ def state(path: Path) -> dict[str, Any]:
     except TraceError as error:
         return empty | {"message": f"waiting: {error}"}
     trace = seen.trace
-    words = f"{seen.taken} of {seen.announced} samples"
+    message = f"{seen.taken} of {seen.announced} samples"
     done = len(trace.epochs.get("epoch", ()))
-    words += f", {done} of {seen.epochs} epochs" if seen.epochs else ""
+    message += f", {done} of {seen.epochs} epochs" if seen.epochs else ""
     layers = trace.layers_with_rates if len(trace.index) else ()
     return empty | {
-        "message": words + (", complete" if trace.complete else ""),
+        "message": message + (", complete" if trace.complete else ""),
         "complete": bool(trace.complete),
         "accuracy": [float(v) for v in trace.epochs.get("test_accuracy", np.zeros(0))],
         "populations": [{"name": name, "course": course(trace, name)} for name in layers],

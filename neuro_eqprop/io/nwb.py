@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -24,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.checked_files.write import atomic
 from neuro_eqprop.io.trace.dataframe import import_optional
 from neuro_eqprop.io.trace.export import metadata, refuse_existing
 from neuro_eqprop.io.trace.schema import TraceError
@@ -49,14 +49,15 @@ def to_nwb(trace: TraceData, path: Path, *, dt: float | None = None) -> Path:
         raise TraceError(f"{path}: a step cannot take {dt} seconds")
     if not len(trace.index):
         raise TraceError(f"{path}: the trace holds no complete sample to export")
+    import h5py
+
     pynwb = import_optional("pynwb")
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.nwb")
-    try:
-        with pynwb.NWBHDF5IO(temporary, "w") as file:
-            file.write(build(trace, dt=dt))
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with (
+        atomic(path) as temporary,
+        h5py.File(temporary, "w") as data,  # pynwb would warn of the temporary name's ending
+        pynwb.NWBHDF5IO(file=data, mode="w") as file,
+    ):
+        file.write(build(trace, dt=dt))
     return path
 
 

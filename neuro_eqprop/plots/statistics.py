@@ -44,11 +44,6 @@ def plot_psth(
 
 def plot_weights(trace: TraceData, connection: str, *, ax: Axes | None = None) -> Axes:
     """Weights of a connection: after the run if it learned, else before it; red is positive."""
-    if connection not in trace.weights:
-        raise ValueError(
-            f"the weights of {connection!r} are not in this trace; it has "
-            f"{', '.join(trace.weights) or 'none'}"
-        )
     axes = ax if ax is not None else new_axes()
     held = trace.weights[connection]
     weight = held.before if held.after is None else held.after

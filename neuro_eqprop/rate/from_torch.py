@@ -248,7 +248,7 @@ def normalised(model: Model, x: Array, part: float = 0.999) -> Model:
         if layer.activation.low < 0 and layer.role is not Role.OUTPUT:
             raise ForeignError(
                 f"layer {layer.name!r} has rates below zero ({layer.activation.name}); "
-                "use code graded, which carries them as they are"
+                "use code graded, which sends them unchanged"
             )
         top = float(np.quantile(np.abs(states[layer.name]), part))
         scale = top if top > 0 and layer.activation.high == inf else 1.0

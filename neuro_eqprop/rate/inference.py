@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.arrays import Array, Ints, Named
 from neuro_eqprop.data import Split
+from neuro_eqprop.deadlines import check as check_deadline
 from neuro_eqprop.networks import Cost, Network
 from neuro_eqprop.ops.protocol import Ops, Values
 from neuro_eqprop.rate.field import State, field
@@ -30,6 +31,9 @@ class Inference:
     steps: Ints
     residual: Array
     status: SolveStatus
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", Named("layer", self.state))
 
     @property
     def classes(self) -> Ints:
@@ -68,10 +72,10 @@ def infer_in_chunks(
     """As `infer`, in chunks of `at_once` samples, to limit the memory."""
     if not len(x):
         raise ValueError("x has no samples")
-    parts = [
-        infer(ops, network, params, x[start : start + at_once], stop, damping)
-        for start in range(0, len(x), at_once)
-    ]
+    parts = []
+    for start in range(0, len(x), at_once):
+        parts.append(infer(ops, network, params, x[start : start + at_once], stop, damping))
+        check_deadline()
     if len(parts) == 1:
         return parts[0]
     statuses = {part.status for part in parts}

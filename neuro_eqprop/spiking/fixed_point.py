@@ -27,6 +27,8 @@ DECAY_BITS = 12
 TOP = 1 << (STATE_BITS - 1)
 ONE = 1 << DECAY_BITS
 FRACTION = 1 << FRACTION_BITS
+UNREACHED = 2**40
+"""A magnitude that no value of 24 bits reaches; sums and products with it are exact."""
 
 
 def to_12_bits(part: float) -> int:
@@ -59,8 +61,12 @@ def divide(x: Ints, shift: int) -> Ints:
 
 
 def nearest(values: Array, unit: float) -> Ints:
-    """Values as the nearest multiples of the unit, ties to even."""
-    return np.asarray(np.rint(values / unit), dtype=np.int64)
+    """Values as the nearest multiples of the unit, ties to even, clipped to +-2^40.
+
+    Larger ones saturate a voltage of 24 bits all the same, and their sums and products would not
+    be exact in every simulator.
+    """
+    return np.asarray(np.clip(np.rint(values / unit), -UNREACHED, UNREACHED), dtype=np.int64)
 
 
 def as_integers(values: Array, unit: float, what: str) -> Ints:
@@ -79,7 +85,7 @@ def check_multiples(values: Array, unit: float, what: str) -> None:
 def limit_as_integer(limit: float, unit: float, what: str) -> int:
     """A limit as an integer; an infinite limit becomes +-2^40, which no value reaches."""
     if np.isinf(limit):
-        return int(np.sign(limit)) * 2**40
+        return int(np.sign(limit)) * UNREACHED
     return int(as_integers(np.array(limit), unit, what))
 
 

@@ -81,7 +81,7 @@ from typing import TypeAlias
 import numpy as np
 
 from neuro_eqprop.activations import Activation
-from neuro_eqprop.arrays import Array, Ints
+from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.spiking.synapses import DenseSynapses, Synapses, as_synapses
 
 
@@ -313,7 +313,7 @@ class SpikingNetwork:
         for population in self.populations:
             if population.name == name:
                 return population
-        raise KeyError(name)
+        raise UnknownNameError("population", name, [each.name for each in self.populations])
 
     def into(self, target: str, gain: Gain) -> tuple[Projection, ...]:
         """The projections that arrive at `target` with that gain."""

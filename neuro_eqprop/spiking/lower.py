@@ -80,7 +80,7 @@ def connection_synapses(
     operator, name = connection.operator, connection.name
     if isinstance(operator, Normalised | Embedding):
         raise LoweringError(
-            f"connection {name!r} normalises its input or looks up token ids, which the host does: "
+            f"connection {name!r} normalises its input or embeds token ids, which the host does: "
             f"feed the input as a current (input 'current')"
         )
     if isinstance(operator, TokenMean):
@@ -199,7 +199,7 @@ def input_current(
     if isinstance(connection.operator, Embedding):
         weight = params[connection.name]
         found = connection.operator.forward(NumpyOps(), weight, x, np.zeros(1))
-        return found.reshape(len(x), -1), 0  # a table is looked up, nothing is multiplied
+        return found.reshape(len(x), -1), 0  # a table lookup multiplies nothing
     synapses = connection_synapses(network, params, connection)
     return synapses.apply(x), synapses.count
 

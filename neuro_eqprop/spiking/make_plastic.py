@@ -191,10 +191,20 @@ def to_fixed_point(network: SpikingNetwork, plastic: list[Plastic]) -> SpikingNe
     return made
 
 
-def training_stimulus(network: Network, x: Array, target: Array, coding: Coding) -> Stimulus:
-    """The stimulus of a network that learns: the samples, and the pull of their targets."""
+def training_stimulus(
+    network: Network, x: Array, target: Array, coding: Coding, levels: int = 0
+) -> Stimulus:
+    """The stimulus of a network that learns: the samples, and the pull of their targets.
+
+    Inputs that spike are rounded to multiples of 1 / levels, unless it is zero. A unit that fires
+    at k / levels repeats its spikes after that many steps. If that is a power of two and divides
+    the length of a nudged phase (`LearningRule.input_levels`), both windows get the same input
+    spikes, and what the synapses compare is the effect of the nudge alone.
+    """
     if not coding.code.accumulates and not (x.min(initial=0.0) >= 0 and x.max(initial=0.0) <= 1):
         raise PlasticityError("inputs leave 0..1, which spikes can fire at; use code graded")
+    if levels and not coding.code.accumulates:
+        x = np.rint(x * levels) / levels
     current = {network.input.name: snap(x, coding.grid)}
     return Stimulus(len(x), current, {network.output.name: snap(target, coding.grid)})
 

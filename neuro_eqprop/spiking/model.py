@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from neuro_eqprop.arrays import Array, Ints, check_options
+from neuro_eqprop.arrays import Array, Ints, Named, check_options
 from neuro_eqprop.html import html_table
 from neuro_eqprop.model import Model
 from neuro_eqprop.networks import Role
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from neuro_eqprop.backends.lava.native.learning import LearningNetwork
     from neuro_eqprop.backends.lava.native.stock import StockNetwork
     from neuro_eqprop.backends.snntorch.native import SpikingModule
+    from neuro_eqprop.executors import Executor
     from neuro_eqprop.io.trace.trace import Trace
 
 
@@ -178,6 +179,8 @@ class SpikingModel:
         steps: int | None = None,
         progress: Callable[[int], None] | None = None,
         workers: int = 1,
+        executor: Executor | None = None,
+        deadline: float | None = None,
     ) -> Simulation:
         """Run samples on a simulator, in a free phase.
 
@@ -193,8 +196,13 @@ class SpikingModel:
             Called with the number of samples done since the last call.
         workers : int
             Threads of the emulator, or processes of another simulator, that share the samples;
-            the result is the same. A script that starts processes needs the usual
-            ``if __name__ == "__main__":``.
+            the result is the same.
+        executor : Executor, optional
+            Runs shards of the samples, at least `workers` of them, for example on a Dask cluster:
+            `neuro_eqprop.executors.make_executor("dask", scheduler="tcp://127.0.0.1:8786")`.
+        deadline : float, optional
+            Seconds after which the simulation is ended with a `DeadlineError`; the default is ten
+            minutes and ten times the estimated time.
 
         Returns
         -------
@@ -213,11 +221,18 @@ class SpikingModel:
         (3,)
         """
         from neuro_eqprop.experiments.simulate import run_spikes
+        from neuro_eqprop.experiments.workers import Shared
 
-        rows = self.model.samples(x)
-        return run_spikes(self, rows, on=on, steps=steps, progress=progress, workers=workers)
+        return run_spikes(
+            *(self, self.model.samples(x)),
+            on=on,
+            steps=steps,
+            progress=progress,
+            shared=Shared(workers, executor),
+            deadline=deadline,
+        )
 
-    def record(
+    def record(  # noqa: PLR0913 - keyword arguments, all with defaults
         self,
         x: npt.ArrayLike,
         y: npt.ArrayLike | None = None,
@@ -227,6 +242,9 @@ class SpikingModel:
         phases: bool = False,
         record: Iterable[str] = (),
         out: str | Path | None = None,
+        workers: int = 1,
+        executor: Executor | None = None,
+        deadline: float | None = None,
     ) -> Trace:
         """Run samples on a simulator and record spikes and signals.
 
@@ -248,6 +266,12 @@ class SpikingModel:
             "hidden->output:hebbian".
         out : str or Path, optional
             A file to write the trace to, `.h5`.
+        workers, executor
+            Who runs shards of the samples, as in `run`; random spikes are not shared out among
+            processes.
+        deadline : float, optional
+            Seconds after which the simulation is ended with a `DeadlineError`; the default is ten
+            minutes and ten times the estimated time.
 
         Returns
         -------
@@ -268,10 +292,17 @@ class SpikingModel:
         (384, 16)
         """
         from neuro_eqprop.experiments.simulate import TraceOutput, record_spikes
+        from neuro_eqprop.experiments.workers import Shared
 
-        output = TraceOutput(out)
         return record_spikes(
-            self, x, y, on=on, steps=steps, phases=phases, record=record, output=output
+            *(self, x, y),
+            on=on,
+            steps=steps,
+            phases=phases,
+            record=record,
+            output=TraceOutput(out),
+            shared=Shared(workers, executor),
+            deadline=deadline,
         ).trace
 
     @overload
@@ -524,6 +555,10 @@ class Simulation:
     overflows: int = 0
     seconds: float = 0.0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rates", Named("layer", self.rates))
+        object.__setattr__(self, "counts", Named("population and phase", self.counts))
+
     def __repr__(self) -> str:
         return f"Simulation({self.description})"
 
@@ -565,7 +600,12 @@ class Simulation:
 
     def accuracy(self, y: npt.ArrayLike) -> float:
         """The fraction of samples whose class is that in y (samples,)."""
-        return float((self.predictions == np.asarray(y)).mean())
+        labels = np.asarray(y)
+        if labels.shape != self.predictions.shape:
+            raise ValueError(
+                f"y has shape {labels.shape}; this simulation has {len(self.predictions)} samples"
+            )
+        return float((self.predictions == labels).mean())
 
     @cached_property
     def total(self) -> Counts:

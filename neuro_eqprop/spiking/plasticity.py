@@ -14,6 +14,10 @@ r_pre, r_post the traces of the units at its two ends, in this order in every st
     f = gap c, c the contrast of the phase (`neuro_eqprop.schedules.contrast`), gap the highest beta
     minus the lowest: +1 where it is highest, -1 where it is lowest, 0 between.
 
+    With a margin above zero, the nudged phases of a sample are left out if |r - target| <= margin
+    (in integers margin Q) for every output after the last step of the free phase; its commit stays,
+    and the clock of random numbers goes on as if they had run.
+
     commit    all neurons are silent and keep their state, what is under way to them is lost;
               r = keep r (spiking); then, if the batch is full or the samples end,
               w = min(max(w + eta m, -limit), limit), m = 0
@@ -76,6 +80,8 @@ from neuro_eqprop.spiking.synapses import DenseSynapses
 
 LEAST = 2.0**-60
 """Float traces below this are set to zero: subnormal numbers are slow to multiply."""
+LEAST_LEVELS = 16
+"""Fewer levels of the input lose more than they gain."""
 COMMIT = "commit"
 """Name of the last step of a sample, counted as one more phase."""
 
@@ -161,6 +167,8 @@ class LearningRule:
     """Whether every sample starts from the resting state."""
     numbers: Arithmetic | None = None
     """Integer arithmetic; None for floating point."""
+    margin: float = 0.0
+    """A sample with all outputs within this of their targets is not nudged; 0 to nudge all."""
 
     def __post_init__(self) -> None:
         if not (isfinite(self.tau) and self.tau > 0):
@@ -172,6 +180,13 @@ class LearningRule:
             raise PlasticityError(f"the phases to be compared have windows {sorted(windows)}")
         if any(phase.name == COMMIT for phase in self.schedule):
             raise PlasticityError(f"no phase may be called {COMMIT!r}: that is the step after them")
+        if not 0.0 <= self.margin < 1.0:
+            raise PlasticityError(f"a margin of {self.margin} is not one between 0 and 1")
+        if self.margin and self.gates[0]:
+            raise PlasticityError(
+                "one-sided nudging compares the free phase of every sample; use a margin of 0, or "
+                "nudging centered"
+            )
         if isinstance(self.numbers, LoihiEngine) and self.batch != 1:
             raise PlasticityError("Lava's engine commits after every sample: use a batch of 1")
 
@@ -196,6 +211,16 @@ class LearningRule:
     def steps(self) -> int:
         """Steps of a sample, the commit included."""
         return sum(phase.steps for phase in self.schedule) + 1
+
+    @property
+    def input_levels(self) -> int:
+        """The largest power of two that divides the length of a nudged phase; 0 if below 16.
+
+        Spikes at a multiple of 1 / levels repeat with each phase (`training_stimulus`).
+        """
+        steps = self.schedule[-1].steps
+        levels = steps & -steps
+        return levels if levels >= LEAST_LEVELS else 0
 
     @property
     def keep(self) -> float:

@@ -1,7 +1,7 @@
 """The synapses of a projection: a matrix, a sparse matrix, a convolution or a diagonal.
 
-Each kind stores its distinct parameters only and answers for the matrix W (post, pre) that it
-stands for: `apply` computes W x, `fan_in` and `fan_out` count synapses by neuron, `T` is the
+Each kind stores its distinct parameters only and answers for its matrix W (post, pre):
+`apply` computes W x, `fan_in` and `fan_out` count synapses by neuron, `T` is the
 transpose, `to_csr` and `dense` write W out, all of it or some rows. A weight of zero is no synapse.
 
 `ConvolutionSynapses` share the weights of a kernel. With an image of (channels, height, width) as

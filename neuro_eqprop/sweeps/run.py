@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.backends.registry import BACKENDS
-from neuro_eqprop.checked_files.read import read_json
-from neuro_eqprop.checked_files.write import write_bytes, write_text
+from neuro_eqprop.checked_files.lock import FileLock
+from neuro_eqprop.checked_files.read import read_bytes, read_json
+from neuro_eqprop.checked_files.write import remove, write_bytes, write_text
 from neuro_eqprop.executors import Executor, Task, TaskResult, make_executor
 from neuro_eqprop.executors.dask import Tls
 from neuro_eqprop.executors.task import canonical
@@ -24,6 +25,7 @@ from neuro_eqprop.sweeps.spec import PROFILE, Choice, Sweep, SweepError, Values,
 from neuro_eqprop.sweeps.table import write_table
 
 SPEC, TRIALS, PAGE, BEST = "sweep.json", "trials", "sweep.html", "best.toml"
+LOCK = ".lock"
 DEADLINE = 3600.0
 """Seconds for each training with its evaluations."""
 VERSION = 1
@@ -108,8 +110,19 @@ def sweep(  # noqa: PLR0913
         folder=folder / "slurm-jobs",
         options=slurm,
     )
-    claim(folder, described, force=force)
+    check_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / LOCK):
+        claim(folder, described, force=force)
+        return run_all(described, folder, runner, deadline, progress)
+
+
+def run_all(
+    described: Sweep, folder: Path, runner: Executor, deadline: float, progress: Progress
+) -> SweepResult:
+    """Run what is missing of a sweep, into a folder that belongs to this process."""
     rows: list[Values] = []
+    run: list[Values] = []
     search = combinations(described)
     cells = next(search)
 
@@ -119,11 +132,14 @@ def sweep(  # noqa: PLR0913
 
     while cells:
         found = run_cells(described, cells, folder, runner, deadline, on_done)
-        rows += found
+        rows, run = rows + found, [*run, *cells]
         try:
             cells = search.send(found)
         except StopIteration:
             break
+    kept = {trial_path(folder, task) for task, _ in group(described, run)}
+    for stored in set((folder / TRIALS).glob("*.json")) - kept:
+        remove(stored)
     return finish(described, rows, folder)
 
 
@@ -159,19 +175,24 @@ def check_value(key: str, value: object) -> None:
 
 
 def claim(folder: Path, described: Sweep, *, force: bool) -> None:
-    """Take the folder for this sweep; the results of another one stay unless `force` is given."""
+    """Take the folder for this sweep; that of another one is refused unless `force` is given.
+
+    Results are named by their settings, so that those of another sweep do no harm. They are removed
+    when this one has ended.
+    """
+    path, content = folder / SPEC, canonical(described.to_json()) + b"\n"
+    if path.exists() and read_bytes(path) != content and not force:
+        raise SweepError(
+            f"{folder} holds the results of another sweep; choose another folder, or replace "
+            f"them with force"
+        )
+    write_bytes(path, content)
+
+
+def check_folder(folder: Path) -> None:
+    """Raise SweepError for a path that is no folder."""
     if folder.exists() and not folder.is_dir():
         raise SweepError(f"{folder} is a file; out names a folder")
-    path, content = folder / SPEC, canonical(described.to_json()) + b"\n"
-    if path.exists() and path.read_bytes() != content:
-        if not force:
-            raise SweepError(
-                f"{folder} holds the results of another sweep; choose another folder, or replace "
-                f"them with force"
-            )
-        for stored in (folder / TRIALS).glob("*.json"):
-            stored.unlink()
-    write_bytes(path, content)
 
 
 def run_cells(
@@ -259,11 +280,12 @@ def load(folder: Path, task: Task) -> TaskResult | None:
         complete = error is not None or len(values["evaluations"]) == len(
             task.arguments["evaluations"]
         )
-    except (OSError, ValueError, KeyError, TypeError) as fault:
+        failed = error is not None or any(each["error"] for each in values["evaluations"])
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, AttributeError) as fault:
         raise SweepError(f"{path} cannot be read ({fault}); remove it and run again") from fault
     if not matches or not complete:
         raise SweepError(f"{path} holds the result of another task; remove it and run again")
-    if error is not None or any(each["error"] for each in values["evaluations"]):
+    if failed:
         return None
     return TaskResult(task, values, error, seconds)
 

@@ -91,5 +91,5 @@ def distribution(axis: Axis) -> Any:  # noqa: ANN401
 
 
 def chosen(axis: Axis, value: Any) -> Any:  # noqa: ANN401
-    """The value of an axis that a parameter of Optuna stands for."""
+    """The value of an axis that a parameter of Optuna denotes."""
     return json.loads(value) if isinstance(axis, Choice) else value

@@ -97,6 +97,8 @@ class Search:
         check(self)
         if self.method == "grid" and self.trials:
             raise ValueError("trials is for random and optuna; a grid runs every combination")
+        if self.trials > MOST_CELLS:
+            raise ValueError(f"trials is {self.trials}, more than {MOST_CELLS}; try fewer")
         if self.method != "grid" and not self.trials:
             raise ValueError(f"method {self.method!r} needs trials, the number of combinations")
 
@@ -179,7 +181,7 @@ def axis_json(axis: Axis) -> Any:  # noqa: ANN401
 
 
 def read_sweep(source: str | Path | Mapping[str, Any] | Sweep) -> Sweep:
-    """A sweep from a TOML file, from a mapping with the same tables, or as it is."""
+    """A sweep from a TOML file, from a mapping with the same tables, or unchanged."""
     if isinstance(source, Sweep):
         return source
     table = Table(source, "sweep") if isinstance(source, Mapping) else read_toml(Path(source))

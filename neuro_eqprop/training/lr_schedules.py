@@ -6,18 +6,21 @@ state.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from inspect import signature
 from math import cos, pi
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch.optim import lr_scheduler
 
 from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.training.option_string import OptionString, parse_option_string
+
+if TYPE_CHECKING:
+    from torch.optim.lr_scheduler import LRScheduler
 
 
 class LRSchedule(Enum):
@@ -49,16 +52,21 @@ UNSUPPORTED = {
     "ChainedScheduler": "needs other schedulers",
     "SWALR": "belongs to averaged weights",
 }
-SCHEDULERS = tuple(
-    sorted(
-        name
-        for name, kind in vars(lr_scheduler).items()
+
+
+@cache
+def torch_schedulers() -> Mapping[str, type[LRScheduler]]:
+    """The schedulers of torch that can be used, by name."""
+    from torch.optim import lr_scheduler
+
+    return {
+        name: kind
+        for name, kind in sorted(vars(lr_scheduler).items())
         if isinstance(kind, type)
         and issubclass(kind, lr_scheduler.LRScheduler)
         and not name.startswith(("_", "LRScheduler"))
         and name not in UNSUPPORTED
-    )
-)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +78,17 @@ class TrainingLength:
     """Batches in an epoch."""
 
 
-def find_scheduler(parsed: OptionString) -> type[lr_scheduler.LRScheduler]:
+def find_scheduler(parsed: OptionString) -> type[LRScheduler]:
     """The class of a scheduler of torch; ValueError if it cannot be used."""
+    known = torch_schedulers()
     if parsed.name in UNSUPPORTED:
         raise ValueError(
             f"scheduler {parsed.name!r} {UNSUPPORTED[parsed.name]}, which is not available; use "
-            f"one of {', '.join((*BUILT_IN, *SCHEDULERS))}"
+            f"one of {', '.join((*BUILT_IN, *known))}"
         )
-    if parsed.name not in SCHEDULERS:
-        raise UnknownNameError("fall", parsed.name, (*BUILT_IN, *SCHEDULERS))
-    found: type[lr_scheduler.LRScheduler] = getattr(lr_scheduler, parsed.name)
-    return found
+    if parsed.name not in known:
+        raise UnknownNameError("fall", parsed.name, (*BUILT_IN, *known))
+    return known[parsed.name]
 
 
 def learning_rates(text: str, rate: float, length: TrainingLength) -> Array:
@@ -96,6 +104,8 @@ def learning_rates(text: str, rate: float, length: TrainingLength) -> Array:
 
 def torch_schedule(parsed: OptionString, rate: float, length: TrainingLength) -> Array:
     """The rates of a scheduler of torch, from stepping it with a dummy optimiser."""
+    import torch
+
     total = length.epochs * length.batches
     kind: Any = find_scheduler(parsed)
     defaults = {

@@ -75,6 +75,8 @@ def check_optimizer(text: str) -> None:
     No optimizer is created, since that imports `torch._dynamo`, which takes seconds. Values of
     options are checked when training starts.
     """
+    if text in WITHOUT_OPTIONS:
+        return
     from neuro_eqprop.training import optimizers
 
     found = parse_option_string(text)
@@ -99,6 +101,8 @@ def check_options(kind: str, given: OptionString, made_by: Callable[..., Any]) -
             raise UnknownNameError(f"option of {kind} {given.name!r}", option, known)
 
 
+WITHOUT_OPTIONS = ("adam", "sgd")
+"""Optimizers that are accepted without importing torch, whose import takes seconds."""
 OF_OURS = ("params", "optimizer", "lr", "weight_decay")
 """Parameters of classes of torch that are not given as options."""
 

@@ -3,27 +3,33 @@
     python sims/attack/fuzz.py --count 600            # mutated files a reader
     python sims/attack/fuzz.py --reader NIR --count 100 --seed 7
 
-Each reader runs in its own process, which is watched: a file that is not done after a minute is a
-hang, and a process that ends by a signal a crash. What it finds is kept in `--keep`.
+Half of the files are damaged byte by byte (`mutate.py`), half of them in their structure
+(`structures.py`); beside them pipes, folders and devices stand in the place of files. Each reader
+runs in its own process, which is watched: a file that is not done after a minute is a hang, and a
+process that ends by a signal a crash. What it finds is kept in `--keep`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from mutate import mutate
-from readers import make_valid_files, readers, resealed, rewritten_digest
+from readers import Reader, make_valid_files, readers, resealed, rewritten_digest
+from structures import STRANGE_FILES, clear, mutate_structure, strange_file
 
 DEADLINE = 60
 """Seconds for one file."""
@@ -34,10 +40,37 @@ class HangError(BaseException):
 
 
 def judge(error: BaseException, path: Path) -> str:
-    """Whether an error is typed: a ValueError that names the file, and no plain KeyError."""
+    """Whether an error is typed: of this package, or one that names the file; no plain KeyError."""
     named = path.name in str(error) or path.parent.name in str(error)
     own = type(error).__module__.startswith("neuro_eqprop")
-    return "refused" if isinstance(error, ValueError) and (own or named) else "untyped"
+    typed = isinstance(error, ValueError) and (own or named)
+    return "refused" if typed or (own and isinstance(error, OSError)) else "untyped"
+
+
+def mutated(reader: Reader, content: bytes, random: Random) -> bytes:
+    """A mutated file; seals and digests are sometimes made good."""
+    damage = random.random() < 0.5
+    name = Path(reader.file).name
+    changed = mutate(content, random) if damage else mutate_structure(name, content, random)
+    if name.endswith(".nir") and random.random() < 0.7:
+        changed = resealed(changed)
+    if name.endswith(".safetensors") and random.random() < 0.5:
+        changed = rewritten_digest(changed)
+    return changed
+
+
+def attempt(reader: Reader, path: Path) -> tuple[str, BaseException | None]:
+    """Read a file; the outcome and the error."""
+    signal.alarm(DEADLINE)
+    try:
+        reader.read(path)
+        return "read", None
+    except HangError:
+        return "hang", None
+    except BaseException as error:
+        return judge(error, path), error
+    finally:
+        signal.alarm(0)
 
 
 def attack(name: str, valid: Path, count: int, seed: int, keep: Path) -> dict[str, int]:
@@ -49,33 +82,35 @@ def attack(name: str, valid: Path, count: int, seed: int, keep: Path) -> dict[st
         raise HangError
 
     signal.signal(signal.SIGALRM, ring)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / Path(reader.file).name
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        place = Path(folder)
+        if reader.together:
+            shutil.copytree((valid / reader.file).parent, place, dirs_exist_ok=True)
+        path = place / Path(reader.file).name
+        reader.read(put(path, content))  # the valid file
         for number in range(count):
-            changed = mutate(content, random)
-            if name == "NIR" and random.random() < 0.5:
-                changed = resealed(changed)
-            if name == "model" and random.random() < 0.5:
-                changed = rewritten_digest(changed)
-            path.write_bytes(changed)
-            (keep / f"{name}.last").write_bytes(changed)
-            signal.alarm(DEADLINE)
-            try:
-                reader.read(path)
-                outcome = "read"
-            except HangError:
-                outcome = "hang"
-            except BaseException as error:
-                outcome = judge(error, path)
-                if outcome == "untyped":
-                    print(f"{name} {number}: {type(error).__name__}: {error}", file=sys.stderr)
-            finally:
-                signal.alarm(0)
+            kind = STRANGE_FILES[number] if number < len(STRANGE_FILES) else ""
+            changed = b"" if kind else mutated(reader, content, random)
+            with strange_file(kind, path, content) if kind else nullcontext():
+                if not kind:
+                    put(path, changed)
+                    (keep / f"{name}.last").write_bytes(changed)
+                outcome, error = attempt(reader, path)
             found[outcome] += 1
             if outcome in ("hang", "untyped"):
+                said = f"{type(error).__name__}: {str(error)[:200]}"
+                print(f"{name} {kind or number}: {outcome} {said}", file=sys.stderr, flush=True)
                 (keep / f"{name}.{seed}.{number}").write_bytes(changed)
     (keep / f"{name}.last").unlink(missing_ok=True)
     return dict(found)
+
+
+def put(path: Path, content: bytes) -> Path:
+    """Write a file in the place of whatever is there."""
+    clear(path)
+    path.write_bytes(content)
+    return path
 
 
 def attack_all(names: list[str], count: int, seed: int, keep: Path) -> list[dict[str, object]]:

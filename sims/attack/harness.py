@@ -3,6 +3,7 @@
     python sims/attack/harness.py kills --count 100
     python sims/attack/harness.py disks --count 50
     python sims/attack/harness.py parents --count 50
+    python sims/attack/harness.py signals --count 34
     python sims/attack/harness.py writers --count 50
     python sims/attack/harness.py soak --count 1000
 
@@ -19,62 +20,188 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
-
-PROGRAM = [sys.executable, "-m", "neuro_eqprop"]
-TRAIN = ("train", "--dataset", "digits", "--hidden", "8", "--epochs", "60", "--traces")
 
 Result = tuple[int, int, list[str]]
 """How many were tried and held, and what did not hold."""
 
 
-def start(*words: str) -> subprocess.Popen[bytes]:
+class Forked:
+    """A command of the program in a copy of this process, which has imported it already."""
+
+    def __init__(self, words: Sequence[str], folder: Path | None = None) -> None:
+        self.code: int | None = None
+        self.began = time.monotonic()
+        self.pid = os.fork()
+        if self.pid:
+            return
+        code = 70
+        try:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1):
+                os.dup2(nothing, stream)
+            os.dup2(nothing if folder is None else os.open(folder, os.O_WRONLY | os.O_CREAT), 2)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            from neuro_eqprop.cli import main as command_line
+
+            code = command_line(list(words))
+        except SystemExit as error:
+            code = error.code if isinstance(error.code, int) else 1
+        except BaseException:
+            traceback.print_exc()
+            code = 71
+        finally:
+            os._exit(code)
+
+    def poll(self) -> int | None:
+        """The exit code (negative for a signal), or None while it runs."""
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.code = os.waitstatus_to_exitcode(status)
+        return self.code
+
+    def wait(self, most: float = 600.0) -> int:
+        """The exit code; a process that does not end is killed."""
+        until = time.monotonic() + most
+        while self.poll() is None:
+            if time.monotonic() > until:
+                os.kill(self.pid, signal.SIGKILL)
+            time.sleep(0.01)
+        assert self.code is not None
+        return self.code
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+def start(*words: str) -> Forked:
     """Start a command of the program without output."""
-    none = subprocess.DEVNULL
-    return subprocess.Popen([*PROGRAM, *words], stdout=none, stderr=none)
+    return Forked(words)
+
+
+def import_all() -> None:
+    """Import what commands need, so that copies of this process start at once."""
+    import h5py  # noqa: F401
+    import torch
+
+    import neuro_eqprop as ne
+    from neuro_eqprop.backends.emulator import kernels, learning_kernels  # noqa: F401
+    from neuro_eqprop.cli import build_parser
+
+    torch.set_num_threads(1)
+    build_parser(("train", "learn", "evaluate", "simulate", "energy", "sweep", "claims"))
+    ne.train("layered", "digits", hidden=(8,), epochs=1)
+    ne.learn_on_chip("layered", "digits", hidden=(8,), epochs=1, samples=10)
+
+
+SWEEP = (
+    '[settings]\ndataset = "digits"\nhidden = [8]\nepochs = 2\n'
+    "[axes]\nbeta = [0.1, 0.2, 0.3, 0.4]\nseed = [0, 1, 2]\n"
+)
+CHAINS: dict[str, tuple[str, ...]] = {
+    "train": ("train", "--dataset", "digits", "--hidden", "8", "--epochs", "60"),
+    "train with traces": (
+        *("train", "--dataset", "digits", "--hidden", "8", "--epochs", "40", "--traces"),
+    ),
+    "learn": ("learn", "--hidden", "8", "--samples", "200", "--epochs", "25"),
+    "learn with traces": (
+        *("learn", "--hidden", "8", "--samples", "200", "--epochs", "15", "--traces"),
+        *("--watched", "3", "--snapshots", "0,300,900"),
+    ),
+    "sweep": ("sweep", "SWEEP", "--workers", "1"),
+}
+"""Commands that are killed and resumed again and again."""
 
 
 def kills(count: int, folder: Path, random: Random) -> Result:
-    """Kill a training again and again; its files stay readable and it ends in the same bytes."""
-    from neuro_eqprop.experiments.check_run import check_run
-
-    whole = folder / "whole"
-    start(*TRAIN, "--out", str(whole)).wait()
-    expected = (whole / "model.safetensors").read_bytes()
+    """Kill commands again and again; files stay readable and they end in the same bytes."""
+    import_all()
+    (folder / "sweep.toml").write_text(SWEEP)
     tried, failures, chain = 0, list[str](), 0
+    expected: dict[str, dict[str, object]] = {}
+    spent: dict[str, float] = {}
     while tried < count:
+        name = list(CHAINS)[chain % len(CHAINS)]
+        words = [str(folder / "sweep.toml") if w == "SWEEP" else w for w in CHAINS[name]]
+        if name not in expected:
+            whole, began = folder / f"whole {name}", time.monotonic()
+            code = start(*words, "--out", str(whole)).wait()
+            expected[name], spent[name] = outcome_of(whole), time.monotonic() - began
+            if code:
+                return count, 0, [f"{name} ends with code {code}"]
         chain += 1
         out = folder / f"run{chain}"
-        words: tuple[str, ...] = (*TRAIN, "--out", str(out))
-        for _ in range(12):
-            process = start(*words)
-            began = time.monotonic()
-            while process.poll() is None and not (out / "study.toml").exists():
-                time.sleep(0.02)
-            wait = random.uniform(0.0, 2.5)
-            while process.poll() is None and time.monotonic() - began < 60 and wait > 0:
-                time.sleep(0.05)
-                wait -= 0.05
-            if process.poll() is not None:
-                break
-            process.send_signal(random.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)))
-            process.wait()
-            tried += 1
-            if (out / "study.toml").exists():
-                found = check_run(out, repair=False)
-                bad = [f for f in found.findings if f.state == "damaged"]
-                failures += [
-                    f"{out.name}: {f.file}: {f.detail}" for f in bad if "end" not in f.detail
-                ]
-                words = ("train", "--out", str(out), "--resume", "--traces")
-            if tried >= count:
-                break
-        done = start(*words).wait() if not (out / "model.safetensors").exists() else 0
-        if done or (out / "model.safetensors").read_bytes() != expected:
-            failures.append(f"{out.name} ended with code {done} or other bytes")
+        more, bad = kill_chain(words, out, min(10, count - tried), spent[name], random)
+        tried += more
+        if not bad and outcome_of(out) != expected[name]:
+            bad.append("ended with other bytes")
+        failures += [f"{name}, {out.name}: {each}" for each in bad]
+        print(f"{tried} kills, {name}: {more}, {bad}", file=sys.stderr, flush=True)
     return tried, tried - len(failures), failures
+
+
+def kill_chain(
+    words: list[str], out: Path, most: int, usual: float, random: Random
+) -> tuple[int, list[str]]:
+    """Kill and resume a command at most so often, then let it end; how often, and what is wrong."""
+    from neuro_eqprop.experiments.check_run import check_run
+
+    command, kinds, bad = words[0], (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM), list[str]()
+    now = [*words, "--out", str(out)]
+    for done in range(most):
+        process = start(*now)
+        until = time.monotonic() + random.uniform(0.0, usual / 3)
+        while process.poll() is None and time.monotonic() < until:
+            time.sleep(0.01)
+        if process.poll() is not None:
+            return done, bad + ([f"code {process.poll()}"] if process.poll() else [])
+        number = random.choice(kinds)
+        process.send_signal(number)
+        code = process.wait(6.0)
+        if code not in (-number, 128 + number, 0):
+            bad.append(f"signal {number} gives code {code}")
+        if command != "sweep" and (out / "study.toml").exists():
+            found = check_run(out, repair=False)
+            bad += [
+                f"{f.file}: {f.detail}"
+                for f in found.findings
+                if f.state == "damaged" and "end" not in f.detail
+            ]
+            traced = ["--traces"] if "--traces" in words else []
+            if (out / "model.safetensors").exists():
+                return done + 1, bad
+            now = [command, "--out", str(out), "--resume", *traced]
+            now += words[words.index("--watched") :] if "--watched" in words else []
+    code = start(*now).wait()
+    return most, bad + ([f"the last one ends with code {code}"] if code else [])
+
+
+def outcome_of(out: Path) -> dict[str, object]:
+    """The bytes and the recorded values that a resumed run has in common with one in one piece."""
+    from neuro_eqprop.io.trace.lazy import read
+
+    found: dict[str, object] = {}
+    for name in ("model.safetensors", "table.csv"):
+        if (out / name).exists():
+            found[name] = (out / name).read_bytes()
+    if (out / "metrics.jsonl").exists():
+        rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+        found["epochs"] = [(row["epoch"], row["test_accuracy"]) for row in rows]
+    if (out / "traces.h5").exists():
+        trace = read(out / "traces.h5")
+        found["trace"] = (
+            trace.complete,
+            trace.epochs["epoch"].tolist(),
+            {key: values.tobytes() for key, values in trace.signals.items()},
+        )
+    return found
 
 
 DISK = """
@@ -133,35 +260,115 @@ def disks(count: int, folder: Path, random: Random) -> Result:
     return count, count - len(failures), failures
 
 
-PARENTS = {
-    "workers": (
-        "from neuro_eqprop.executors.local import Worker; import time\n"
-        "made = [Worker.start().process.pid for _ in range(2)]\n"
-        "print(*made, flush=True); time.sleep(60)\n"
-    ),
-    "probe": (
-        "from neuro_eqprop.checked_files.probe import PROBER; import time\n"
-        "print(PROBER.running().pid, flush=True); time.sleep(60)\n"
-    ),
+PARENTS: dict[str, tuple[str, ...]] = {
+    "lava": ("evaluate", "RUN", "--on", "lava", "--samples", "20", "--steps", "20000"),
+    "claims": ("claims", "--workers", "2", "--budget", "small", "--out", "OUT"),
+    "sweep": ("sweep", "SWEEP", "--workers", "2", "--out", "OUT"),
+    "workers": ("evaluate", "RUN", "--on", "reference", "--workers", "2", "--steps", "100000"),
+    "trace": ("check", "RUN"),
 }
+"""Commands that start processes."""
 
 
 def parents(count: int, folder: Path, random: Random) -> Result:
-    """Kill parents; all their children are gone within five seconds."""
-    failures = []
+    """Kill parents; all processes below them are gone within five seconds."""
+    import neuro_eqprop as ne
+
+    import_all()
+    (folder / "sweep.toml").write_text(SWEEP.replace("epochs = 2", "epochs = 300"))
+    run = folder / "run"
+    data = ne.load_data("digits")
+    model = ne.train("layered", data, hidden=(8,), epochs=1, out=run)
+    spiking = model.to_spiking(code="rate")
+    spiking.record(data.test.x[:300], steps=64).save(run / "traces.h5")
+    failures, names = list[str](), list(PARENTS)
     for k in range(count):
-        name = random.choice(list(PARENTS))
-        parent = subprocess.Popen([sys.executable, "-c", PARENTS[name]], stdout=subprocess.PIPE)
-        assert parent.stdout is not None
-        children = [int(pid) for pid in parent.stdout.readline().split()]
-        parent.kill()
+        name = names[k % len(names)]
+        places = {"RUN": str(run), "SWEEP": str(folder / "sweep.toml"), "OUT": str(folder / f"{k}")}
+        parent = start(*(places.get(word, word) for word in PARENTS[name]))
+        while not below(parent.pid) and parent.poll() is None:
+            time.sleep(0.01)
+        time.sleep(random.uniform(0.0, 3.0) if name != "trace" else 0.01)
+        children = below(parent.pid)
+        os.kill(parent.pid, signal.SIGKILL)
         parent.wait()
-        parent.stdout.close()
         until = time.monotonic() + 5
         while any(runs(pid) for pid in children) and time.monotonic() < until:
             time.sleep(0.02)
         failures += [f"{k}: {name} {pid} lives" for pid in children if runs(pid)]
+        print(f"{k} {name}: {len(children)} processes below", file=sys.stderr, flush=True)
     return count, count - len(failures), failures
+
+
+def below(pid: int) -> list[int]:
+    """The processes that a process started, and those that they started."""
+    parents = dict[int, int]()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, IndexError):
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    found, waiting = list[int](), [pid]
+    while waiting:
+        parent = waiting.pop()
+        waiting += (children := [each for each, of in parents.items() if of == parent])
+        found += children
+    return found
+
+
+SIGNALLED: dict[str, tuple[str, ...]] = {
+    "train": (*CHAINS["train"][:-1], "100000", "--out", "OUT"),
+    **{
+        f"learn on {on}": ("learn", "--hidden", "8", "--on", on, "--epochs", "500", "--out", "OUT")
+        for on in ("emulator", "reference", "rate", "lava")
+    },
+    "learn on brian2": (
+        *("learn", "--hidden", "8", "--on", "brian2", "--code", "rate", "--out", "OUT"),
+    ),
+    **{
+        f"evaluate on {on}": ("evaluate", "RUN", "--on", on, "--steps", "200000")
+        for on in ("emulator", "reference", "snntorch", "brian2", "lava")
+    },
+    "simulate": ("simulate", "RUN", "--on", "emulator", "--steps", "100000", "--traces", "OUT"),
+    "energy": ("energy", "RUN", "--steps", "2000000", "--profile", "loihi1"),
+    "sweep": ("sweep", "SWEEP", "--workers", "2", "--out", "OUT"),
+    "claims": ("claims", "--workers", "2", "--budget", "small", "--out", "OUT"),
+    "report": ("report", "RUN"),
+    "demo": ("demo", "--out", "OUT"),
+}
+"""Commands that are ended by signals."""
+
+
+def signals(count: int, folder: Path, random: Random) -> Result:
+    """End each command by SIGTERM and SIGINT: within five seconds, with its exit code."""
+    import neuro_eqprop as ne
+
+    import_all()
+    (folder / "sweep.toml").write_text(SWEEP.replace("epochs = 2", "epochs = 300"))
+    run = folder / "run"
+    ne.train("layered", "digits", hidden=(8,), epochs=1, out=run)
+    names, failures, ended = list(SIGNALLED), list[str](), 0
+    for k in range(count):
+        name, number = names[k // 2 % len(names)], (signal.SIGTERM, signal.SIGINT)[k % 2]
+        out = folder / (f"{k}.h5" if name == "simulate" else f"{k}")
+        places = {"RUN": str(run), "SWEEP": str(folder / "sweep.toml"), "OUT": str(out)}
+        allowed = ["--yes"] if name.split()[0] in ("train", "learn", "evaluate", "simulate") else []
+        process = start(*(places.get(word, word) for word in SIGNALLED[name]), *allowed)
+        time.sleep(random.uniform(0.1, 1.0) if name == "report" else random.uniform(1.0, 4.0))
+        if process.poll() is not None:
+            print(f"{name}: ended before the signal, code {process.code}", file=sys.stderr)
+            failures += [f"{name}: code {process.code}"] if process.code else []
+            continue
+        children, began = below(process.pid), time.monotonic()
+        process.send_signal(number)
+        code, ended = process.wait(20.0), ended + 1
+        seconds = time.monotonic() - began
+        if code != 128 + number or seconds > 5:
+            failures.append(f"{name}, signal {number}: code {code} after {seconds:.1f} s")
+        time.sleep(0.5)
+        failures += [f"{name}: {pid} lives" for pid in children if runs(pid)]
+        if (out / "study.toml").exists() and not ne.check_run(out, repair=False).ok:
+            failures.append(f"{name}: {ne.check_run(out, repair=False)}")
+        print(f"{name}, signal {number}: {code} after {seconds:.1f} s", file=sys.stderr, flush=True)
+    return ended, ended - len(failures), failures
 
 
 def runs(pid: int) -> bool:
@@ -174,6 +381,7 @@ def runs(pid: int) -> bool:
 
 def writers(count: int, folder: Path, random: Random) -> Result:
     """Train into one folder with several processes at once; one consistent run is left."""
+    import_all()
     from neuro_eqprop.experiments.check_run import check_run
     from neuro_eqprop.experiments.run_folder import open_run
 
@@ -222,7 +430,7 @@ def soak(count: int, folder: Path, random: Random) -> Result:
 
 
 ATTACKS: dict[str, Callable[[int, Path, Random], Result]] = {
-    each.__name__: each for each in (kills, disks, parents, writers, soak)
+    each.__name__: each for each in (kills, disks, parents, signals, writers, soak)
 }
 
 

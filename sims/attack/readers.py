@@ -12,12 +12,15 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 Read = Callable[[Path], object]
+SPEC = {"axes": {"seed": [0]}, "settings": {"hidden": [8], "epochs": 1}}
 
 
 @dataclass(frozen=True)
@@ -27,14 +30,18 @@ class Reader:
     name: str
     file: str
     read: Read
+    together: bool = False
+    """Whether it reads the other files of the folder, too."""
 
 
 def make_valid_files(folder: Path) -> None:
     """Write a valid file for every reader."""
     import neuro_eqprop as ne
+    from neuro_eqprop.experiments.energy import CountSettings, simulation_counts
     from neuro_eqprop.experiments.translate import translate
     from neuro_eqprop.io.package_data import data_folder
     from neuro_eqprop.io.profile.load import profile_folder
+    from neuro_eqprop.io.workload_file import write_workload
 
     folder.mkdir(parents=True, exist_ok=True)
     run = folder / "run"
@@ -65,6 +72,146 @@ def make_valid_files(folder: Path) -> None:
     (folder / "sweep.toml").write_text(
         '[settings]\ndataset = "digits"\nepochs = 1\n[axes]\nbeta = [0.1, 0.5]\n'
     )
+    write_workload(folder / "counts.json", simulation_counts(found, CountSettings()).workload)
+    make_states(folder)
+
+
+def make_states(folder: Path) -> None:
+    """Write what commands read back to go on: states to resume from, stored results, a lock."""
+    import neuro_eqprop as ne
+    from neuro_eqprop.checked_files.lock import this_process
+    from neuro_eqprop.claims import cache
+    from neuro_eqprop.claims.claim import CellResult
+    from neuro_eqprop.deadlines import DeadlineError
+
+    def stop(_: object) -> None:
+        raise DeadlineError("stop")
+
+    settings: dict[str, Any] = {"hidden": (8,), "epochs": 3}
+    for learn, name in ((ne.train, "begun"), (ne.learn_on_chip, "begun-chip")):
+        few = {"samples": 20} if learn is ne.learn_on_chip else {}
+        with suppress(DeadlineError):
+            learn("layered", "digits", out=folder / name, progress=stop, **settings, **few)
+    ne.sweep(SPEC, folder / "sweep")
+    shutil.copy(next((folder / "sweep" / "trials").glob("*.json")), folder / "trial.json")
+    cell = some_cell()
+    cache.store(folder, CellResult(cell, {"accuracy": 0.5}, None, 1.0))
+    shutil.copy(cache.cell_path(folder, cell), folder / "cell.json")
+    learned = ne.learn_on_chip(
+        *("layered", "digits"),
+        **{**settings, "samples": 20, "epochs": 1},
+        traces=folder / "begun.h5",
+        record=["hidden->output:hebbian"],
+        snapshots=(0, 10),
+    )
+    assert learned.trace is not None
+    (folder / "lock.json").write_text(json.dumps(asdict(this_process())))
+
+
+def some_cell() -> Any:  # noqa: ANN401
+    """A cell of a claim."""
+    from neuro_eqprop.claims.claim import Budget
+    from neuro_eqprop.claims.definitions import IDS, claim
+
+    return next(cell for name in IDS for cell in claim(name).cells(Budget.SMALL))
+
+
+def linked(path: Path, *places: str) -> Path:
+    """A link to a file at a place below a folder beside it; the folder."""
+    folder = path.parent / "linked"
+    target = folder.joinpath(*places)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    target.symlink_to(path)
+    return folder
+
+
+def read_all(path: Path) -> object:
+    """Read everything in a trace, as exports and comparisons do."""
+    import neuro_eqprop as ne
+
+    with ne.open_trace(path) as trace:
+        whole = trace.load()
+        for name in whole.sizes:
+            trace.time_course(name)
+        ne.compare(whole, whole)
+        return repr(trace), trace._repr_html_()
+
+
+def read_resume(path: Path) -> object:
+    """The state that a training is resumed from."""
+    from neuro_eqprop.data import load_data
+    from neuro_eqprop.experiments import config
+    from neuro_eqprop.experiments.train import resume_snapshot
+
+    study = config.read(path.with_name("study.toml"))
+    return resume_snapshot(study, study.network(load_data("digits")), path.parent)
+
+
+def read_chip_resume(path: Path) -> object:
+    """The state that learning is resumed from."""
+    from neuro_eqprop.data import load_data
+    from neuro_eqprop.experiments import on_chip_config
+    from neuro_eqprop.experiments.learn_on_chip.state import resume_state
+    from neuro_eqprop.experiments.learn_on_chip.task import prepare
+
+    study, chip = on_chip_config.read(path.with_name("study.toml"))
+    data = load_data("digits")
+    return resume_state(prepare(study, chip, data, study.network(data)), path.parent)
+
+
+def read_trial(path: Path) -> object:
+    """The stored result of a cell of a sweep."""
+    from neuro_eqprop.sweeps.run import group, load, trial_path
+    from neuro_eqprop.sweeps.spec import read_sweep
+
+    task, _ = next(group(read_sweep(SPEC), [{"seed": 0}]))
+    place = trial_path(path.parent, task)
+    return load(linked(path, *place.relative_to(path.parent).parts), task)
+
+
+def read_cell(path: Path) -> object:
+    """The stored result of a cell of a claim."""
+    from neuro_eqprop.claims import cache
+
+    place = cache.cell_path(path.parent, some_cell())
+    return cache.load(linked(path, *place.relative_to(path.parent).parts), some_cell())
+
+
+def read_estimate(path: Path) -> object:
+    """The energy of counted events."""
+    import neuro_eqprop as ne
+    from neuro_eqprop.io.workload_file import read_workload
+
+    return ne.estimate_energy(read_workload(path), "loihi1")
+
+
+def write_report(path: Path) -> object:
+    """Write the page of a run folder."""
+    import neuro_eqprop as ne
+
+    return ne.report(path.parent)
+
+
+def check_and_open(path: Path) -> object:
+    """Check a run folder, then open and evaluate it."""
+    import neuro_eqprop as ne
+
+    ne.check_run(path.parent, repair=False)
+    run = ne.open_run(path.parent)
+    return run.history, run.evaluations, run.model
+
+
+def read_lock(path: Path) -> object:
+    """Ask who holds a lock, and take it."""
+    from neuro_eqprop.checked_files.lock import FileLock, LockedError, lock_owner
+
+    owner = lock_owner(path)
+    try:
+        with FileLock(path):
+            return owner
+    except LockedError:
+        return owner
 
 
 def cifar(path: Path) -> None:
@@ -105,21 +252,15 @@ def read_sst2(path: Path) -> object:
     """Read an archive of SST-2 from the folder that it lies in."""
     from neuro_eqprop.data.sst2 import load_sst2
 
-    place = path.parent / "data" / "sst2"
-    place.mkdir(parents=True, exist_ok=True)
-    shutil.copy(path, place / "SST-2.zip")
-    os.environ["NEURO_EQPROP_DATA"] = str(place.parent)
+    os.environ["NEURO_EQPROP_DATA"] = str(linked(path, "sst2", "SST-2.zip"))
     return load_sst2()
 
 
 def read_report(path: Path) -> object:
-    """Read a run folder whose metrics are the given file, as the report does."""
+    """Read the run folder that a file lies in, as the report does."""
     from neuro_eqprop.html_report.contents import read_contents
 
-    run = path.parent / "report"
-    run.mkdir(exist_ok=True)
-    shutil.copy(path, run / "metrics.jsonl")
-    return read_contents(run, {})
+    return read_contents(path.parent, {})
 
 
 def readers() -> Mapping[str, Reader]:
@@ -129,7 +270,7 @@ def readers() -> Mapping[str, Reader]:
     from neuro_eqprop.data.idx import read_idx
     from neuro_eqprop.data.npz import load_npz
     from neuro_eqprop.energy.file import read_energy
-    from neuro_eqprop.experiments import config
+    from neuro_eqprop.experiments import config, on_chip_config
     from neuro_eqprop.history import read_history
     from neuro_eqprop.io import checkpoint
     from neuro_eqprop.io.dataset.manifest import read_manifest
@@ -141,12 +282,27 @@ def readers() -> Mapping[str, Reader]:
     listed = (
         Reader("study", "run/study.toml", config.read),
         Reader("metrics", "run/metrics.jsonl", read_history),
-        Reader("report", "run/metrics.jsonl", read_report),
+        Reader("report", "run/metrics.jsonl", read_report, together=True),
+        Reader("report of energy", "run/energy.json", write_report, together=True),
+        Reader("report of evaluations", "run/evaluations.jsonl", write_report, together=True),
+        Reader("run of a model", "run/model.safetensors", check_and_open, together=True),
+        Reader("run of a study", "run/study.toml", check_and_open, together=True),
+        Reader("resume", "begun/resume.safetensors", read_resume, together=True),
+        Reader(
+            "resume on a chip", "begun-chip/resume.safetensors", read_chip_resume, together=True
+        ),
+        Reader("study of a chip", "begun-chip/study.toml", on_chip_config.read),
+        Reader("counts", "counts.json", read_estimate),
+        Reader("stored trial", "trial.json", read_trial),
+        Reader("stored cell", "cell.json", read_cell),
+        Reader("lock", "lock.json", read_lock),
         Reader("evaluations", "run/evaluations.jsonl", read_history),
         Reader("model", "run/model.safetensors", checkpoint.load_training),
         Reader("energy", "run/energy.json", read_energy),
         Reader("trace", "trace.h5", read_trace),
         Reader("unfinished trace", "unfinished.h5", read_trace),
+        Reader("opened trace", "trace.h5", read_all),
+        Reader("trace of learning", "begun.h5", read_all),
         Reader("NIR", "net.nir", read_nir),
         Reader("npz", "data.npz", load_npz),
         Reader("compressed npz", "packed.npz", load_npz),

@@ -196,10 +196,10 @@ def main() -> None:
     torch.set_num_threads(1)
     with threadpool_limits(1):
         found, whole = measure(names, options.rounds), whole_test()
-    told = page(found, whole, options.rounds)
-    print(told)
+    result = page(found, whole, options.rounds)
+    print(result)
     if not options.without:
-        write_text(options.out, told)
+        write_text(options.out, result)
 
 
 if __name__ == "__main__":

@@ -50,9 +50,9 @@ def main() -> None:
     saved = saved_by_models()
     print("saved for a backward pass by a training batch:", saved, flush=True)
     grown = growth(NARROW, LONG)
-    told = ", ".join(f"{steps}: {size / 2**20:.2f}" for steps, size in grown.items())
+    result = ", ".join(f"{steps}: {size / 2**20:.2f}" for steps, size in grown.items())
     rise = grown[LONG[-1]] / grown[LONG[0]]
-    print(f"looped 256, batch 128, MiB by free steps: {told}; ratio {rise:.3f}", flush=True)
+    print(f"looped 256, batch 128, MiB by free steps: {result}; ratio {rise:.3f}", flush=True)
     rows = []
     for steps in (10, 30, 60):
         found = peaks({**WIDE, "steps": steps}, 0)
@@ -75,7 +75,7 @@ def main() -> None:
         f"- Saved for a backward pass in a batch of training: {sum(saved.values())} bytes, "
         f"summed over {', '.join(saved)}.",
         f"- Looped network of 256 units, batch 128, MiB by free steps (half as many in each nudged "
-        f"phase): {told}. From {LONG[0]} to {LONG[-1]} steps it grows {rise:.3f} times.",
+        f"phase): {result}. From {LONG[0]} to {LONG[-1]} steps it grows {rise:.3f} times.",
         f"- Two hidden layers, batch 128, one nudged phase as a displacement, against backprop by "
         f"`nn.Sequential`: {told_deep}.",
         "- Looped network of 1024 units, batch 1024, MiB:",

@@ -1,7 +1,7 @@
 """The cost of recording: CPU time of the same run with and without a trace, alternately.
 
 Seconds are those of this process and of its children, so that other work on the machine counts
-little; what is told is the pair of runs whose ratio is the median of several.
+little; reported is the pair of runs whose ratio is the median of several.
 
     python sims/bench/recording.py                 # all, and docs/results/recording.md
     python sims/bench/recording.py brian2 lava     # these rows of it anew

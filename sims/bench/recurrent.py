@@ -1,13 +1,14 @@
 """One random recurrent network on the emulator, Brian2 and NEST; a part of `scale.py`.
 
     python sims/bench/recurrent.py draw NEURONS FAN_IN FOLDER
-    python sims/bench/recurrent.py emulator|brian2|brian2-cpp|nest STEPS FOLDER
+    python sims/bench/recurrent.py emulator|brian2|brian2-cpp|nest|nest-silent STEPS FOLDER
 
 Leaky neurons v = v 7/8 + bias + W s, a spike where v >= 1, then v = 0; a spike arrives after one
-step. Each simulator is a process of its own and prints JSON: processor seconds of the run alone
-(that of a long run less that of a short one where it cannot be separated), peak memory, and a hash
-of the spike counts of all neurons. NEST needs no more than its own wheel and NumPy: run that line
-with the Python of an environment that has it.
+step. Each simulator is a process of its own and prints JSON: processor seconds of the run alone,
+peak memory, and a hash of the spike counts of all neurons. Brian2 in C++ is one program that also
+reads the network: take off the seconds of a run of one step. `nest-silent` has no spike recorder
+and so no counts. NEST needs no more than its own wheel and NumPy: run that line with the Python of
+an environment that has it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import json
 import resource
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from math import log
 from pathlib import Path
 from typing import Any
@@ -117,7 +120,7 @@ def brian2(folder: Path, steps: int, *, standalone: bool = False) -> tuple[float
     return spent, np.array(monitor.count)
 
 
-def nest(folder: Path, steps: int) -> tuple[float, Any]:
+def nest(folder: Path, steps: int, *, recorded: bool = True) -> tuple[float, Any]:
     import nest as n
 
     columns, weights, bias = load(folder)
@@ -153,7 +156,8 @@ def nest(folder: Path, steps: int) -> tuple[float, Any]:
             },
         )
     recorder = n.Create("spike_recorder")
-    n.Connect(cells, recorder)
+    if recorded:
+        n.Connect(cells, recorder)
     n.Prepare()
     n.Run(1.0)
     began = time.process_time()
@@ -163,7 +167,7 @@ def nest(folder: Path, steps: int) -> tuple[float, Any]:
     n.Cleanup()
     events = recorder.get("events")
     inside = events["times"] <= steps + 0.5
-    return spent, np.bincount(events["senders"][inside] - 1, minlength=neurons)
+    return spent, np.bincount(events["senders"][inside].astype(np.int64) - 1, minlength=neurons)
 
 
 def main() -> None:
@@ -172,12 +176,14 @@ def main() -> None:
         draw(int(rest[0]), int(rest[1]), Path(rest[2]))
         return
     steps, folder = int(rest[0]), Path(rest[1])
-    if name == "brian2-cpp":
-        seconds, counts = brian2(folder, steps, standalone=True)
-    else:
-        seconds, counts = {"emulator": emulator, "brian2": brian2, "nest": nest}[name](
-            folder, steps
-        )
+    runs: dict[str, Callable[[Path, int], tuple[float, Any]]] = {
+        "emulator": emulator,
+        "brian2": brian2,
+        "brian2-cpp": partial(brian2, standalone=True),
+        "nest": nest,
+        "nest-silent": partial(nest, recorded=False),
+    }
+    seconds, counts = runs[name](folder, steps)
     counts = np.asarray(counts, dtype=np.int64)
     np.save(folder / f"counts-{name}-{steps}.npy", counts)
     found = {

@@ -6,9 +6,8 @@
 Both run in this process, in turns, on one thread, through the same batches; the figure is the
 median ratio of process times. Recipes are those of the rows of docs/results/models-numbers.md,
 backprop is `nn.Sequential` below with the same Adam; the transformer is compared with BPTT of the
-same model. The cosine is that of the update of 256 samples with minus the implicit gradient of the
-settled network, all parameters together, at the end of a training of one epoch with the learning
-rates of the recipe. MNIST and Fashion-MNIST need NEURO_EQPROP_DATA.
+same model. The cosine is that of sims/rate/end_cosine.py at the end of the whole training, which
+`sims/rate/models.py run` keeps. MNIST and Fashion-MNIST need NEURO_EQPROP_DATA.
 """
 
 from __future__ import annotations
@@ -33,29 +32,22 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "rate"))
 from models import study
 from models_rows import ROWS
 
-from neuro_eqprop.arrays import Array, defined_cosine
 from neuro_eqprop.checked_files.write import write_text
-from neuro_eqprop.data import Dataset, load, one_hot
+from neuro_eqprop.data import Dataset, load_data, one_hot
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.train import initial_snapshot
 from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.field import field
-from neuro_eqprop.solve import GaussSeidel, SolveStatus, Stop, solve
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.config import Rule, TrainingConfig
-from neuro_eqprop.training.gradients.implicit import implicit_gradient
 from neuro_eqprop.training.rules.contrastive import path_of
-from neuro_eqprop.training.rules.registry import RULES
-from neuro_eqprop.training.train import BOUND_EVERY, start_state, train, train_batch
+from neuro_eqprop.training.train import BOUND_EVERY, start_state, train_batch
 
 KEPT = Path(__file__).parent / "measured"
-ROUNDS, SECONDS = 9, 0.04
+MODELS = Path(__file__).parents[1] / "rate" / "measured"
+ROUNDS, SECONDS = 9, 0.15
 """Turns, and about how long backprop is at it in each."""
-EPOCHS, SAMPLES = 1, 256
-"""Epochs of the training before the cosine is measured, and samples on which it is."""
 BATCHES = 60
 """Of the data, gone through again and again."""
-TIGHT = Stop(1e-11, 600)
 Batches = list[tuple[torch.Tensor, torch.Tensor]]
 Step = Callable[[], None]
 
@@ -71,35 +63,34 @@ class Timed:
     """backprop, channels_last or bptt."""
     hidden: str = ""
     """Other hidden layers than those of the recipe."""
-    cosine: bool = True
 
 
 TIMED = {
     "one-64": Timed("one-small", 64, 0.95),
-    "one-128": Timed("one-small", 128, 1.0, cosine=False),
-    "one-512": Timed("one-small", 512, 1.05, cosine=False),
+    "one-128": Timed("one-small", 128, 1.0),
+    "one-512": Timed("one-small", 512, 1.05),
     "one-g1": Timed("one", 64),
     "two": Timed("two-small", 128, 1.25),
     "two-g0.1": Timed("two", 128),
     "three": Timed("three-small", 128, 1.4),
     "three-g0.1": Timed("three", 128),
     "conv": Timed("conv-small", 64, 1.1),
-    "conv-channels-last": Timed("conv-small", 64, 1.6, "channels_last", cosine=False),
+    "conv-channels-last": Timed("conv-small", 64, 1.6, "channels_last"),
     "conv-g0.1": Timed("conv", 64),
     "fashion": Timed("conv-fashion-small", 64, 1.25),
-    "fashion-channels-last": Timed("conv-fashion-small", 64, 1.6, "channels_last", cosine=False),
+    "fashion-channels-last": Timed("conv-fashion-small", 64, 1.6, "channels_last"),
     "looped": Timed("looped-small", 128, 1.35),
-    "wide": Timed("two-small", 128, 1.5, hidden="2048,2048", cosine=False),
-    "deep": Timed("three-small", 128, 1.5, hidden="512,512,512,512,512,512", cosine=False),
+    "wide": Timed("two-small", 128, 1.5, hidden="2048,2048"),
+    "deep": Timed("three-small", 128, 1.5, hidden="512,512,512,512,512,512"),
     "transformer": Timed("linear", 256, 0.8, "bptt"),
 }
 HEAD = [
     "Process time of a batch by EqProp (settling, rule and Adam) over that by backprop with",
     "`nn.Sequential` (its form in memory format channels_last, or BPTT of the same model, where it",
     "says so) and the same Adam, measured alternately on one thread: the median of the ratios of",
-    f"{ROUNDS} rounds, and their interquartile range. Cosine: of the update of {SAMPLES} samples",
-    f"with minus the true gradient of the settled network, at the end of {EPOCHS} epoch with the",
-    "recipe's schedule of the learning rate.",
+    f"{ROUNDS} rounds, and their interquartile range. Cosine: of the update of 256 samples with",
+    "minus the true gradient of the settled network, at the end of the whole training of seed 0",
+    "(models-numbers.md has the accuracies of these trainings).",
     "A cosine refers to the network's own equilibrium, so another feedback g is another network.",
     "",
     "| network | against | g | beta | batch | path | EqProp ms | baseline ms | ratio "
@@ -182,7 +173,7 @@ def seconds(step: Step, times: int) -> float:
 def measure(row: Timed) -> dict[str, Any]:
     """Ratio and cosine of a row."""
     wanted = recipe_of(row)
-    data, config = load(wanted.dataset), wanted.recipe()
+    data, config = load_data(wanted.dataset), wanted.recipe()
     some = data.train.take(slice(BATCHES * row.batch))
     x = torch.tensor(some.x, dtype=torch.float32)
     y = torch.tensor(one_hot(some.y, 10), dtype=torch.float32)
@@ -204,42 +195,14 @@ def measure(row: Timed) -> dict[str, Any]:
         "path": path_of(TorchOps(), network, config).value,
         "ms": (1e3 * np.median(pairs, axis=0)).tolist(),
         "ratios": ratios.tolist(),
-        "cosine": final_cosine(wanted, data) if row.cosine else None,
     }
 
 
-def final_cosine(wanted: Study, data: Dataset) -> float | None:
-    """The cosine of the update with minus the gradient at the end of a short training."""
-    network, config = wanted.network(data), replace(wanted.recipe(), epochs=EPOCHS)
-    view = wanted.view(data)
-    *_, last = train(network, data.train, config, initial_snapshot(wanted, network), augment=view)
-    few = data.train.take(slice(SAMPLES))
-    target, single, double = one_hot(few.y, 10), TorchOps(), TorchOps(torch.float64)
-    params = {name: single.from_numpy(value) for name, value in last.snapshot.params.items()}
-    batch = Batch(single.from_numpy(few.x), single.from_numpy(target), measured=False)
-    with torch.no_grad():
-        update = RULES[config.rule].update(single, network, params, batch, config).gradients
-        exact = {name: double.from_numpy(value) for name, value in last.snapshot.params.items()}
-        inputs = double.from_numpy(few.x)
-        free = field(double, network, exact, inputs)
-        rest = solve(free, free.zero_state(), GaussSeidel(), TIGHT)
-    if rest.status is not SolveStatus.CONVERGED:
-        return None
-    wanted_gradient = implicit_gradient(
-        double,
-        network,
-        exact,
-        x=inputs,
-        target=double.from_numpy(target),
-        state=rest.state,
-        stop=TIGHT,
-    )
-    return defined_cosine(joined(update, exact), joined(wanted_gradient, exact))
-
-
-def joined(gradients: Mapping[str, torch.Tensor], names: Mapping[str, Any]) -> Array:
-    """All gradients as one vector."""
-    return np.concatenate([gradients[n].detach().double().numpy().ravel() for n in names])
+def final_cosine(row: Timed) -> float | None:
+    """The cosine at the end of the training of seed 0, if `sims/rate/models.py` has run it."""
+    kept = MODELS / f"{row.recipe}-0.json"
+    told = json.loads(kept.read_text()) if kept.exists() and not row.hidden else {}
+    return told.get("cosine") if told.get("options") == ROWS[row.recipe].options else None
 
 
 def line(name: str, found: Mapping[str, Any]) -> str:
@@ -248,7 +211,8 @@ def line(name: str, found: Mapping[str, Any]) -> str:
     title = f"{ROWS[row.recipe].title.split(', feedback')[0]}" + (
         f", hidden {row.hidden}" if row.hidden else ""
     )
-    cosine = "-" if found["cosine"] is None else f"{found['cosine']:.6f}"
+    end = final_cosine(row)
+    cosine = "-" if end is None else f"{end:.6f}"
     nudge = f"{found['beta']:g} {found['nudging']}"
     return (
         f"| {title} | {row.baseline} | {found['feedback']:g} | {nudge} | {row.batch} "

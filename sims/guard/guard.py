@@ -136,8 +136,8 @@ def training(folder: Path) -> dict[str, Any]:
     found = {}
     for name, words in TRAINED.items():
         out = folder / name
-        told = call("train", "--out", str(out), "--epochs", "2", "--seed", "3", *words)
-        found[name] = told if "exit" in told else of_model(out)
+        result = call("train", "--out", str(out), "--epochs", "2", "--seed", "3", *words)
+        found[name] = result if "exit" in result else of_model(out)
     return found
 
 
@@ -147,8 +147,10 @@ def learning(folder: Path) -> dict[str, Any]:
     for name, words in LEARNED.items():
         out = folder / f"learn-{name}"
         base = ["learn", "--out", str(out), "--samples", "200", "--epochs", "2", "--hidden", "32"]
-        told = call(*base, *([] if "--on" in words else ["--on", "emulator"]), *words)
-        found[name] = told if "exit" in told else {"model": of_model(out), "json": of_json(told)}
+        result = call(*base, *([] if "--on" in words else ["--on", "emulator"]), *words)
+        found[name] = (
+            result if "exit" in result else {"model": of_model(out), "json": of_json(result)}
+        )
     return found
 
 
@@ -157,8 +159,8 @@ def evaluating(folder: Path) -> dict[str, Any]:
     found = {}
     for name, words in EVALUATED.items():
         on = [] if "--on" in words else ["--on", name]
-        told = call("evaluate", str(folder / "layered"), "--samples", "5", *on, *words)
-        found[name] = steady(told)
+        result = call("evaluate", str(folder / "layered"), "--samples", "5", *on, *words)
+        found[name] = steady(result)
     return found
 
 
@@ -167,8 +169,8 @@ def translating(folder: Path) -> dict[str, Any]:
     found = {}
     for code in ("rate", "graded"):
         path = folder / f"{code}.nir"
-        told = call("translate", str(folder / "layered"), "--out", str(path), "--code", code)
-        found[code] = told.get("digest", told)
+        result = call("translate", str(folder / "layered"), "--out", str(path), "--code", code)
+        found[code] = result.get("digest", result)
     return found
 
 
@@ -180,10 +182,10 @@ def recording(folder: Path) -> dict[str, Any]:
         path = folder / f"{on}.h5"
         words = ["--samples", "2", "--phases", "--record", "hidden->output:hebbian"]
         code = [] if on == "rate" else ["--code", "graded"]
-        told = call(
+        result = call(
             "simulate", str(folder / "layered"), "--on", on, "--traces", str(path), *words, *code
         )
-        found[on] = told if "exit" in told else of_arrays(path)
+        found[on] = result if "exit" in result else of_arrays(path)
         paths.append(str(path))
     found["compare"] = of_json(call("compare", *paths[:2]))
     return found
@@ -200,16 +202,16 @@ def without_sentences(value: Any) -> Any:  # noqa: ANN401
 
 def pricing(folder: Path) -> dict[str, Any]:
     """The numbers of `energy`: by profile inference and learning, and everything else."""
-    told = call("energy", str(folder / "layered"), "--samples", "10")
-    if "profiles" not in told:
-        return told
-    told = without_sentences(told)
+    result = call("energy", str(folder / "layered"), "--samples", "10")
+    if "profiles" not in result:
+        return result
+    result = without_sentences(result)
     found: dict[str, Any] = {}
-    for each in told.pop("profiles"):
+    for each in result.pop("profiles"):
         uses = {use: of_json(each.pop(use)) for use in ("inference", "learning")}
         found[each["profile"]] = uses | {"placement": of_json(each)}
-    lessons = told["counted"].pop("lessons")
-    return found | {"learning": of_json(lessons), "rest": of_json(told)}
+    workload = result["counted"].pop("lessons")
+    return found | {"learning": of_json(workload), "rest": of_json(result)}
 
 
 def judging(folder: Path) -> dict[str, Any]:

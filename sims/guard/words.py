@@ -82,6 +82,10 @@ ALLOWED = {
     r"between words|words left out|order\[:words\]|vectors of words": "text",
     r"\"lessons\"|/lessons\"|outcome\[\"watched\"\]|args\.watched": "JSON fields; an option",
     r"private word": "a conversation",
+    r"[\"'](?:verdict|words|watched)[\"']": "fields of JSON results; a layer's name",
+    r"watch\.html|watch\(args": "command traces watch",
+    r"spiking\.walls|synapses\.story": "old module names in the change log",
+    r"(?:page of the|cells with) verdicts": "verdicts of claims",
     r"at_rest|starts? (?:every sample )?at rest|(?:voltage|network|#) at rest": "resting state",
     r"power at rest|rest(?:ing)? potential": "the field's word",
 }

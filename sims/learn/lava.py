@@ -304,7 +304,7 @@ be lost.
     fixed point      dt = 2^-7*u0*x1*y1*y2 - u0*t*y3   dw = 2^exponent*u0*t*y3
 
 In a window y1 is the trace of the target and y2 is +1 or -1 (in fixed point up to 127). In the
-commit y2 is 0 and y3 is 1 (32 in fixed point, which stands for one). In floating point y1 then
+commit y2 is 0 and y3 is 1 (32 in fixed point, which represents one). In floating point y1 then
 carries the learning rate, which Lava's rules can only write as a power of two.
 
 All code that changes a weight is Lava's. Added to its `LearningDense` are the clipping of weights

@@ -1,4 +1,4 @@
-"""Fill the tables of docs/explanation/learning.md: learning on a chip, with the commands.
+"""Fill the tables of docs/results/learning.md: learning on a chip, with the commands.
 
 Run it with `.venv/bin/python sims/learn/tables.py [TABLE ...]`; without names it fills all tables
 (about 40 minutes on one core; MNIST needs NEURO_EQPROP_DATA). Runs are stored in `runs/tables`: an
@@ -21,16 +21,16 @@ import numpy as np
 
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, cosine
 from neuro_eqprop.backends.learning import NO_SYNAPSES, no_progress
 from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.learn import settings
-from neuro_eqprop.data import Split, load, one_hot
+from neuro_eqprop.data import Split, load_data, one_hot
 from neuro_eqprop.experiments.learn_on_chip import learn_on_chip, learning_result
-from neuro_eqprop.experiments.rate_baseline import Direction, directions
-from neuro_eqprop.experiments.run_folder import MODEL, STUDY
+from neuro_eqprop.experiments.rate_baseline import Direction, directions, exact_gradient
+from neuro_eqprop.experiments.run_folder import MODEL, STUDY, open_run
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network
 from neuro_eqprop.schedules import Schedule
@@ -40,12 +40,17 @@ from neuro_eqprop.spiking.make_plastic import (
     make_plastic,
     parameters,
     training_stimulus,
-    with_weights,
 )
 from neuro_eqprop.spiking.phases import PhaseLengths
-from neuro_eqprop.spiking.plasticity import IntegerArithmetic, LearningRule, TrainingSamples
+from neuro_eqprop.spiking.plasticity import (
+    IntegerArithmetic,
+    LearningRule,
+    TrainingSamples,
+    with_weights,
+)
+from neuro_eqprop.training.batch import Batch
 
-PAGE = Path("docs/explanation/learning.md")
+PAGE = Path("docs/results/learning.md")
 KEPT = Path("runs/tables")
 SEEDS = (0, 1, 2)
 GRADED, SPIKES = "--code graded", "--code rate"
@@ -55,10 +60,15 @@ class MissingError(Exception):
     """A run is not stored, and `--kept` runs none."""
 
 
+def folder_of(options: str, seed: int) -> Path:
+    """The folder of a run."""
+    return KEPT / re.sub(r"[^a-z0-9.]+", "-", f"{options} --seed {seed}").strip("-")
+
+
 def learned(options: str, seed: int) -> dict[str, Any]:
     """The JSON result of `neuro-eqprop learn` with these options."""
     arguments = ["learn", *options.split(), "--seed", str(seed), "--out", "RUN"]
-    place = KEPT / re.sub(r"[^a-z0-9.]+", "-", " ".join(arguments[1:-2])).strip("-")
+    place = folder_of(options, seed)
     done = place / "outcome.json"
     if done.exists():
         return dict(json.loads(done.read_text()))
@@ -75,7 +85,7 @@ def learned(options: str, seed: int) -> dict[str, Any]:
 
 
 def three_classes() -> tuple[Network, dict[str, Array], Split]:
-    train = load("digits").train
+    train = load_data("digits").train
     net = layered(64, (32,), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
     params = initialise(net, np.random.default_rng(0))
     params = {n: v + (0.0 if "->" in n else 0.3) for n, v in params.items()}
@@ -84,7 +94,7 @@ def three_classes() -> tuple[Network, dict[str, Array], Split]:
 
 def mnist() -> tuple[Network, dict[str, Array], Split]:
     """A network that learned 4000 images, and images that it has not seen."""
-    train = load("mnist").train
+    train = load_data("mnist").train
     net = layered(784, (256,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
     params = initialise(net, np.random.default_rng(0))
     coding = Coding(Code.GRADED, theta=2.0**-8)
@@ -110,12 +120,10 @@ def measure(
 ) -> dict[str, Direction]:
     net, params, split = task
     limit = 2.0 if arithmetic else 8.0
-    plastic = make_plastic(
-        net,
-        params,
-        PlasticityConfig(coding, LearningRule(schedule, 8.0, numbers=arithmetic), limit, 1e-3),
-    )
-    stimulus = training_stimulus(net, split.x, one_hot(split.y, net.output.size), coding)
+    rule = LearningRule(schedule, 8.0, numbers=arithmetic)
+    plastic = make_plastic(net, params, PlasticityConfig(coding, rule, limit, 1e-3))
+    target = one_hot(split.y, net.output.size)
+    stimulus = training_stimulus(net, split.x, target, coding, rule.input_levels)
     weights = {name: plastic.projection(name).weight for name in plastic.learns}
     current = parameters(net, plastic, weights)
     return directions(net, plastic, current, stimulus, load_learner("emulator"))
@@ -239,9 +247,65 @@ def ten_thousand() -> list[str]:
     )
 
 
+ALL = "--dataset mnist --hidden 512 --epochs 8 --learning-rate 0.02"
+BINARY = (
+    f"--dataset mnist --hidden 256 --epochs 6 --learning-rate 0.02 {SPIKES} "
+    "--free 32 --settle 16 --window 48 --tau 4 --margin 0.1"
+)
+
+
 def full() -> list[str]:
     line = f"--dataset mnist --hidden 256 --epochs 3 --learning-rate 0.03 {GRADED}"
-    return comparison({"graded": line})
+    return comparison(
+        {
+            "graded, 256 units, 3 epochs": line,
+            "graded, 512 units, 8 epochs": f"{ALL} {GRADED}",
+            "graded, 8 bits, 7-bit traces": f"{ALL} {GRADED} --bits 8 --limit 0.5 --margin 0.1",
+            "binary spikes, 256 units, 6 epochs": BINARY,
+        }
+    )
+
+
+def late() -> list[str]:
+    """Cosines of the update of 300 images with minus the gradient, after binary learning."""
+    learned(BINARY, 0)
+    model = open_run(folder_of(BINARY, 0)).model
+    net, params = model.network, {k: v.astype(np.float64) for k, v in model.params.items()}
+    split = load_data("mnist").train.take(slice(300))
+    target = one_hot(split.y, 10)
+    exact = exact_gradient(net, params, Batch(split.x, target, measured=False))
+    assert exact is not None
+    rows = [
+        "| code, steps of the free phase, before a window, of a window | input levels "
+        "| input weights | output weights |",
+        "|---|---|---|---|",
+    ]
+    rate = Coding(Code.RATE)
+    for coding, each, tau, rounded in (
+        (Coding(Code.GRADED, theta=2.0**-8), (16, 12, 4), 8.0, False),
+        (rate, (32, 32, 32), 8.0, False),
+        (rate, (32, 32, 32), 8.0, True),
+        (rate, (32, 16, 48), 4.0, False),
+        (rate, (32, 16, 48), 4.0, True),
+        (rate, (128, 128, 128), 8.0, False),
+        (rate, (128, 128, 128), 8.0, True),
+    ):
+        rule = LearningRule(phases(*each, 0.5), tau, batch=300)
+        plastic = make_plastic(net, params, PlasticityConfig(coding, rule, 4.0, 1e-3))
+        levels = rule.input_levels if rounded else 0
+        stimulus = training_stimulus(net, split.x, target, coding, levels)
+        samples = TrainingSamples(stimulus, np.zeros(300))
+        found = load_learner("emulator").learn(
+            plastic, samples, synapses=NO_SYNAPSES, progress=no_progress
+        )
+        cosines = [
+            cosine(found.tags[name], -exact[name]) or 0.0
+            for name in ("input->hidden", "hidden->output")
+        ]
+        title = f"{coding.code.name}, {'/'.join(map(str, each))}, tau {tau:g}"
+        rows.append(f"| {title} | {levels or 'all'} | {cosines[0]:.3f} | {cosines[1]:.3f} |")
+        print(rows[-1], flush=True)
+    return rows
 
 
 def robust() -> list[str]:
@@ -278,7 +342,7 @@ def forgetting() -> list[str]:
 def speed() -> list[str]:
     rows = ["| data, code, phases | batch 1 | batch 64 |", "|---|---|---|"]
     for name, hidden in (("digits", 128), ("mnist", 256)):
-        split = load(name).train.take(slice(0, 600))
+        split = load_data(name).train.take(slice(0, 600))
         net = layered(
             split.x.shape[1], (hidden,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID
         )
@@ -305,6 +369,7 @@ TABLES = {
     "digits": digits,
     "ten_thousand": ten_thousand,
     "full": full,
+    "late": late,
     "robust": robust,
     "forgetting": forgetting,
     "speed": speed,

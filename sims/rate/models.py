@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 import torch
 from cosines import cosines
+from end_cosine import end_cosine
 from models_page import page
 from models_rows import ROWS
 
 from neuro_eqprop.checked_files.write import write_text
 from neuro_eqprop.cli import parser
 from neuro_eqprop.cli.train import changes
-from neuro_eqprop.data import Dataset, Split, load
+from neuro_eqprop.data import Dataset, Split, load_data
 from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.experiments.train import initial_snapshot
 from neuro_eqprop.io import checkpoint
@@ -88,8 +89,8 @@ def settled(
         if "hidden->hidden" in params:
             norm = max(norm, steepest(network, params, rest.state))
     steps = np.concatenate(found)
-    told = {"steps_mean": float(steps.mean()), "steps_max": int(steps.max())}
-    return told | ({"jacobian": norm} if norm else {})
+    result = {"steps_mean": float(steps.mean()), "steps_max": int(steps.max())}
+    return result | ({"jacobian": norm} if norm else {})
 
 
 def steepest(network: Network, params: Params, state: State) -> float:
@@ -110,15 +111,17 @@ def steepest(network: Network, params: Params, state: State) -> float:
 def measure(options: str, seed: int, begun: Path) -> dict[str, Any]:
     """Train once, by way of the checkpoint `begun`; judge the last epoch on the test samples."""
     wanted = study(options, seed)
-    data = load(wanted.dataset)
-    told, network, params = trained(wanted, data, begun)
+    data = load_data(wanted.dataset)
+    result, network, params = trained(wanted, data, begun)
     recipe = wanted.recipe()
     free = 1 if wanted.rule.name == "backprop" else recipe.free_steps
-    told["test"] = answered(network, params, data.test, recipe, free)
+    result["test"] = answered(network, params, data.test, recipe, free)
     if wanted.rule.name != "backprop":
-        told["test4"] = answered(network, params, data.test, recipe, 4 * free)
-        told |= settled(network, params, data.test, recipe)
-    return told
+        result["test4"] = answered(network, params, data.test, recipe, 4 * free)
+        result |= settled(network, params, data.test, recipe)
+    if wanted.rule.name == "hebbian":
+        result["cosine"] = end_cosine(network, params, data.train, recipe)
+    return result
 
 
 def trained(wanted: Study, data: Dataset, begun: Path) -> tuple[dict[str, Any], Network, Params]:
@@ -141,14 +144,14 @@ def trained(wanted: Study, data: Dataset, begun: Path) -> tuple[dict[str, Any], 
     if last is None:
         raise ValueError("a row needs at least one epoch")
     params = {name: TorchOps().from_numpy(value) for name, value in last.snapshot.params.items()}
-    told = {
+    result = {
         "cpu": spent,
         "train": 100.0 * last.train_accuracy,
         "residual": last.residual,
         "spectral": dict(last.spectral),
         "parameters": int(sum(value.size for value in last.snapshot.params.values())),
     }
-    return told, network, params
+    return result, network, params
 
 
 def run(name: str, seeds: list[int]) -> None:
@@ -158,17 +161,17 @@ def run(name: str, seeds: list[int]) -> None:
         if not kept.exists():
             begun = KEPT / "begun" / f"{name}-{seed}"
             begun.parent.mkdir(parents=True, exist_ok=True)
-            told = measure(ROWS[name].options, seed, begun)
-            keep(kept, {"options": ROWS[name].options, "seed": seed, **told})
+            result = measure(ROWS[name].options, seed, begun)
+            keep(kept, {"options": ROWS[name].options, "seed": seed, **result})
             begun.unlink(missing_ok=True)
             begun.with_suffix(".seconds").unlink(missing_ok=True)
-            print(name, seed, told, flush=True)
+            print(name, seed, result, flush=True)
 
 
-def keep(path: Path, told: dict[str, Any]) -> None:
+def keep(path: Path, result: dict[str, Any]) -> None:
     """Write what was measured."""
     path.parent.mkdir(exist_ok=True)
-    write_text(path, json.dumps(told, indent=1) + "\n")
+    write_text(path, json.dumps(result, indent=1) + "\n")
 
 
 def known() -> dict[str, list[dict[str, Any]]]:
@@ -176,9 +179,9 @@ def known() -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in ROWS}
     for name, row in ROWS.items():
         for path in sorted(KEPT.glob(f"{name}-[0-9]*.json")):
-            told = json.loads(path.read_text())
-            if told["options"] == row.options:
-                found[name].append(told)
+            result = json.loads(path.read_text())
+            if result["options"] == row.options:
+                found[name].append(result)
     return found
 
 
@@ -192,11 +195,11 @@ def main() -> None:
         keep(KEPT / "cosines.json", cosines())
     elif word == "page":
         cosine = KEPT / "cosines.json"
-        told = json.loads(cosine.read_text()) if cosine.exists() else None
-        write_text(PAGE, page(known(), told))
+        result = json.loads(cosine.read_text()) if cosine.exists() else None
+        write_text(PAGE, page(known(), result))
     else:
-        for name, told in known().items():
-            print(f"{name:24s} seeds {[t['seed'] for t in told]}")
+        for name, result in known().items():
+            print(f"{name:24s} seeds {[t['seed'] for t in result]}")
 
 
 if __name__ == "__main__":

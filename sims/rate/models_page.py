@@ -39,19 +39,19 @@ def table(group: str, known: dict[str, list[Measured]]) -> list[str]:
     ]
 
 
-def line(row: Row, told: list[Measured]) -> str:
+def line(row: Row, result: list[Measured]) -> str:
     """A row."""
-    tests = [t["test"] for t in told]
+    tests = [t["test"] for t in result]
     each = " ".join(f"{test:.2f}" for test in tests)
-    more = " ".join(f"{t['test4']:.2f}" for t in told if "test4" in t) or "-"
+    more = " ".join(f"{t['test4']:.2f}" for t in result if "test4" in t) or "-"
     steps = "-"
-    if "steps_max" in told[0]:
-        mean = np.mean([t["steps_mean"] for t in told])
-        steps = f"{mean:.1f}, {max(t['steps_max'] for t in told)}"
-    spent = np.mean([t["cpu"] for t in told])
+    if "steps_max" in result[0]:
+        mean = np.mean([t["steps_mean"] for t in result])
+        steps = f"{mean:.1f}, {max(t['steps_max'] for t in result)}"
+    spent = np.mean([t["cpu"] for t in result])
     reach = row.reach or "-"
-    if "jacobian" in told[0]:
-        largest = max(t["jacobian"] for t in told)
+    if "jacobian" in result[0]:
+        largest = max(t["jacobian"] for t in result)
         reach += f"; norm of the Jacobian < 1: at most {largest:.3f}"
     return (
         f"| {row.title} | {each} | {np.mean(tests):.2f} | {more} | {steps} | {spent:.0f} "
@@ -59,13 +59,13 @@ def line(row: Row, told: list[Measured]) -> str:
     )
 
 
-def gradients(told: Measured | None) -> list[str]:
+def gradients(result: Measured | None) -> list[str]:
     """The least cosine of each model."""
-    if told is None:
+    if result is None:
         return ["Not measured yet."]
     rows = [
         f"| {name} | {t['least']:.7f} | `{t['of']}` | {t['residual']:.0e} |"
-        for name, t in told.items()
+        for name, t in result.items()
     ]
     return [
         "The cosine of the update, centered with beta 0.1, with minus the implicit gradient: the",
@@ -81,8 +81,8 @@ def gradients(told: Measured | None) -> list[str]:
 
 def unmeasured(known: dict[str, list[Measured]]) -> list[str]:
     """Which rows are still to be run."""
-    missing = [f"`{name}`" for name, told in known.items() if not told]
-    few = [f"`{name}`" for name, told in known.items() if 0 < len(told) < 3]
+    missing = [f"`{name}`" for name, message in known.items() if not message]
+    few = [f"`{name}`" for name, message in known.items() if 0 < len(message) < 3]
     lines = []
     if missing:
         lines.append(f"- Not run: {', '.join(missing)}; `sims/rate/models.py run NAME` runs one.")

@@ -50,10 +50,10 @@ RECALL = (
 SHARP = f"{RECALL} --set attention=softmax --set attention_scale=0.5 --set attention_sharpness=5.66"
 
 
-def displaced(options: str, *, beta: float, free: int, nudged: int) -> str:
-    """The same training with one nudged phase of a small beta and with a feedback of 0.02."""
+def displaced(options: str, *, beta: float, free: int, nudged: int, feedback: float = 0.02) -> str:
+    """The same training with one nudged phase of a small beta and with another feedback."""
     found = re.sub(r"--beta [0-9.]+", f"--nudging positive --beta {beta}", options)
-    found = re.sub(r"--feedback [0-9.]+", "--feedback 0.02", found)
+    found = re.sub(r"--feedback [0-9.]+", f"--feedback {feedback}", found)
     found = re.sub(r"free_steps=[0-9]+", f"free_steps={free}", found)
     return re.sub(r"nudged_steps=[0-9]+", f"nudged_steps={nudged}", found)
 
@@ -66,11 +66,11 @@ class Phases(TypedDict):
     nudged: int
 
 
-SMALL: Phases = {"beta": 0.02, "free": 2, "nudged": 1}
+SMALL: Phases = {"beta": 0.002, "free": 2, "nudged": 1}
 ONE_SMALL = ONE.replace("--beta 0.25", "--beta 0.05 --feedback 0.02").replace(
     "free_steps=4 --set nudged_steps=2", "free_steps=2 --set nudged_steps=1"
 )
-LOOPED_SMALL = displaced(LOOPED, beta=0.05, free=7, nudged=4)
+LOOPED_SMALL = displaced(LOOPED, beta=0.005, free=5, nudged=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +112,9 @@ ROWS = {
         "99.0",
     ),
     "conv-fashion-small": Row(
-        "convolutional, Fashion-MNIST, one nudged phase",
+        "convolutional, Fashion-MNIST, feedback 0.005",
         "conv",
-        displaced(CLOTHES, **SMALL),
+        displaced(CLOTHES, **SMALL, feedback=0.005),
         "90.0",
     ),
     "conv-fashion": Row("convolutional, Fashion-MNIST", "conv", CLOTHES, "90.0"),

@@ -50,24 +50,24 @@ def nothing(_: object) -> None:
 
 
 def trained(options: str, seed: int, folder: Path) -> tuple[Run, dict[str, Any]]:
-    told = run_training(study(options, seed), folder, force=True, resume=False, on_epoch=nothing)
-    return open_run(folder), told
+    result = run_training(study(options, seed), folder, force=True, resume=False, on_epoch=nothing)
+    return open_run(folder), result
 
 
 def conversions(name: str, run: Run) -> list[str]:
     rows = []
     for code, steps in CODES:
         try:
-            told = run.model.evaluate(
+            result = run.model.evaluate(
                 run.data.test, on="emulator", code=code, steps=steps
             ).to_dict()
         except LoweringError:
             continue
         rows.append(
-            f"| {name} | {code.name} | {steps} | {told['samples']} | "
-            f"{100 * told['rate_accuracy']:.2f} | {100 * told['accuracy']:.2f} | "
-            f"{100 * told['agreement']:.2f} | {told['pearson']:.5f} | {told['p999']:.3f} | "
-            f"{told['spikes_per_neuron']:.2f} |"
+            f"| {name} | {code.name} | {steps} | {result['samples']} | "
+            f"{100 * result['rate_accuracy']:.2f} | {100 * result['accuracy']:.2f} | "
+            f"{100 * result['agreement']:.2f} | {result['pearson']:.5f} | {result['p999']:.3f} | "
+            f"{result['spikes_per_neuron']:.2f} |"
         )
     return rows
 
@@ -81,8 +81,8 @@ def main() -> None:
         for name, options, seeds in plan:
             found = []
             for seed in seeds:
-                run, told = trained(options, seed, Path(place) / "run")
-                found.append(100 * told["test_accuracy"])
+                run, result = trained(options, seed, Path(place) / "run")
+                found.append(100 * result["test_accuracy"])
                 if seed == 0:
                     spikes += conversions(name, run)
             each = " ".join(f"{accuracy:.2f}" for accuracy in found)

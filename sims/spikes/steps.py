@@ -27,25 +27,25 @@ NETWORKS = {
 STEPS = (2, 4, 8, 16, 32, 64, 128, 256)
 SAMPLES = 2000
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#767676")
-"""Told apart by those who see no red or green."""
+"""Distinguishable without red and green."""
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 400, 70, 130, 30, 50
 
-Told = dict[str, Any]
+Result = dict[str, Any]
 
 
-def swept(runs: Path) -> dict[Code, list[Told]]:
+def swept(runs: Path) -> dict[Code, list[Result]]:
     """Each code at each number of steps."""
-    found: dict[Code, list[Told]] = {}
+    found: dict[Code, list[Result]] = {}
     bench = Bench(runs, SAMPLES)
     for code, name in NETWORKS.items():
         found[code] = [bench.judged(name, code, steps) for steps in STEPS]
-        print(code.name, [f"{told['rmse']:.4f}" for told in found[code]], flush=True)
+        print(code.name, [f"{result['rmse']:.4f}" for result in found[code]], flush=True)
     return found
 
 
-def picture(found: dict[Code, list[Told]]) -> str:
+def picture(found: dict[Code, list[Result]]) -> str:
     """RMSE against steps, both axes logarithmic, as SVG."""
-    errors = [told["rmse"] for rows in found.values() for told in rows]
+    errors = [result["rmse"] for rows in found.values() for result in rows]
     low, high = floor(log10(min(errors))), ceil(log10(max(errors)))
 
     def x(steps: int) -> float:
@@ -79,7 +79,7 @@ def picture(found: dict[Code, list[Told]]) -> str:
     heights = {code: at for (_, code), at in zip(ends, labels, strict=True)}
     for colour, (code, rows) in zip(COLOURS, found.items(), strict=True):
         pairs = zip(STEPS, rows, strict=True)
-        points = " ".join(f"{x(t):.1f},{y(told['rmse']):.1f}" for t, told in pairs)
+        points = " ".join(f"{x(t):.1f},{y(result['rmse']):.1f}" for t, result in pairs)
         drawn = f'fill="none" stroke="{colour}" stroke-width="2"'
         parts.append(f'<polyline points="{points}" {drawn}/>')
         place = f'x="{right + 8}" y="{heights[code]:.1f}" dy="4"'
@@ -95,7 +95,7 @@ def spread(heights: list[float], room: float = 16.0) -> list[float]:
     return placed
 
 
-def page(found: dict[Code, list[Told]]) -> str:
+def page(found: dict[Code, list[Result]]) -> str:
     head = "| code | " + " | ".join(str(t) for t in STEPS) + " |"
     bar = "|---|" + "---|" * len(STEPS)
 

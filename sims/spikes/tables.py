@@ -44,16 +44,16 @@ ROWS = {
 }
 """Network, code, steps, input, bits of weights."""
 
-Told = dict[str, Any]
-Goal = tuple[str, str, Callable[[dict[str, Told]], float], float]
+Result = dict[str, Any]
+Goal = tuple[str, str, Callable[[dict[str, Result]], float], float]
 
 
-def gap(told: Told) -> float:
+def gap(result: Result) -> float:
     """Points of accuracy between spikes and rates."""
-    return 100 * abs(told["accuracy"] - told["rate_accuracy"])
+    return 100 * abs(result["accuracy"] - result["rate_accuracy"])
 
 
-def more(rows: dict[str, Told], plain: str, small: str) -> float:
+def more(rows: dict[str, Result], plain: str, small: str) -> float:
     """Points of accuracy that fixed point costs."""
     return 100 * (rows[plain]["accuracy"] - rows[small]["accuracy"])
 
@@ -97,26 +97,26 @@ GOALS: tuple[Goal, ...] = (
 )
 
 
-def line(key: str, told: Told) -> str:
+def line(key: str, result: Result) -> str:
     name, code, steps, entry, bits = ROWS[key]
-    accuracy = f"{100 * told['rate_accuracy']:.2f} | {100 * told['accuracy']:.2f}"
+    accuracy = f"{100 * result['rate_accuracy']:.2f} | {100 * result['accuracy']:.2f}"
     return (
         f"| {name} | {code.name} | {entry.name} | {bits or 'float'} | {steps} | "
-        f"{told['samples']} | {accuracy} | {100 * told['agreement']:.2f} | "
-        f"{told['pearson']:.5f} | {told['p999']:.3f} | {told['spikes_per_neuron']:.2f} | "
-        f"{told['synops_per_sample']:.0f} | {told['host_macs_per_sample']:.0f} | "
-        f"{told['work_to_dense']:.2f} |"
+        f"{result['samples']} | {accuracy} | {100 * result['agreement']:.2f} | "
+        f"{result['pearson']:.5f} | {result['p999']:.3f} | {result['spikes_per_neuron']:.2f} | "
+        f"{result['synops_per_sample']:.0f} | {result['host_macs_per_sample']:.0f} | "
+        f"{result['work_to_dense']:.2f} |"
     )
 
 
-def judged(goal: Goal, rows: dict[str, Told]) -> str:
+def judged(goal: Goal, rows: dict[str, Result]) -> str:
     what, relation, find, limit = goal
     value = find(rows)
     met = value <= limit if relation == "<=" else value >= limit
     return f"| {what} | {relation} {limit:g} | {value:.5g} | {'yes' if met else 'NO'} |"
 
 
-def page(rows: dict[str, Told]) -> str:
+def page(rows: dict[str, Result]) -> str:
     return "\n".join(
         [
             "# Complete test sets as spikes",
@@ -143,7 +143,7 @@ def page(rows: dict[str, Told]) -> str:
             "| network | code | input | weights | steps | samples | rates % | spikes % "
             "| agreement % | Pearson | p999 | events | synops | host | work |",
             "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
-            *(line(key, told) for key, told in rows.items()),
+            *(line(key, message) for key, message in rows.items()),
             "",
             "## The networks",
             "",
@@ -163,7 +163,7 @@ def main() -> None:
     options.add_argument("--only", nargs="+", choices=ROWS, default=[*ROWS])
     args = options.parse_args()
     torch.set_num_threads(1)
-    rows: dict[str, Told] = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
+    rows: dict[str, Result] = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
     bench = Bench(args.runs)
     for key in args.only:
         name, code, steps, entry, bits = ROWS[key]

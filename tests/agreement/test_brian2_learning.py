@@ -144,7 +144,7 @@ def test_they_are_equal_after_a_hundred_samples(code: Code) -> None:
         np.testing.assert_array_equal(b.weights[name], weight)
 
 
-def test_whole_numbers_and_delays_are_refused_with_the_reason() -> None:
+def test_fixed_point_and_delays_are_refused_with_the_reason() -> None:
     plastic, training = task(
         Case(Code.RATE, LearningRule(CENTERED, 5.0, numbers=IntegerArithmetic(7)), limit=1.0)
     )
@@ -160,7 +160,7 @@ def test_whole_numbers_and_delays_are_refused_with_the_reason() -> None:
         learner.learn(plastic, training, synapses=Synapses(), progress=no_progress)
 
 
-def test_every_sample_is_told_of() -> None:
+def test_every_sample_is_reported() -> None:
     plastic, training = task(Case(Code.GRADED, LearningRule(ONE_SIDED, 5.0), samples=3))
     seen: list[int] = []
     load_learner("brian2").learn(plastic, training, synapses=Synapses(), progress=seen.append)

@@ -39,7 +39,7 @@ def test_voltages_and_spikes_equal_those_of_brian2_loihi(witness: ModuleType, in
     assert witness.first_difference(ours, theirs) is None
 
 
-def test_only_a_voltage_at_the_threshold_tells_the_comparisons_apart(witness: ModuleType) -> None:
+def test_only_a_voltage_at_the_threshold_separates_the_comparisons(witness: ModuleType) -> None:
     case = replace(witness.TIE, steps=STEPS)
     ours = witness.ours(case)
     theirs = witness.brian2_loihi(case, ours.fed, threshold=">")

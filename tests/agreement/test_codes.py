@@ -188,10 +188,10 @@ SIGNED = layered(10, (24,), 4, hidden_rate=HARD_TANH, output_rate=HARD_TANH)
 
 def test_the_predictive_code_is_nearer_than_rates_at_the_same_steps() -> None:
     plain = distance(SIGMOID, Coding(Code.RATE), 64)
-    told = distance(SIGMOID, Coding(Code.PREDICTIVE), 64)
-    assert told["free"] < 0.5 * plain["free"]
-    assert told["nudged"] < plain["nudged"]
-    assert told["free"] < 0.005
+    result = distance(SIGMOID, Coding(Code.PREDICTIVE), 64)
+    assert result["free"] < 0.5 * plain["free"]
+    assert result["nudged"] < plain["nudged"]
+    assert result["free"] < 0.005
 
 
 def test_random_spikes_come_near_slowly() -> None:

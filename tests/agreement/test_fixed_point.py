@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from math import inf
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import neuro_eqprop as ne
 from neuro_eqprop.activations import HARD_SIGMOID, RELU, TANH, Activation
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import Backend, BackendError
@@ -33,6 +35,7 @@ from neuro_eqprop.spiking.synapses import DenseSynapses
 from neuro_eqprop.testing.case import Case, Run, record_everything, run_case
 from neuro_eqprop.testing.random_networks import attempt_case
 
+ON = ("reference", "emulator")
 INTEGRATOR = Spiking(1.0, 0.0, 1.0, Reset.SUBTRACT, floor=-1.0, ceiling=2.0)
 LEAKY = Spiking(0.25, 0.0625, 1.0, Reset.SUBTRACT, floor=-inf, ceiling=inf)
 BITS = (8, 4, 12, 9, 3, 16)
@@ -232,3 +235,22 @@ def arrivals(case: Case, spikes: Array, t: int) -> Ints:
         if t >= projection.delay:
             total += projection.weight @ spikes[t - projection.delay]
     return np.asarray(np.rint(total / 2.0**-13), dtype=np.int64)
+
+
+@cache
+def trained() -> ne.Model:
+    return ne.train("layered", "digits", hidden=(8,), epochs=1)
+
+
+@pytest.mark.parametrize("size", [1e6, 1e12, 1e18, 1e300, -1e18])
+@pytest.mark.parametrize("code", ["rate", "graded"])
+def test_data_of_any_size_overflow_equally_often(code: str, size: float) -> None:
+    spiking = trained().to_spiking(code=code, bits=8)
+    x = size * ne.load_data("digits").test.x[:3]
+    found = {on: spiking.run(x, on=on, steps=16) for on in ON}
+    reference = found["reference"]
+    assert reference.overflows > 0 or code == "graded"
+    for run in found.values():
+        assert run.overflows == reference.overflows
+        np.testing.assert_array_equal(run.drive, reference.drive)
+        assert run.counts == reference.counts

@@ -310,8 +310,8 @@ def test_interrupted_processes_are_reported_within_seconds(room: Room) -> None:
 
     thread = room.disturb(interrupt)
     # Raised inside a step it comes home as what it is; between two steps the process just dies.
-    told = r"failed after \d+ steps: (KeyboardInterrupt|one of its processes died)"
-    with pytest.raises(BackendError, match=told):
+    message = r"failed after \d+ steps: (KeyboardInterrupt|one of its processes died)"
+    with pytest.raises(BackendError, match=message):
         measure(long(), MemorySink(), deadline=60.0)
     thread.join()
     assert monotonic() - started < 50
@@ -325,8 +325,8 @@ def test_a_model_that_raises_is_reported_with_its_step_and_traceback(room: Room)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))
     try:
-        told = r"after \d+ steps: OSError: .*File too large"
-        with pytest.raises(BackendError, match=told) as caught:
+        message = r"after \d+ steps: OSError: .*File too large"
+        with pytest.raises(BackendError, match=message) as caught:
             measure(job, MemorySink(), deadline=60.0)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -394,8 +394,8 @@ def script_messages() -> list[str]:
     populations = (Population("a", SUBTRACT, np.array([0.5, 0.375])),)
     network = SpikingNetwork(1e-3, populations, (loop,), "a")
     schedule = free_only(steps=40, window=40)
-    nobody = Stimulus(1, {}, {})
-    result = Reference().run(network, nobody, schedule, record=NOTHING, sink=MemorySink())
+    empty = Stimulus(1, {}, {})
+    result = Reference().run(network, empty, schedule, record=NOTHING, sink=MemorySink())
     return [str(count) for count in result.messages["a"].ravel()]
 
 

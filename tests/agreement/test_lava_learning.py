@@ -1,4 +1,4 @@
-"""Learning inside one run of Lava against the reference: weights, tags, stories and counts."""
+"""Learning inside one run of Lava against the reference: weights, tags, histories, counts."""
 
 from __future__ import annotations
 

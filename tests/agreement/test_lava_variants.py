@@ -54,8 +54,8 @@ def test_many_samples_in_one_process_are_as_in_the_reference(case: Case) -> None
 
 def test_no_samples_and_no_batch() -> None:
     case = NAMED["one neuron"]
-    nobody = replace(case, stimulus=Stimulus(0, {}, {}), record=Record())
-    assert run_case(load_backend("lava-fused"), nobody).result.messages["a"].shape == (0, 3, 1)
+    empty = replace(case, stimulus=Stimulus(0, {}, {}), record=Record())
+    assert run_case(load_backend("lava-fused"), empty).result.messages["a"].shape == (0, 3, 1)
     with pytest.raises(ValueError, match=r"not 60\.0 s and 0 samples"):
         LavaFused(batch=0)
 
@@ -171,12 +171,12 @@ def test_what_stock_neurons_cannot_do_is_refused_with_a_reason() -> None:
     assert Feature.GRADED in support
     assert Feature.FIXED_POINT in support
     assert Feature.EXACT not in support
-    for name, told in {
+    for name, message in {
         "nudge": ".*switch no gains",
         "reset to zero, in fixed point": ".*resets by subtraction",
         "floor": ".*(leaks|voltages are not recorded)",
     }.items():
-        with pytest.raises(BackendError, match=f"^lava-stock{told}"):
+        with pytest.raises(BackendError, match=f"^lava-stock{message}"):
             run_case(load_backend("lava-stock"), NAMED[name])
     network, stimulus = stock()
     fine = replace(

@@ -13,6 +13,7 @@ from neuro_eqprop.backends.learning import Learned, Synapses, no_progress
 from neuro_eqprop.backends.reference.loihi_engine import ENDS, round_stochastic
 from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.data import load_digits, one_hot
+from neuro_eqprop.experiments.learning_cost import events_by_step
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
@@ -30,12 +31,15 @@ from neuro_eqprop.spiking.plasticity import (
     TrainingSamples,
     engine_for,
 )
+from neuro_eqprop.traces import Record
 from neuro_eqprop.training.relax import SWEEPS, relax
 from neuro_eqprop.training.rules.hebbian import hebbian
 
 CENTERED = PhaseLengths(10, 6, 4).schedule(beta=0.5, centered=True)
 ONE_SIDED = PhaseLengths(10, 6, 4).schedule(beta=0.5, centered=False)
 SYNAPSES = Synapses((("input->hidden", 3, 20), ("output->hidden", 2, 1), ("always->output", 1, 0)))
+MARGIN = 0.8
+"""Between the largest errors of the samples before learning."""
 ENGINE = engine_for(0.1, gap=1.0, window=4, scale=1 / 128, seed=5)
 
 
@@ -107,7 +111,61 @@ CASES = {
     "graded, theta": Case(Code.GRADED, LearningRule(CENTERED, 5.0), theta=0.01),
     "graded, batch": Case(Code.GRADED, LearningRule(CENTERED, 5.0, batch=3)),
     "graded, whole": Case(Code.GRADED, LearningRule(CENTERED, 5.0, numbers=IntegerArithmetic(7))),
+    "rate, margin": Case(Code.RATE, LearningRule(CENTERED, 5.0, margin=MARGIN)),
+    "rate, margin, batch, run on": Case(
+        Code.RATE, LearningRule(CENTERED, 5.0, 3, fresh=False, margin=MARGIN)
+    ),
+    "graded, margin": Case(Code.GRADED, LearningRule(CENTERED, 5.0, margin=MARGIN)),
+    "graded, whole, margin": Case(
+        Code.GRADED, LearningRule(CENTERED, 5.0, numbers=IntegerArithmetic(7), margin=MARGIN)
+    ),
 }
+
+
+@pytest.mark.parametrize("code", [Code.RATE, Code.GRADED])
+def test_a_sample_within_the_margin_changes_no_weight(code: Code) -> None:
+    plastic, training = task(Case(code, LearningRule(CENTERED, 5.0, margin=MARGIN)))
+    commits = learn("emulator", plastic, training).history[:, :, 2, 3]
+    changed = commits[:, -1] != np.concatenate([commits[:1, 0], commits[:-1, -1]])
+    assert 0 < changed.sum() < len(changed)
+
+
+@pytest.mark.parametrize("on", ["reference", "emulator"])
+@pytest.mark.parametrize("code", [Code.RATE, Code.GRADED])
+def test_phases_that_were_left_out_have_no_steps_and_no_updates(code: Code, on: str) -> None:
+    rule = LearningRule(CENTERED, 5.0, margin=MARGIN)
+    plastic, training = task(Case(code, rule))
+    drive = ("hidden", "drive")
+    recorded = Synapses(activity=Record(signals=frozenset([drive])))
+    learned = load_learner(on).learn(plastic, training, synapses=recorded, progress=no_progress)
+    start = 0
+    for phase in rule.schedule:
+        stop = start + phase.steps
+        # A unit of a phase that ran has a drive: its bias is not zero.
+        ran = [bool(each.signals[drive][start:stop].any()) for each in learned.activity]
+        assert (sum(ran) == len(ran)) == (start == 0)
+        assert sum(ran) > 0
+        for population in plastic.network.populations:
+            counted = learned.counts[population.name, phase.name]
+            assert counted.steps == sum(ran) * phase.steps
+            updates = counted.updates_active + counted.updates_idle
+            assert updates == counted.steps * population.size
+        start = stop
+
+
+@pytest.mark.parametrize("code", [Code.RATE, Code.GRADED])
+def test_recorded_steps_leave_out_the_phases_that_did_not_run(code: Code) -> None:
+    rule = LearningRule(CENTERED, 5.0, margin=MARGIN)
+    plastic, training = task(Case(code, rule, samples=4))
+    learned, recorded = learn("reference", plastic, training), events_by_step(plastic, training)
+    for name in ("hidden", "output"):
+        counted = [c for (each, _), c in learned.counts.items() if each == name]
+        steps = sum(each.steps for each in counted)
+        assert steps < 4 * rule.steps
+        for event in ("spikes", "tag_updates"):
+            assert recorded[name, event].shape == (steps, plastic.network[name].size)
+            assert recorded[name, event].sum() == sum(getattr(c, event) for c in counted) > 0
+        assert recorded[name, "weight_updates"].sum() == 4
 
 
 def check_equal(a: Learned, b: Learned) -> None:
@@ -287,7 +345,7 @@ def test_the_engine_rounds_as_lava_does() -> None:
     decayed = Lava._decay_trace(pre, 1, 8.0, 0.4)
     np.testing.assert_array_equal(decayed, round_stochastic(np.exp(-1 / 8.0) * pre, 0.4))
     for y2, y3 in ((ENGINE.factor, 0), (-ENGINE.factor, 0), (0, 32)):
-        told = {
+        result = {
             "shape": shape,
             "u": 1,
             "weights": w,
@@ -300,7 +358,7 @@ def test_the_engine_rounds_as_lava_does() -> None:
         series = rule.active_product_series
         found = {}
         for name, target, old in (("weights", "dw", w), ("tag_1", "dt", m)):
-            raw = LearningRuleApplierBitApprox(series[target]).apply(old << 7, **told)
+            raw = LearningRuleApplierBitApprox(series[target]).apply(old << 7, **result)
             found[name] = Lava._stochastic_round_synaptic_variable(name, raw, 0.3) >> 7
         grown = np.clip(np.floor(pre[None] * post[:, None] * y2 / 1024), *ENDS)
         grown = np.clip(128.0 * m + grown, *ENDS)

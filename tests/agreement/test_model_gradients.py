@@ -102,11 +102,11 @@ def problem(network: Network, size: float = 0.6) -> Problem:
 def asked(network: Network, given: Problem, recipe: TrainingConfig) -> dict[str, Array]:
     ops = TorchOps(torch.float64)
     params = {name: ops.from_numpy(v) for name, v in given[0].items()}
-    lesson = Batch(ops.from_numpy(given[1]), ops.from_numpy(given[2]), measured=True)
+    batch = Batch(ops.from_numpy(given[1]), ops.from_numpy(given[2]), measured=True)
     with torch.no_grad():
-        taught = RULES[recipe.rule].update(ops, network, params, lesson, recipe)
-    assert taught.residual < 1e-12
-    return {name: -len(given[1]) * ops.to_numpy(slope) for name, slope in taught.gradients.items()}
+        learned = RULES[recipe.rule].update(ops, network, params, batch, recipe)
+    assert learned.residual < 1e-12
+    return {name: -len(given[1]) * ops.to_numpy(slope) for name, slope in learned.gradients.items()}
 
 
 @cache
@@ -164,12 +164,14 @@ def test_baselines_are_the_gradient(kind: str, rule: str) -> None:
     recipe = replace(PRECISE, rule=rule, free_steps=300)
     ops = TorchOps(torch.float64)
     params, x, y = problem(network)
-    lesson = Batch(ops.from_numpy(x), ops.from_numpy(y), measured=False)
+    batch = Batch(ops.from_numpy(x), ops.from_numpy(y), measured=False)
     brought = {name: ops.from_numpy(v) for name, v in params.items()}
     with torch.no_grad():
-        taught = RULES[rule].update(ops, network, brought, lesson, recipe)
+        learned = RULES[rule].update(ops, network, brought, batch, recipe)
     for name, slope in truth(kind).items():
-        np.testing.assert_allclose(len(x) * ops.to_numpy(taught.gradients[name]), slope, 1e-6, 1e-9)
+        np.testing.assert_allclose(
+            len(x) * ops.to_numpy(learned.gradients[name]), slope, 1e-6, 1e-9
+        )
 
 
 @pytest.mark.parametrize("points", [3, 6])
@@ -262,7 +264,7 @@ def test_a_circle_of_nudges_is_exact_by_three_rules(kind: str, rule: str) -> Non
     assert min(found.values()) >= 0.999999
 
 
-def test_a_circle_follows_the_beta_of_its_lesson() -> None:
+def test_a_circle_follows_the_beta_of_its_batch() -> None:
     network, ops = NETWORKS["looped"], TorchOps(torch.float64)
     params, x, y = problem(network)
     brought = {name: ops.from_numpy(v) for name, v in params.items()}
@@ -270,9 +272,9 @@ def test_a_circle_follows_the_beta_of_its_lesson() -> None:
     with torch.no_grad():
         one, other = (
             RULES[Rule.HEBBIAN]
-            .update(ops, network, brought, lesson, each)
+            .update(ops, network, brought, batch, each)
             .gradients["hidden->hidden"]
-            for lesson, each in (
+            for batch, each in (
                 (Batch(ops.from_numpy(x), ops.from_numpy(y), False, beta=0.4), recipe),
                 (Batch(ops.from_numpy(x), ops.from_numpy(y), False), replace(recipe, beta=0.4)),
             )
@@ -296,16 +298,16 @@ def test_other_ways_to_settle_end_at_the_same_changes(change: dict[str, Any]) ->
         np.testing.assert_allclose(found[name], wanted, rtol=1e-8, atol=1e-10)
 
 
-def test_a_tolerance_is_told_in_steps() -> None:
+def test_a_tolerance_is_reported_in_steps() -> None:
     network, ops = NETWORKS["looped"], TorchOps(torch.float64)
     params, x, y = problem(network)
     brought = {name: ops.from_numpy(v) for name, v in params.items()}
-    lesson, recipe = (
+    batch, recipe = (
         Batch(ops.from_numpy(x), ops.from_numpy(y), False),
         replace(PRECISE, tolerance=1e-3),
     )
     with torch.no_grad():
-        steps = RULES[Rule.HEBBIAN].update(ops, network, brought, lesson, recipe).steps
+        steps = RULES[Rule.HEBBIAN].update(ops, network, brought, batch, recipe).steps
     assert steps is not None
     assert 1.0 < steps["nudged"] < steps["free"] < 40.0
 
@@ -321,9 +323,9 @@ def episode(ops: Ops, kind: str) -> tuple[dict[str, Array], dict[str, Array]]:
     with torch.no_grad():
         phases = relax(field(ops, network, brought, given), ops.from_numpy(y), schedule, SWEEPS)
         states = {name: each.state for name, each in phases.items()}
-        told = ask(ops, network, given, states=states, schedule=schedule, params=brought)
+        result = ask(ops, network, given, states=states, schedule=schedule, params=brought)
     rates = {f"{p}/{n}": ops.to_numpy(s) for p, each in states.items() for n, s in each.items()}
-    return rates, {name: ops.to_numpy(v) for name, v in told.items() if params[name].size}
+    return rates, {name: ops.to_numpy(v) for name, v in result.items() if params[name].size}
 
 
 @pytest.mark.parametrize("kind", [*NETWORKS, *NOTES])

@@ -145,7 +145,7 @@ def call(*words: object) -> tuple[int, str]:
     return code, err.getvalue() or out.getvalue()
 
 
-def told(*words: object) -> dict[str, Any]:
+def report(*words: object) -> dict[str, Any]:
     code, out = call(*words, "--json")
     assert code == 0, out
     return dict(json.loads(out))
@@ -154,14 +154,14 @@ def told(*words: object) -> dict[str, Any]:
 @pytest.mark.parametrize("code", ["rate", "graded"])
 def test_evaluating_the_file_is_evaluating_the_run(run: Path, tmp_path: Path, code: str) -> None:
     path = tmp_path / "net.nir"
-    made = told("translate", run, "--out", path, "--code", code)
+    made = report("translate", run, "--out", path, "--code", code)
     assert made["digest"] == from_nir(path).digest
     assert (made["path"], made["code"], made["features"]) == (str(path), code, 64)
     assert [p["name"] for p in made["populations"]] == ["hidden1", "hidden2", "output"]
     assert len(made["projections"]) == 4
     common = ("--on", "emulator", "--samples", 40)
-    of_file = told("evaluate", path, "--dataset", "digits", *common)
-    of_run = told("evaluate", run, "--code", code, *common)
+    of_file = report("evaluate", path, "--dataset", "digits", *common)
+    of_run = report("evaluate", run, "--code", code, *common)
     same = ("code", "steps", "accuracy", "spikes_per_neuron", "synops_per_sample")
     assert {key: of_file[key] for key in same} == {key: of_run[key] for key in same}
     assert of_file["pearson"] == pytest.approx(of_run["pearson"], abs=1e-3)
@@ -195,11 +195,11 @@ def test_a_network_that_is_not_dense_comes_back_and_runs_alike(
     network: Network, code: str, tmp_path: Path
 ) -> None:
     run, path = put(tmp_path / "run", network), tmp_path / "net.nir"
-    made = told("translate", run, "--out", path, "--code", code)
+    made = report("translate", run, "--out", path, "--code", code)
     assert made["digest"] == from_nir(path).digest
     common = ("--on", "emulator", "--samples", 30)
-    of_file = told("evaluate", path, "--dataset", "digits", *common)
-    of_run = told("evaluate", run, "--code", code, *common)
+    of_file = report("evaluate", path, "--dataset", "digits", *common)
+    of_run = report("evaluate", run, "--code", code, *common)
     same = ("code", "steps", "accuracy", "spikes_per_neuron", "synops_per_sample")
     assert {key: of_file[key] for key in same} == {key: of_run[key] for key in same}
     assert of_file["rmse"] == pytest.approx(of_run["rmse"], abs=1e-3)
@@ -214,21 +214,23 @@ def test_a_file_in_fixed_point_is_evaluated_as_the_run_with_its_bits(
     run: Path, tmp_path: Path, code: str
 ) -> None:
     path = tmp_path / "net.nir"
-    made = told("translate", run, "--out", path, "--code", code, "--bits", 6)
+    made = report("translate", run, "--out", path, "--code", code, "--bits", 6)
     assert (made["bits"], made["digest"]) == (6, from_nir(path).digest)
     common = ("--on", "emulator", "--samples", 40)
-    of_file = told("evaluate", path, "--dataset", "digits", *common)
-    of_run = told("evaluate", run, "--code", code, "--bits", 6, *common)
+    of_file = report("evaluate", path, "--dataset", "digits", *common)
+    of_run = report("evaluate", run, "--code", code, "--bits", 6, *common)
     same = ("bits", "accuracy", "spikes_per_neuron", "synops_per_sample", "overflows")
     assert {key: of_file[key] for key in same} == {key: of_run[key] for key in same}
-    assert told("evaluate", path, "--dataset", "digits", "--on", "rate")["bits"] is None
+    assert report("evaluate", path, "--dataset", "digits", "--on", "rate")["bits"] is None
     code_, said = call("evaluate", path, "--dataset", "digits", "--bits", 8, *common)
     assert (code_, "in 6 bits, not 8" in said) == (2, True)
 
 
-def test_wrong_words_and_wrong_files_are_told_apart(run: Path, tmp_path: Path) -> None:
+def test_wrong_arguments_and_wrong_files_have_different_exit_codes(
+    run: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "net.nir"
-    told("translate", run, "--out", path)
+    report("translate", run, "--out", path)
     assert call("translate", run, "--out", path)[0] == 1
     assert call("translate", run, "--out", path, "--code", "morse")[0] == 2
     code, said = call("evaluate", path, "--on", "rate")
@@ -239,7 +241,7 @@ def test_wrong_words_and_wrong_files_are_told_apart(run: Path, tmp_path: Path) -
     to_nir(from_nir(path), path)
     code, said = call("evaluate", path, "--dataset", "digits")
     assert (code, "holds no rate network" in said) == (1, True)
-    assert call("nir", "doctor", path, "--only", "nobody")[0] == 2
+    assert call("nir", "doctor", path, "--only", "unknown")[0] == 2
 
 
 def test_a_network_that_is_not_what_its_rates_become_is_refused(run: Path, tmp_path: Path) -> None:
@@ -279,7 +281,7 @@ def pair(neuron: Neuron, *, back: bool) -> Document:
         (INTEGRATE, True, Comparison.FAILS),
     ],
 )
-def test_the_importer_of_snntorch_is_run_and_judged(
+def test_the_importer_of_snntorch_is_run_and_compared(
     neuron: Neuron, back: bool, verdict: Comparison, tmp_path: Path
 ) -> None:
     pytest.importorskip("nirtorch")
@@ -288,7 +290,7 @@ def test_the_importer_of_snntorch_is_run_and_judged(
     trial = prepare(path, read(path), samples=2, steps=32)
     assert 0.02 < np.mean(trial.expected) < 0.98
     found = examine(trial, "snntorch", ours=False, deadline=60.0)
-    assert (found.verdict, found.reader, found.version is None) == (verdict, "snntorch", False)
+    assert (found.result, found.reader, found.version is None) == (verdict, "snntorch", False)
     if verdict is Comparison.FAILS:
         assert (found.equal, found.note) == (None, "AssertionError: r != 1 not supported")
     else:
@@ -329,11 +331,11 @@ def test_modules_of_every_importer_are_taken_step_by_step(
     np.testing.assert_allclose(sent, wanted, rtol=1e-6)
 
 
-def test_the_doctor_tells_what_was_run_and_what_is_not_there(tmp_path: Path) -> None:
+def test_the_doctor_lists_what_was_run_and_what_is_missing(tmp_path: Path) -> None:
     path = tmp_path / "net.nir"
     write(pair(INTEGRATE, back=True), path)
     words = ("--only", "emulator", "--only", "spyx", "--steps", 20, "--samples", 2)
-    outcome = told("nir", "doctor", path, *words)
+    outcome = report("nir", "doctor", path, *words)
     emulator, spyx = outcome["frameworks"]
     assert (emulator["verdict"], emulator["equal"]) == ("equal", 1.0)
     assert (spyx["verdict"], spyx["equal"], spyx["version"]) == ("not installed", None, None)
@@ -346,5 +348,5 @@ def test_a_framework_that_is_silent_is_given_up(tmp_path: Path) -> None:
     write(pair(INTEGRATE, back=True), path)
     trial = prepare(path, read(path), samples=1, steps=4)
     found = examine(trial, "emulator", ours=True, deadline=0.01)
-    assert found.verdict is Comparison.FAILS
+    assert found.result is Comparison.FAILS
     assert found.note == "no sign of life for 0.01 s"

@@ -43,19 +43,19 @@ def trained(
     torch.set_num_threads(1)
     out = tmp_path_factory.mktemp(request.param) / "run"
     study = make_study(model=request.param)
-    told = run_training(study, out, force=False, resume=False, on_epoch=nothing)
+    result = run_training(study, out, force=False, resume=False, on_epoch=nothing)
     torch.set_num_threads(threads)
-    return open_run(out), told
+    return open_run(out), result
 
 
 Trained = tuple[Run, dict[str, Any]]
 
 
 def test_rates_reach_their_accuracy(trained: Trained) -> None:
-    run, told = trained
+    run, result = trained
     exact = run.model.evaluate(run.data.test, on="numpy")
     assert exact.samples == 360
-    for found in (told["test_accuracy"], exact.accuracy):
+    for found in (result["test_accuracy"], exact.accuracy):
         assert found >= LEAST[run.study.model.name]
 
 
@@ -74,11 +74,11 @@ def test_the_network_is_what_was_asked_for(trained: Trained) -> None:
 @pytest.mark.parametrize(("code", "steps"), [(Code.RATE, 64), (Code.GRADED, 32)])
 def test_spikes_agree_with_rates(trained: Trained, code: Code, steps: int) -> None:
     run, _ = trained
-    told = run.model.evaluate(run.data, on="reference", code=code, steps=steps)
-    assert told.samples == 360
-    assert told.agreement >= 0.99
-    assert told.pearson is not None
-    assert told.pearson >= 0.998
+    result = run.model.evaluate(run.data, on="reference", code=code, steps=steps)
+    assert result.samples == 360
+    assert result.agreement >= 0.99
+    assert result.pearson is not None
+    assert result.pearson >= 0.998
 
 
 def test_answers_are_those_of_a_true_equilibrium(trained: Trained) -> None:
@@ -127,8 +127,8 @@ def test_two_hidden_layers_reach_their_accuracy(tmp_path: Path) -> None:
         free_steps=6,
         nudged_steps=3,
     )
-    told = run_training(study, tmp_path / "run", force=False, resume=False, on_epoch=nothing)
-    assert told["test_accuracy"] >= 0.98
+    result = run_training(study, tmp_path / "run", force=False, resume=False, on_epoch=nothing)
+    assert result["test_accuracy"] >= 0.98
     run = open_run(tmp_path / "run")
     spikes = run.model.evaluate(run.data.test, on="reference", code="graded", steps=64)
     assert spikes.agreement >= 0.99

@@ -127,7 +127,7 @@ def test_traces_of_different_lengths_of_phase_compare(episode: dict[str, Trace])
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"index": np.array([2, 3])}, "different samples: 0, 1 and 2, 3"),
         ({"label": np.array([0, 2])}, "different labels"),
@@ -137,9 +137,9 @@ def test_traces_of_different_lengths_of_phase_compare(episode: dict[str, Trace])
         ({"signals": {("hidden", "rate"): np.ones((6, 5))}}, "4 and 5 units"),
     ],
 )
-def test_what_differs_is_named(changed: dict[str, object], told: str) -> None:
+def test_what_differs_is_named(changed: dict[str, object], message: str) -> None:
     a = rates(np.ones((2, 3, 4)))
-    with pytest.raises(MismatchError, match=told):
+    with pytest.raises(MismatchError, match=message):
         compare(a, replace(a, **changed))  # type: ignore[arg-type]
 
 
@@ -199,7 +199,7 @@ def test_command_prints_the_fields_of_the_contract(
     assert max(len(line) for line in shown.splitlines()) <= 100
 
 
-def test_command_tells_a_foreign_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_refuses_a_foreign_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.h5").write_text("no")
     assert main(["compare", str(tmp_path / "a.h5"), str(tmp_path / "b.h5")]) == 1
     assert "is no HDF5 file" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from neuro_eqprop.analysis import spike_statistics as module
 from neuro_eqprop.analysis.compare import compare
 from neuro_eqprop.analysis.spike_statistics import (
     fano_factors,
@@ -31,8 +33,9 @@ elephant = pytest.mark.skipif(find_spec("elephant") is None, reason="elephant is
 @elephant
 @pytest.mark.filterwarnings("ignore:The 'copy' argument")  # of Elephant itself
 def test_interval_variation_and_fano_factor_are_those_of_elephant(
-    episode: dict[str, Trace],
+    episode: dict[str, Trace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(module, "elephant", lambda: None)
     statistics = pytest.importorskip("elephant.statistics")
     trace = episode["spikes"]
     segments = trace.to_neo().segments
@@ -52,6 +55,22 @@ def test_interval_variation_and_fano_factor_are_those_of_elephant(
     active = [k for k in range(24) if counts[:, k].any()]
     theirs = [statistics.fanofactor(trains[f"hidden.{k}"]) for k in active]
     np.testing.assert_allclose(fano_factors(counts), theirs)
+
+
+@elephant
+def test_statistics_without_elephant_are_the_same_and_say_so(
+    episode: dict[str, Trace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_it = spike_statistics(episode["spikes"])
+    assert {each.computed_by for each in with_it} == {f"elephant {version('elephant')}"}
+    monkeypatch.setattr(module, "elephant", lambda: None)
+    without = spike_statistics(episode["spikes"])
+    assert {each.computed_by for each in without} == {"neuro_eqprop"}
+    for a, b in zip(with_it, without, strict=True):
+        for name, value in a.to_json().items():
+            if isinstance(value, float):
+                assert value == pytest.approx(getattr(b, name), rel=1e-12), name
+    assert any(each.isi_cv is not None and each.isi_cv > 0 for each in with_it)
 
 
 @elephant

@@ -1,4 +1,4 @@
-"""The story of synapses, told from what their ends did."""
+"""Synapse histories computed from the activity of both ends."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def test_the_last_tag_is_the_change_that_is_asked_for(
 ) -> None:
     trace = weighted(episode[kind])
     everything = [(t, s) for t in range(10) for s in range(24)]
-    told = synapse_logs_of_trace(trace, "hidden->output", everything)
-    total = sum(story.tag[-1] for story in told)
+    result = synapse_logs_of_trace(trace, "hidden->output", everything)
+    total = sum(log.tag[-1] for log in result)
     wanted = hebbian_update(trace, "hidden->output").ravel()
     # Not quite: windows reach back into the settling.
     assert np.abs(total - wanted).max() < near * np.abs(wanted).max()
@@ -88,7 +88,7 @@ def plan_of(trace: Trace) -> Plan:
 
 
 @pytest.mark.parametrize("kind", ["rate", "spikes", "graded"])
-def test_told_sample_by_sample_it_is_the_same(kind: str, episode: Mapping[str, Trace]) -> None:
+def test_sample_by_sample_it_is_the_same(kind: str, episode: Mapping[str, Trace]) -> None:
     trace, memory = weighted(episode[kind]), MemorySink()
     plan = plan_of(trace)
     for k in range(6):
@@ -107,7 +107,7 @@ def test_told_sample_by_sample_it_is_the_same(kind: str, episode: Mapping[str, T
     assert held.weight[7].tolist() == [27.0, 96.0, 239.0]
 
 
-def test_what_a_simulator_tells_itself_is_kept(episode: Mapping[str, Trace]) -> None:
+def test_recorded_histories_of_a_simulator_are_kept(episode: Mapping[str, Trace]) -> None:
     trace, memory = weighted(episode["spikes"]), MemorySink()
     plan = plan_of(trace)
     zeros = np.zeros((1, 192, 24)), np.zeros((1, 192, 10))

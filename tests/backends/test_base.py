@@ -45,8 +45,8 @@ def test_a_known_backend_is_loaded(name: str) -> None:
 )
 def test_no_samples_come_to_nothing(name: str) -> None:
     case = draw_case(0, 0)
-    nobody = replace(case, stimulus=case.stimulus.take(0, 0))
-    result = run_case(load_backend(name), nobody).result
+    empty = replace(case, stimulus=case.stimulus.take(0, 0))
+    result = run_case(load_backend(name), empty).result
     for population in case.network.populations:
         assert result.messages[population.name].shape == (0, 3, population.size)
         assert result.firing[population.name].shape == (0, 3, population.size)

@@ -58,7 +58,7 @@ def test_a_child_that_ends_well_prints_into_its_log_alone(
     assert capfd.readouterr() == ("", "")
 
 
-def test_an_error_is_told_at_once_though_the_child_hangs(tmp_path: Path) -> None:
+def test_an_error_is_raised_at_once_though_the_child_hangs(tmp_path: Path) -> None:
     started = monotonic()
     with pytest.raises(child.ChildError) as caught:
         run(tmp_path, "say('error.txt', 'Traceback:\\nValueError: no'); time.sleep(60)")

@@ -46,10 +46,10 @@ def chromium() -> str:
     names = ("chromium", "chromium-browser", "google-chrome")
     found = next((path for name in names if (path := shutil.which(name))), None)
     if found is None:
-        told = "no Chromium on the path: the report was not tested in a browser"
+        result = "no Chromium on the path: the report was not tested in a browser"
         if os.environ.get("CI"):
-            pytest.fail(told)
-        pytest.skip(told)
+            pytest.fail(result)
+        pytest.skip(result)
     return found
 
 
@@ -127,7 +127,7 @@ def keep(seen: Visit, name: str) -> None:
 
 
 def test_page_loads_quietly_and_needs_no_network(seen: Visit, html: Path) -> None:
-    assert seen.page.locator(".js-plotly-plot").count() == 13
+    assert seen.page.locator(".js-plotly-plot").count() == 14
     assert seen.page.evaluate("document.documentElement.scrollWidth") <= 1280
     keep(seen, "desktop")
     assert seen.complaints == []
@@ -188,13 +188,13 @@ def history(seen: Visit) -> dict[str, Any]:
     return found
 
 
-def until(seen: Visit, holds: str, told: str | None = None) -> None:
+def until(seen: Visit, holds: str, result: str | None = None) -> None:
     """Wait for a function of the page to be true.
 
     Asked from here: the page forbids the evaluation that playwright's own waiting does in it.
     """
     for _ in range(PATIENCE // 50):
-        if seen.page.evaluate(holds, told):
+        if seen.page.evaluate(holds, result):
             return
         seen.page.wait_for_timeout(50)
     raise AssertionError(f"it never came true: {holds}")
@@ -216,9 +216,9 @@ def test_clicking_a_synapse_shows_its_history(seen: Visit, recorded: dict[str, T
     seen.page.locator("#connection").select_option("hidden->output")
     before, sample = history(seen), int(seen.page.locator("#sample").input_value())
     everything = [(t, s) for t in range(10) for s in range(24)]
-    told = synapse_logs_of_trace(recorded["rate"], "hidden->output", everything)[sample]
+    result = synapse_logs_of_trace(recorded["rate"], "hidden->output", everything)[sample]
     shown = tuple(int(seen.page.locator(f"#{end}").input_value()) for end in ("to", "from"))
-    strongest = (everything[k] for k in np.argsort(-np.abs(told.tag[-1])))
+    strongest = (everything[k] for k in np.argsort(-np.abs(result.tag[-1])))
     synapse = next(each for each in strongest if each != shown)
     click(seen, *synapse)
     until(
@@ -230,9 +230,9 @@ def test_clicking_a_synapse_shows_its_history(seen: Visit, recorded: dict[str, T
     after = history(seen)
     assert before != after
     for name, kind in (("rate", "rate"), ("reference", "spikes")):
-        told = synapse_logs_of_trace(recorded[kind], "hidden->output", [synapse])[sample]
+        result = synapse_logs_of_trace(recorded[kind], "hidden->output", [synapse])[sample]
         for axis, field_name in zip(("y", "y2", "y3", "y4", "y5"), COLUMNS, strict=True):
-            wanted = getattr(told, field_name)[:, 0]
+            wanted = getattr(result, field_name)[:, 0]
             np.testing.assert_allclose(after[axis][name], wanted, atol=3e-3, err_msg=field_name)
     assert np.ptp(after["y4"]["rate"]) > 0.01
     assert "weight" in seen.page.locator("#history-values").text_content()
@@ -292,9 +292,9 @@ def test_every_chip_has_its_dot_with_its_range_or_its_reason_and_the_best_trade_
     (tmp_path / "study.toml").write_text('dataset = "digits"\n')
     with visit(browser, report(tmp_path)) as seen:
         notes = "document.getElementById('chips').layout.annotations.map(each => each.text)"
-        told = seen.page.evaluate(notes)
-        assert told[:2] == ["<i>inside chip total</i>", "<i>inside board total</i>"]
-        assert told[2:] == ["<i>no joules</i>", "does not fit: too few cores"]
+        result = seen.page.evaluate(notes)
+        assert result[:2] == ["<i>inside chip total</i>", "<i>inside board total</i>"]
+        assert result[2:] == ["<i>no joules</i>", "does not fit: too few cores"]
         dots = "document.getElementById('chips').data.at(-1)"
         assert seen.page.evaluate(f"{dots}.x") == pytest.approx([-6.0, -3.0])
         above, below = (seen.page.evaluate(f"{dots}.error_x.{a}") for a in ("array", "arrayminus"))
@@ -303,7 +303,7 @@ def test_every_chip_has_its_dot_with_its_range_or_its_reason_and_the_best_trade_
         seen.page.locator("#use").select_option("learning")
         assert len(seen.page.evaluate(notes)) == 4
         last = "document.getElementById('trade').data.at(-1)"
-        star = seen.page.evaluate(f"{last}.text[0]"), seen.page.evaluate(f"{last}.marker.symbol")
+        star = seen.page.evaluate(f"{last}.name"), seen.page.evaluate(f"{last}.marker.symbol")
         assert star == ("best trade: rate, 4 steps", "star")
         assert seen.complaints == []
 

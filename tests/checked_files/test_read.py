@@ -19,6 +19,7 @@ from neuro_eqprop.checked_files.read import (
     BoundedReader,
     FileFormatError,
     json_lines,
+    parse_json,
     read_bytes,
     read_json,
     read_jsonl,
@@ -169,3 +170,9 @@ def test_rows_survive_being_read_and_written(tmp_path: Path) -> None:
     row = {"epoch": 1, "loss": 0.1 + 0.2, "name": "ü", "n": 2**62}
     (tmp_path / "m.jsonl").write_text(json.dumps(row) + "\n")
     assert json.dumps(read_jsonl(tmp_path / "m.jsonl")[0]) == json.dumps(row)
+
+
+@pytest.mark.parametrize("text", ['{"a": "\\ud800"}', '{"\\udc00": 1}', '[["\\udfff"]]'])
+def test_half_a_character_is_refused(text: str) -> None:
+    with pytest.raises(FileFormatError, match="half a character"):
+        parse_json(text, "a file")

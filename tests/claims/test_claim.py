@@ -163,7 +163,7 @@ def test_every_function_is_found() -> None:
         assert callable(find(name))
 
 
-def test_every_claim_is_judged_and_has_words(found: list[ClaimResult]) -> None:
+def test_every_claim_has_a_verdict_and_texts(found: list[ClaimResult]) -> None:
     for each in found:
         assert each.verdict.note
         assert set(each.claim.meaning) == set(Finding)
@@ -287,9 +287,9 @@ def test_where_the_notes_disagree_the_page_says_which_version_holds(
     found: list[ClaimResult],
 ) -> None:
     page = report.text(found, set(), figures="figures", command="claims")
-    told = [each for each in found if each.claim.conflict]
-    assert {"memory", "beta-annealing", "parity-mlp"} <= {each.claim.id for each in told}
-    assert page.count("Where the notes disagree: ") == len(told)
+    result = [each for each in found if each.claim.conflict]
+    assert {"memory", "beta-annealing", "parity-mlp"} <= {each.claim.id for each in result}
+    assert page.count("Where the notes disagree: ") == len(result)
 
 
 @pytest.mark.slow
@@ -308,8 +308,8 @@ def test_the_report_is_written_and_again_the_same(found: list[ClaimResult], tmp_
         ElementTree.parse(tmp_path / "one" / name)
     rows = list(csv.DictReader(StringIO(one["cells.csv"].decode())))
     assert {row["claim"] for row in rows} == set(FEW) - {"first-transformer"}
-    told = json.loads(one["verdicts.json"])["claims"]
-    assert {row["id"] for row in told} == set(FEW)
+    result = json.loads(one["verdicts.json"])["claims"]
+    assert {row["id"] for row in result} == set(FEW)
 
 
 def test_the_paper_has_what_is_confirmed_and_traces_it(
@@ -334,9 +334,9 @@ def test_the_paper_has_what_is_confirmed_and_traces_it(
     for each in few:
         assert (f"% {each.claim.id}: " in latex) == (each in held)
     keys = {key[:12] for cells in traced.values() for key in cells}
-    told = re.findall(r"% cells: (.*)", latex)
-    assert told
-    assert {key for line in told for key in line.split()} <= keys
+    result = re.findall(r"% cells: (.*)", latex)
+    assert result
+    assert {key for line in result for key in line.split()} <= keys
     lost = [each for each in few if each.verdict.finding is not Finding.CONFIRMED]
     with pytest.raises(ValueError, match="nothing to write"):
         paper.write(lost, tmp_path / "none")
@@ -389,9 +389,9 @@ def test_the_command_lists_runs_and_writes(
     assert rows[0]["finding"] is None
     words = ["claims", "gradient-symmetric", "text-sst2", "--workers", "1", "--json"]
     assert main(words) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [row["finding"] for row in told["claims"]] == ["confirmed", "undecided"]
-    first = told["claims"][0]
+    result = json.loads(capsys.readouterr().out)
+    assert [row["finding"] for row in result["claims"]] == ["confirmed", "undecided"]
+    first = result["claims"][0]
     assert {"id", "statement", "finding", "value", "interval", "seeds", "note"} <= set(first)
     assert (tmp_path / "claims-results" / "claims.md").is_file()
     assert main(["claims", "list"]) == 0
@@ -409,7 +409,7 @@ def test_the_command_lists_runs_and_writes(
         (["paper", "--out", "p", "--results", "."], 1, "no claim is confirmed"),
     ],
 )
-def test_wrong_words_are_told(
+def test_wrong_arguments_are_refused(
     words: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["claims", *words]) == code

@@ -13,7 +13,7 @@ from neuro_eqprop.executors import Executor, Processes, Serial
 from neuro_eqprop.executors.task import canonical
 
 
-def told(do: str, seed: int = 0, **more: float) -> Cell:
+def report(do: str, seed: int = 0, **more: float) -> Cell:
     return Cell(do, "probe", {"do": do, **more}, seed)
 
 
@@ -29,7 +29,7 @@ def results(executor: Executor, cells: list[Cell], deadline: float = 60.0) -> di
 
 @pytest.mark.slow
 def test_workers_do_not_change_a_bit() -> None:
-    cells = [told("work", seed) for seed in range(4)] + [train(0), train(1)]
+    cells = [report("work", seed) for seed in range(4)] + [train(0), train(1)]
     here, two = results(Serial(), cells), results(Processes(2), cells)
     assert set(here) == set(two) == {cell.key for cell in cells}
     for key, outcome in here.items():
@@ -39,7 +39,13 @@ def test_workers_do_not_change_a_bit() -> None:
 
 
 def test_a_failing_and_a_dying_cell_are_recorded_and_the_rest_goes_on() -> None:
-    cells = [told("fail"), told("die"), told("undecided"), told("work", 1), told("work", 2)]
+    cells = [
+        report("fail"),
+        report("die"),
+        report("undecided"),
+        report("work", 1),
+        report("work", 2),
+    ]
     found = results(Processes(1), cells)
     errors = [found[cell.key].error for cell in cells]
     assert errors[0] == "ValueError: fails on request"
@@ -50,7 +56,7 @@ def test_a_failing_and_a_dying_cell_are_recorded_and_the_rest_goes_on() -> None:
 
 @pytest.mark.parametrize("executor", [Serial(), Processes(1)])
 def test_a_cell_that_takes_too_long_is_stopped(executor: Executor) -> None:
-    slow, quick = told("sleep", seconds=60.0), told("work")
+    slow, quick = report("sleep", seconds=60.0), report("work")
     began = time.monotonic()
     found = results(executor, [slow, quick], deadline=4.0)
     assert time.monotonic() - began < 40
@@ -59,15 +65,15 @@ def test_a_cell_that_takes_too_long_is_stopped(executor: Executor) -> None:
 
 
 def test_the_cache_keeps_and_finds(tmp_path: Path) -> None:
-    good, bad = told("work"), told("fail")
+    good, bad = report("work"), report("fail")
     store(tmp_path, CellResult(good, {"total": 1.5}, None, 0.25))
     store(tmp_path, CellResult(bad, {}, "ValueError: fails on request", 0.5))
     assert load(tmp_path, good) == CellResult(good, {"total": 1.5}, None, 0.25)
-    assert missing(tmp_path, [good, bad, told("work", 9), told("work", 9)]) == [
+    assert missing(tmp_path, [good, bad, report("work", 9), report("work", 9)]) == [
         bad,
-        told("work", 9),
+        report("work", 9),
     ]
-    assert gather(tmp_path, [good, told("work", 9)]) is None
+    assert gather(tmp_path, [good, report("work", 9)]) is None
     assert [each.error for each in gather(tmp_path, [good, bad]) or []] == [
         None,
         "ValueError: fails on request",
@@ -75,15 +81,15 @@ def test_the_cache_keeps_and_finds(tmp_path: Path) -> None:
 
 
 def test_a_cell_of_another_name_is_the_same_cell(tmp_path: Path) -> None:
-    store(tmp_path, CellResult(told("work"), {"total": 1.5}))
+    store(tmp_path, CellResult(report("work"), {"total": 1.5}))
     other = Cell("another", "probe", {"do": "work"}, 0, needed=False)
     assert (load(tmp_path, other) or CellResult(other)).values == {"total": 1.5}
-    assert told("work").key != told("work", 1).key != told("fail").key
+    assert report("work").key != report("work", 1).key != report("fail").key
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"configuration": {}}'])
 def test_a_damaged_result_is_refused(tmp_path: Path, content: str) -> None:
-    cell = told("work")
+    cell = report("work")
     store(tmp_path, CellResult(cell, {"total": 1.5}))
     cell_path(tmp_path, cell).write_text(content)
     with pytest.raises(CacheError, match="remove it"):
@@ -91,7 +97,7 @@ def test_a_damaged_result_is_refused(tmp_path: Path, content: str) -> None:
 
 
 def test_a_result_without_values_is_refused(tmp_path: Path) -> None:
-    cell = told("work")
+    cell = report("work")
     entry = {"configuration": cell.configuration(), "values": 3, "error": None, "seconds": 1}
     store(tmp_path, CellResult(cell))
     cell_path(tmp_path, cell).write_text(json.dumps(entry))

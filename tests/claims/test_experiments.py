@@ -51,19 +51,19 @@ def test_missing_data_is_no_failure() -> None:
     assert done.error == "undecided: data not present (moonlight)"
 
 
-def test_gradients_tell_symmetric_from_other_weights() -> None:
-    told = {"hidden": 12, "coupling": 0.6, "nudging": "centered", "betas": [0.1], "samples": 8}
+def test_gradients_separate_symmetric_from_other_weights() -> None:
+    result = {"hidden": 12, "coupling": 0.6, "nudging": "centered", "betas": [0.1], "samples": 8}
     for model in ("layered", "looped"):
-        assert run("gradient", {**told, "model": model})["cosine"][0] > 0.999
-    assert run("gradient", {**told, "model": "nonsymmetric"})["cosine"][0] < 0.95
+        assert run("gradient", {**result, "model": model})["cosine"][0] > 0.999
+    assert run("gradient", {**result, "model": "nonsymmetric"})["cosine"][0] < 0.95
 
 
 def test_a_contest_is_searched_alike_for_both() -> None:
     study = {"hidden": [24], "activation": "relu", "output": "linear", "beta": 0.25, "epochs": 6}
-    told = {"study": study, "rates": [0.0001, 0.01], "held_out": 60, "search": 2}
-    told["costs"] = ["squared", "cross_entropy"]
+    result = {"study": study, "rates": [0.0001, 0.01], "held_out": 60, "search": 2}
+    result["costs"] = ["squared", "cross_entropy"]
     for rule in ("eqprop", "backprop"):
-        found = run("contest", {**told, "rule": rule})
+        found = run("contest", {**result, "rule": rule})
         assert found["rate"] == 0.01
         assert len(found["held_out_accuracy"]) == 4
         assert found["held_out_accuracy"][1] > found["held_out_accuracy"][0]
@@ -121,8 +121,8 @@ def test_the_jacobian_of_a_loop_is_slope_times_weight() -> None:
     ],
 )
 def test_once_around_other_loops_is_that_of_small_steps(changes: dict[str, Any]) -> None:
-    told = {**DIGITS, "study": {**LOOPED, **changes}}
-    data, study = data_of(told), study_of(told, 1)
+    result = {**DIGITS, "study": {**LOOPED, **changes}}
+    data, study = data_of(result), study_of(result, 1)
     network = study.network(data)
     found = Trained(network, initial_snapshot(study, network).params, data)
     x, small = data.test.x[:2], 1e-6
@@ -167,7 +167,7 @@ def test_annealing_follows_its_plan_and_forgetting_is_measured() -> None:
         assert lost["lost"] > 0.3
 
 
-def test_settling_and_landscape_tell_their_story() -> None:
+def test_settling_and_landscape_give_their_values() -> None:
     steps = run("settling", {"study": LOOPED, "steps": 40, "tolerance": 1e-4})
     assert steps["within_10"] <= steps["within_25"] <= steps["samples"] == 60
     assert steps["accuracy_by_step"][-1] == pytest.approx(steps["accuracy"])
@@ -186,15 +186,15 @@ def test_ways_to_a_gradient_are_compared() -> None:
     for way in ("implicit", "bptt", "phantom 40", "eqprop"):
         assert found[way]["cosine"] > 0.995
     assert found["phantom 1"]["cosine"] < found["phantom 40"]["cosine"]
-    told = run("kernel", {"study": {"hidden": [16]}, "rounds": 1, "times": 1})
-    assert told["close"] is True
+    result = run("kernel", {"study": {"hidden": [16]}, "rounds": 1, "times": 1})
+    assert result["close"] is True
     cost = run("cost", {"study": {**LOOPED, "epochs": 1}, "rounds": 1})
     assert all(cost[way]["seconds"] > 0 for way in ("eqprop", "backprop", "bptt", "implicit"))
 
 
 def test_a_grid_is_searched_with_damping() -> None:
-    told = {"betas": [0.2], "rates": [0.001, 0.01], "damping": 0.8}
-    rows = run("grid", {**told, "held_out": 60, "study": {**LOOPED, "epochs": 3}})["rows"]
+    result = {"betas": [0.2], "rates": [0.001, 0.01], "damping": 0.8}
+    rows = run("grid", {**result, "held_out": 60, "study": {**LOOPED, "epochs": 3}})["rows"]
     assert all(0 < row["held_out"] < 1 for row in rows)
     assert [row["rate"] for row in rows] == [0.001, 0.01]
     assert rows[1]["test_accuracy"] > rows[0]["test_accuracy"]
@@ -202,11 +202,11 @@ def test_a_grid_is_searched_with_damping() -> None:
 
 @pytest.mark.slow
 def test_joules_are_compared_with_and_without_static_power() -> None:
-    told = {
+    result = {
         **{"samples": 4, "steps": 16, "code": "rate", "gpu": "gpu_k4000"},
         **{"chips": ["loihi1"], "batches": [1, 64], "study": {"hidden": [16], "epochs": 2}},
     }
-    one, many = run("joules", told)["rows"]
+    one, many = run("joules", result)["rows"]
     for side in ("dynamic", "total", "hosted"):
         value, low, high = one[side]
         assert low <= value <= high
@@ -224,10 +224,10 @@ SMALL = {**TRANSFORMER, "hidden": [16], "patch": 4, "epochs": 4, "batch": 16}
 
 
 def test_a_hybrid_trains_the_layer_below_the_tokens() -> None:
-    told = {"study": {**SMALL, "attention": "softmax", "rule": "hybrid"}}
-    found = run("stemmed", told)
+    result = {"study": {**SMALL, "attention": "softmax", "rule": "hybrid"}}
+    found = run("stemmed", result)
     assert found["test_accuracy"] > 0.3
-    network = with_stem(study_of({**DIGITS, **told}, 0).network(data_of(DIGITS)))
+    network = with_stem(study_of({**DIGITS, **result}, 0).network(data_of(DIGITS)))
     assert stem_of(network) == ["stem"]
 
 
@@ -247,9 +247,9 @@ def test_an_autoencoder_learns_to_reconstruct() -> None:
 
 
 def test_the_cifar_cell_runs_where_there_are_pictures(empty_data_folder: Path) -> None:
-    told = {"dataset": "cifar10", "images": 60, "tests": 12}
-    told["study"] = {**hierarchical_cifar.STUDY, "hidden": [4, 4], "epochs": 8, "batch": 10}
-    cell = Cell("", "accuracy", told, 0)
+    result = {"dataset": "cifar10", "images": 60, "tests": 12}
+    result["study"] = {**hierarchical_cifar.STUDY, "hidden": [4, 4], "epochs": 8, "batch": 10}
+    cell = Cell("", "accuracy", result, 0)
     assert run_cell(cell).error == "undecided: data not present (cifar10)"
     rng = np.random.default_rng(0)
     (empty_data_folder / "cifar10").mkdir()
@@ -265,10 +265,10 @@ def test_the_cifar_cell_runs_where_there_are_pictures(empty_data_folder: Path) -
 
 
 def test_the_text_cell_runs_where_there_are_sentences(empty_data_folder: Path) -> None:
-    told = {"dataset": "sst2", "images": 80, "tests": 20}
+    result = {"dataset": "sst2", "images": 80, "tests": 20}
     quick = {"hidden": [8], "epochs": 6, "batch": 10, "learning_rate": 0.02}
-    told["study"] = {**text_sst2.STUDY, **quick}
-    cell = Cell("", "accuracy", told, 0)
+    result["study"] = {**text_sst2.STUDY, **quick}
+    cell = Cell("", "accuracy", result, 0)
     assert run_cell(cell).error == "undecided: data not present (sst2)"
     lines = [f"{('a dull', 'a fine')[k % 2]} film {k % 7}\t{k % 2}\n" for k in range(80)]
     (empty_data_folder / "sst2").mkdir()

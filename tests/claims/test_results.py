@@ -29,8 +29,8 @@ def again(name: str) -> ClaimResult:
 
 @remember
 def published() -> dict[str, Json]:
-    told = json.loads((RESULTS / "verdicts.json").read_text())["claims"]
-    return {row["id"]: row for row in told}
+    result = json.loads((RESULTS / "verdicts.json").read_text())["claims"]
+    return {row["id"]: row for row in result}
 
 
 @pytest.mark.parametrize("name", IDS)

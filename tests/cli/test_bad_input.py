@@ -1,4 +1,4 @@
-"""What a user may get wrong, and that it is told in one sentence, with nothing left half-done."""
+"""Wrong input ends in an error of one sentence, and leaves nothing half-written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 from neuro_eqprop.arrays import closest_first
 from neuro_eqprop.backends.lava import simulator
 from neuro_eqprop.cli import main
-from neuro_eqprop.data import DataError, load
+from neuro_eqprop.data import DataError, digits, load_data
 from neuro_eqprop.experiments.config import make_study
 from neuro_eqprop.experiments.train import run_training
 
@@ -194,13 +194,11 @@ def test_more_samples_than_there_are_is_refused(run: Path) -> None:
 def test_values_that_are_not_numbers_in_the_data_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import sklearn.datasets
-
-    x, y = sklearn.datasets.load_digits(return_X_y=True)
-    x[100, 7] = np.nan
-    monkeypatch.setattr(sklearn.datasets, "load_digits", lambda return_X_y: (x, y))  # noqa: N803
+    table = digits.read_digits()
+    table[100, 7] = np.nan
+    monkeypatch.setattr(digits, "read_digits", lambda: table)
     with pytest.raises(DataError, match="not finite"):
-        load("digits")
+        load_data("digits")
     said = refused(1, "train", "--out", str(tmp_path / "run"))
     assert "samples of 'digits': sample" in said
     assert not (tmp_path / "run").exists()
@@ -379,7 +377,7 @@ def test_a_network_larger_than_memory_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-def test_training_that_explodes_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_training_that_explodes_is_reported_in_a_sentence(tmp_path: Path) -> None:
     wild = ("--activation", "relu", "--output", "linear", "--learning-rate", "1e30")
     said = refused(1, "train", "--out", str(tmp_path / "run"), *wild, "--hidden", "8")
     assert "diverged (NaN or inf)" in said
@@ -428,17 +426,17 @@ def test_training_that_explodes_later_keeps_the_last_good_model(tmp_path: Path) 
     rising = "fall=ExponentialLR(gamma=1e12)"
     words = (*WILD, "--learning-rate", "1e-3", "--epochs", "6", "--set", rising, "--json")
     left, printed, said = call("train", "--out", str(out), *words)
-    told = json.loads(printed)
+    result = json.loads(printed)
     assert left == 1
-    assert 1 <= told["epochs"] < 6
-    assert "diverged" in told["diverged"]
-    assert f"keeps the model of epoch {told['epochs']} of 6" in told["diverged"]
-    assert said == f"neuro-eqprop train: {told['diverged']}\n"
-    assert len((out / "metrics.jsonl").read_text().splitlines()) == told["epochs"]
+    assert 1 <= result["epochs"] < 6
+    assert "diverged" in result["diverged"]
+    assert f"keeps the model of epoch {result['epochs']} of 6" in result["diverged"]
+    assert said == f"neuro-eqprop train: {result['diverged']}\n"
+    assert len((out / "metrics.jsonl").read_text().splitlines()) == result["epochs"]
     assert call("evaluate", str(out), "--on", "numpy", "--samples", "20")[0] == 0
     before = files(out)
     said = refused(1, "train", "--out", str(out), "--resume")
-    assert f"diverged (NaN or inf) after epoch {told['epochs']} of 6" in said
+    assert f"diverged (NaN or inf) after epoch {result['epochs']} of 6" in said
     assert "train anew with another --out or --force, and use a smaller learning rate" in said
     assert "finished" not in said
     assert files(out) == before
@@ -497,7 +495,7 @@ def test_what_does_not_go_together_is_refused_before_anything_is_made(
     ],
     ids=" ".join,
 )
-def test_the_way_out_that_is_told_is_one(
+def test_the_suggested_remedy_works(
     tmp_path: Path, first: tuple[str, ...], then: tuple[str, ...]
 ) -> None:
     out = ("--out", str(tmp_path / "run"), "--epochs", "1", "--batch", "512")

@@ -77,9 +77,9 @@ def json_of(*words: str) -> dict[str, Any]:
     assert (code, err) == (0, "")
     assert out.endswith("}\n")
     assert out.count("\n") == 1
-    told = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
-    assert isinstance(told, dict)
-    return told
+    result = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert isinstance(result, dict)
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -93,19 +93,19 @@ def run(trained: tuple[Path, dict[str, Any]]) -> str:
     return str(trained[0])
 
 
-def test_train_tells_all_that_is_promised(trained: tuple[Path, dict[str, Any]]) -> None:
-    out, told = trained
-    assert told.keys() >= TRAINED
-    assert (told["run"], told["dataset"], told["model"]) == (str(out), "digits", "layered")
-    assert (told["rule"], told["nudging"], told["epochs"], told["seed"]) == (
+def test_train_returns_all_fields(trained: tuple[Path, dict[str, Any]]) -> None:
+    out, result = trained
+    assert result.keys() >= TRAINED
+    assert (result["run"], result["dataset"], result["model"]) == (str(out), "digits", "layered")
+    assert (result["rule"], result["nudging"], result["epochs"], result["seed"]) == (
         "hebbian",
         "centered",
         2,
         0,
     )
-    assert set(told["settle_steps"]) == {"free", "nudged"}
-    assert set(told["spectral"]) == {"input->hidden", "hidden->output"}
-    assert 0 < told["test_accuracy"] <= 1
+    assert set(result["settle_steps"]) == {"free", "nudged"}
+    assert set(result["spectral"]) == {"input->hidden", "hidden->output"}
+    assert 0 < result["test_accuracy"] <= 1
     names = {path.name for path in out.iterdir()}
     assert {"study.toml", "model.safetensors", "metrics.jsonl"} <= names
 
@@ -121,15 +121,15 @@ def test_train_tells_all_that_is_promised(trained: tuple[Path, dict[str, Any]]) 
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_evaluate_tells_all_that_is_promised_and_keeps_it(
+def test_evaluate_returns_all_fields_and_appends_them(
     run: str, words: tuple[str, ...], code: str | None, steps: int | None
 ) -> None:
-    told = json_of("evaluate", run, "--samples", "30", *words)
-    assert told.keys() >= EVALUATED
-    assert (told["on"], told["samples"]) == (words[1], 30)
-    assert (told["code"], told["steps"], told["bits"]) == (code, steps, None)
+    result = json_of("evaluate", run, "--samples", "30", *words)
+    assert result.keys() >= EVALUATED
+    assert (result["on"], result["samples"]) == (words[1], 30)
+    assert (result["code"], result["steps"], result["bits"]) == (code, steps, None)
     lines = (Path(run) / "evaluations.jsonl").read_text().splitlines()
-    assert json.loads(lines[-1]) == told
+    assert json.loads(lines[-1]) == result
 
 
 def test_all_samples_may_be_asked_for(run: str) -> None:
@@ -146,28 +146,33 @@ def test_too_large_a_drop_is_a_failure(run: str) -> None:
 
 
 @pytest.mark.parametrize("on", ["rate", "reference"])
-def test_simulate_tells_what_it_made(run: str, tmp_path: Path, on: str) -> None:
+def test_simulate_returns_what_it_wrote(run: str, tmp_path: Path, on: str) -> None:
     path = tmp_path / "t.h5"
     words = ("--on", on, "--samples", "2", "--steps", "12", "--phases", "--traces", str(path))
-    told = json_of("simulate", run, *words)
-    assert told["traces"] == str(path)
-    assert told["phases"] == ["free", "negative", "positive"]
-    assert (told["on"], told["samples"], told["steps"]) == (on, 2, 12)
-    assert told["bytes"] == path.stat().st_size > 0
+    result = json_of("simulate", run, *words)
+    assert result["traces"] == str(path)
+    assert result["phases"] == ["free", "negative", "positive"]
+    assert (result["on"], result["samples"], result["steps"]) == (on, 2, 12)
+    assert result["bytes"] == path.stat().st_size > 0
 
 
-def test_simulate_writes_into_the_run_unless_told_otherwise(run: str) -> None:
-    told = json_of("simulate", run, "--on", "reference", "--samples", "1", "--steps", "4")
-    assert told["traces"] == str(Path(run) / "traces.h5")
-    assert Path(told["traces"]).exists()
+def test_simulate_writes_into_the_run_by_default(run: str) -> None:
+    result = json_of("simulate", run, "--on", "reference", "--samples", "1", "--steps", "4")
+    assert result["traces"] == str(Path(run) / "traces.h5")
+    assert Path(result["traces"]).exists()
 
 
 def test_data_lists_and_checks() -> None:
     listed = json_of("data", "list")["datasets"]
     assert {"name": "digits", "place": "embedded", "shape": [1, 8, 8]}.items() <= listed[0].items()
     assert {each["name"] for each in listed} >= {"digits", "mnist", "fashion-mnist"}
-    told = json_of("data", "check", "digits")
-    assert (told["train"], told["test"], told["features"], told["classes"]) == (1437, 360, 64, 10)
+    result = json_of("data", "check", "digits")
+    assert (result["train"], result["test"], result["features"], result["classes"]) == (
+        1437,
+        360,
+        64,
+        10,
+    )
 
 
 def test_json_may_stand_before_the_verb_too() -> None:
@@ -177,9 +182,9 @@ def test_json_may_stand_before_the_verb_too() -> None:
 
 
 def test_doctor_looks_around() -> None:
-    told = json_of("doctor")
-    assert told["version"] == __version__
-    found = {each["thing"]: each for each in told["findings"]}
+    result = json_of("doctor")
+    assert result["version"] == __version__
+    found = {each["thing"]: each for each in result["findings"]}
     assert {"python", "torch", "lava-nc", "brian2", "snntorch", "compiler", "browser"} <= set(found)
     assert found["python"]["note"] == sys.version.split()[0]
     assert found["data set digits"]["here"] is True
@@ -219,9 +224,9 @@ def test_train_shows_a_table(tmp_path: Path) -> None:
 
 
 def test_a_table_without_correlation_is_shown(run: str) -> None:
-    told = json_of("evaluate", run, "--samples", "3") | {"pearson": None}
+    result = json_of("evaluate", run, "--samples", "3") | {"pearson": None}
     out = io.StringIO()
-    command("evaluate").show(told, Console(file=out, width=100))
+    command("evaluate").show(result, Console(file=out, width=100))
     assert "Pearson none" in out.getvalue()
 
 
@@ -229,9 +234,9 @@ def test_options_override_the_study_file_and_set_reaches_the_rest(tmp_path: Path
     study = tmp_path / "study.toml"
     study.write_text("hidden = [6]\nepochs = 9\nbatch = 400\nseed = 3\n")
     words = ("--epochs", "1", "--set", "free_steps=5", "--set", "nudged_steps=3")
-    told = json_of("train", str(study), "--out", str(tmp_path / "run"), *words)
-    assert (told["epochs"], told["seed"]) == (1, 3)
-    assert told["settle_steps"] == {"free": 5, "nudged": 3}
+    result = json_of("train", str(study), "--out", str(tmp_path / "run"), *words)
+    assert (result["epochs"], result["seed"]) == (1, 3)
+    assert result["settle_steps"] == {"free": 5, "nudged": 3}
     written = (tmp_path / "run/study.toml").read_text()
     assert "hidden = [6]" in written
     assert "epochs = 1" in written
@@ -275,14 +280,14 @@ def test_the_help_of_training_names_all_that_an_option_takes(
     option: str, names: Sequence[str]
 ) -> None:
     _, said, _ = call("train", "--help")
-    told = re.search(rf"^  {option} (.*?)^  --", said, re.MULTILINE | re.DOTALL)
-    assert told
+    result = re.search(rf"^  {option} (.*?)^  --", said, re.MULTILINE | re.DOTALL)
+    assert result
     # A line may be broken at the hyphen of a name.
-    words = re.split(r"[,;\s]+", re.sub(r"-\s+", "-", told.group(1)))
+    words = re.split(r"[,;\s]+", re.sub(r"-\s+", "-", result.group(1)))
     assert set(names) <= set(words)
 
 
-def test_help_lists_every_command_and_the_version_is_told() -> None:
+def test_help_lists_every_command_and_version_is_printed() -> None:
     code, out, _ = call("--help")
     assert code == 0
     assert all(re.search(rf"^ +{name}\b", out, re.MULTILINE) for name in COMMANDS)
@@ -292,13 +297,13 @@ def test_help_lists_every_command_and_the_version_is_told() -> None:
 def test_the_program_and_the_module_are_the_same() -> None:
     program = Path(sys.executable).with_name("neuro-eqprop")
     calls: list[Sequence[str]] = [[str(program)], [sys.executable, "-m", "neuro_eqprop"]]
-    told = [
+    result = [
         subprocess.run([*words, "data", "list", "--json"], capture_output=True, check=True)
         for words in calls
     ]
-    assert told[0].stdout == told[1].stdout
-    assert [each.stderr for each in told] == [b"", b""]
-    json.loads(told[0].stdout)
+    assert result[0].stdout == result[1].stdout
+    assert [each.stderr for each in result] == [b"", b""]
+    json.loads(result[0].stdout)
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

@@ -90,10 +90,10 @@ def fails(
     capsys: pytest.CaptureFixture[str], *words: str, code: int = 1, shown: bool = False
 ) -> str:
     assert main(list(words)) == code
-    told = capsys.readouterr()
-    assert bool(told.out) is shown
-    assert "Traceback" not in told.err
-    return told.err
+    result = capsys.readouterr()
+    assert bool(result.out) is shown
+    assert "Traceback" not in result.err
+    return result.err
 
 
 def test_energy_has_the_fields_of_the_contract(
@@ -251,8 +251,11 @@ def test_two_runs_stand_side_by_side(
     assert loihi["times"] < 0.1
     assert other["times"] is None
     assert outcome["beside"]["counted"]["spikes_per_sample"] == 120
-    taught = outcome["beside"]["profiles"][2]
-    assert (taught["use"], taught["reasons"][0]) == ("learning", "unknown: no learning run counted")
+    learned = outcome["beside"]["profiles"][2]
+    assert (learned["use"], learned["reasons"][0]) == (
+        "learning",
+        "unknown: no learning run counted",
+    )
     words = ["energy", str(runs[0]), *base]
     assert main([*words, "--beside", str(runs[1])]) == 0
     shown = " ".join(capsys.readouterr().out.split())
@@ -337,7 +340,7 @@ def test_a_network_without_a_placement_has_events_but_no_time(
     path = tmp_path / "dark.toml"
     path.write_text(
         'schema = "neuro_eqprop.profile/1"\nextends = "loihi1"\nname = "dark"\n'
-        '[capacity]\nneurons_per_core = { unknown = true, note = "not told" }\n'
+        '[capacity]\nneurons_per_core = { unknown = true, note = "not stated" }\n'
     )
     words = ("energy", "--counts", str(counts), "--profile", str(path))
     chip = call(capsys, *words)["profiles"][0]
@@ -368,7 +371,7 @@ def test_bits_are_those_of_the_counted_run(capsys: pytest.CaptureFixture[str], r
     assert narrow["counted"]["synops_per_sample"] == evaluated["synops_per_sample"]
 
 
-def test_wrong_calls_of_energy_are_told_in_a_sentence(
+def test_wrong_calls_of_energy_are_reported_in_a_sentence(
     capsys: pytest.CaptureFixture[str], counts: Path, tmp_path: Path
 ) -> None:
     base = ("energy", "--counts", str(counts))
@@ -395,9 +398,9 @@ def test_an_all_in_cost_away_from_its_rate_is_refused_with_the_way_out(
         "basis = 'measured', evidence = 'read', boundary = 'chip_total', src = 'davies2018', "
         "where = 'nowhere', at = 1e9, tolerance = 0.05 }\n"
     )
-    told = fails(capsys, "energy", "--counts", str(counts), "--profile", str(mine))
-    assert "holds at 1e+09 synops" in told
-    assert "override mine.energy.synop" in told
+    result = fails(capsys, "energy", "--counts", str(counts), "--profile", str(mine))
+    assert "holds at 1e+09 synops" in result
+    assert "override mine.energy.synop" in result
     both = ("--profile", str(mine), "--profile", "loihi1")
     outcome = call(capsys, "energy", "--counts", str(counts), *both)
     assert outcome["profiles"][0]["inference"]["reason"].startswith("refused")
@@ -495,19 +498,19 @@ def test_profiles_validate_fails_when_a_case_does_not_hold(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     wrong = ("--override", "truenorth.power.static=80mW")
-    told = fails(capsys, "profiles", "validate", *wrong, shown=True)
-    assert "truenorth-held-out-20Hz" in told
+    result = fails(capsys, "profiles", "validate", *wrong, shown=True)
+    assert "truenorth-held-out-20Hz" in result
     assert main(["profiles", "validate", *wrong, "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)["failure"]
-    assert "truenorth-held-out-20Hz" in told
+    result = json.loads(capsys.readouterr().out)["failure"]
+    assert "truenorth-held-out-20Hz" in result
     only = call(capsys, "profiles", "validate", "odin")
     assert {case["profile"] for case in only["cases"]} == {"odin"}
     assert "no published measurement" in fails(capsys, "profiles", "validate", "speck")
     cases = tmp_path / "cases.toml"
     first = (profile_folder() / "validation" / "published.toml").read_text().split("[[case]]")[1]
     cases.write_text('schema = "neuro_eqprop.cases/1"\n[[case]]' + first.replace("0.071", "0.171"))
-    told = fails(capsys, "profiles", "validate", "--cases", str(cases), shown=True)
-    assert "measured 0.171 W" in told
+    result = fails(capsys, "profiles", "validate", "--cases", str(cases), shown=True)
+    assert "measured 0.171 W" in result
 
 
 def test_the_chip_of_the_readme_can_be_copied(tmp_path: Path) -> None:

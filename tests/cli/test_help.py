@@ -180,7 +180,8 @@ def test_bash_completes_commands_options_and_names(tmp_path: Path) -> None:
     assert completed(script, "neuro-eqprop", "train", "--model", "loop") == {"looped"}
     assert completed(script, "neuro-eqprop", "evaluate", "--on", "brian2-") == {"brian2-biology"}
     assert completed(script, "neuro-eqprop", "energy", "--profile", "spinnaker1_") == {
-        "spinnaker1_spinn5"
+        "spinnaker1_chip",
+        "spinnaker1_spinn5",
     }
 
 

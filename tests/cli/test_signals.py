@@ -76,7 +76,16 @@ def test_a_terminated_training_can_be_resumed(tmp_path: Path) -> None:
 
 
 def hostile(folder: Path) -> None:
-    for name in ("json", "importlib", "boom", "numpy", "h5py", "ctypes", "socket"):
+    for name in (
+        "json",
+        "importlib",
+        "boom",
+        "numpy",
+        "h5py",
+        "ctypes",
+        "socket",
+        "multiprocessing",
+    ):
         text = f"open({str(folder / 'ran')!r}, 'w').write({name!r})\nraise SystemExit(3)\n"
         (folder / f"{name}.py").write_text(text)
     (folder / "brian_preferences").write_text(
@@ -90,8 +99,20 @@ def hostile(folder: Path) -> None:
         ("claims", IDS[0], "--workers", "2", "--budget", "small", "--deadline", "5"),
         ("evaluate", "run", "--on", "lava", "--samples", "1", "--steps", "2"),
         ("evaluate", "run", "--on", "brian2", "--samples", "1", "--steps", "2"),
+        (
+            "evaluate",
+            "run",
+            "--on",
+            "reference",
+            "--samples",
+            "2",
+            "--steps",
+            "2",
+            "--workers",
+            "2",
+        ),
     ],
-    ids=["claims", "lava", "brian2"],
+    ids=["claims", "lava", "brian2", "workers"],
 )
 def test_no_code_of_the_current_folder_runs(
     words: tuple[str, ...], tmp_path: Path, make_run: Callable[[Path], Path]

@@ -1,4 +1,4 @@
-"""Behaviour cloning: experts that do what they are there for, and what is told of them."""
+"""Behaviour cloning: the experts solve their tasks, and the data set describes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.cli import main
-from neuro_eqprop.data import DataError, load, load_behaviour_cloning, registry, returns
+from neuro_eqprop.data import DataError, load_behaviour_cloning, load_data, registry, returns
 from neuro_eqprop.data.behaviour_cloning import (
     TASKS,
     balance,
@@ -28,7 +28,7 @@ def need() -> None:
     pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 
 
-def test_the_experts_reach_the_returns_that_are_told() -> None:
+def test_the_experts_reach_the_stated_returns() -> None:
     need()
     held = returns("cartpole-bc", balance, episodes=10, seed=0)
     assert held.tolist() == [500.0] * 10
@@ -90,9 +90,9 @@ def test_the_label_is_what_the_expert_does_not_what_was_done_astray() -> None:
     assert np.std(astray, axis=0)[2] > np.std(straight, axis=0)[2], "more angles are seen"
 
 
-def test_by_name_it_has_the_size_that_the_list_tells() -> None:
+def test_by_name_it_has_the_listed_size() -> None:
     need()
-    found, entry = load("cartpole-bc"), registry.DATASETS["cartpole-bc"]
+    found, entry = load_data("cartpole-bc"), registry.DATASETS["cartpole-bc"]
     assert (len(found.train), len(found.test)) == (entry.train, entry.test)
     assert (found.shape, found.classes) == (entry.shape, entry.classes)
 
@@ -114,7 +114,7 @@ def test_without_gymnasium_one_sentence_says_the_way(monkeypatch: pytest.MonkeyP
     way = r"needs gymnasium.*pip install 'neuro_eqprop\[control\]'"
     for name in TASKS:
         with pytest.raises(DataError, match=way):
-            load(name)
+            load_data(name)
         assert registry.summary()[name] == "not here"
         assert "gymnasium" in str(registry.missing(registry.DATASETS[name]))
     err = io.StringIO()

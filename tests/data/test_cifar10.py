@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.cli import main
-from neuro_eqprop.data import DATASETS, FOLDER, DataError, cifar10, load, summary
+from neuro_eqprop.data import DATASETS, FOLDER, DataError, cifar10, load_data, summary
 from neuro_eqprop.data.cifar10 import ARCHIVE, RECORD, TEST, TRAIN
 from neuro_eqprop.io.dataset.verify import verify
 
@@ -60,7 +60,7 @@ def test_records_become_pictures(shelf: Path, way: str) -> None:
         pack(shelf / ARCHIVE, files)
     else:
         lay(shelf if way == "unpacked" else shelf / "cifar-10-batches-bin", files)
-    found = load("cifar10")
+    found = load_data("cifar10")
     assert (found.shape, found.features, found.classes) == ((3, 32, 32), 3072, 10)
     assert (len(found.train), len(found.test)) == (20, 4)
     raw = files["data_batch_3.bin"][2 * RECORD : 3 * RECORD]
@@ -85,23 +85,23 @@ def test_a_missing_file_is_named(shelf: Path) -> None:
     del files[TEST[0]]
     lay(shelf, files)
     with pytest.raises(DataError, match=r"test_batch\.bin"):
-        load("cifar10")
+        load_data("cifar10")
     pack(shelf / ARCHIVE, files)
     with pytest.raises(DataError, match=r"holds no test_batch\.bin"):
-        load("cifar10")
+        load_data("cifar10")
 
 
 @pytest.mark.parametrize("spoil", [b"", bytes(RECORD - 1), bytes(2 * RECORD + 1)])
 def test_records_that_are_not_whole_are_refused(shelf: Path, spoil: bytes) -> None:
     lay(shelf, contents() | {TRAIN[1]: spoil})
     with pytest.raises(DataError, match=r"data_batch_2\.bin has \d+ bytes, not a multiple"):
-        load("cifar10")
+        load_data("cifar10")
 
 
 def test_labels_beyond_the_classes_are_refused(shelf: Path) -> None:
     lay(shelf, contents() | {TRAIN[1]: b"\x0a" + bytes(RECORD - 1)})
     with pytest.raises(DataError, match="train samples of 'cifar10': labels are outside"):
-        load("cifar10")
+        load_data("cifar10")
 
 
 def test_an_archive_that_is_not_whole_is_refused(shelf: Path) -> None:
@@ -111,18 +111,18 @@ def test_an_archive_that_is_not_whole_is_refused(shelf: Path) -> None:
     for bad in (whole[: len(whole) // 2], whole[:-3], b"nonsense", gzip.compress(b"nonsense")):
         path.write_bytes(bad)
         with pytest.raises(DataError, match=r"cifar-10-binary\.tar\.gz"):
-            load("cifar10")
+            load_data("cifar10")
 
 
 def test_what_is_not_here_says_how_it_is_had(shelf: Path) -> None:
     with pytest.raises(DataError, match=r"'cifar10' is not here.*data get cifar10.*binary version"):
-        load("cifar10")
+        load_data("cifar10")
     assert verify("cifar10") == []
 
 
 def test_pictures_are_kept_as_bytes(shelf: Path) -> None:
     lay(shelf, contents())
-    found = load("cifar10")
+    found = load_data("cifar10")
     for split in (found.train, found.test):
         assert split.stored.dtype == np.uint8
         assert split.stored.nbytes == split.stored.size
@@ -140,12 +140,15 @@ def test_a_known_copy_is_named(
     lay(shelf, files)
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     monkeypatch.setattr(cifar10, "LARGEST", len(files[TEST[0]]))
-    assert load("cifar10").note == "not the original files: the test records have another checksum"
+    assert (
+        load_data("cifar10").note
+        == "not the original files: the test records have another checksum"
+    )
     monkeypatch.setattr(cifar10, "COPIES", {"JPEG copies, quality 75": hashes})
     info = replace(cifar10.CIFAR10, copies=cifar10.COPIES)
     monkeypatch.setitem(DATASETS._loaded, "cifar10", info)
-    assert load("cifar10").note == "JPEG copies, quality 75"
-    assert {each.verdict for each in verify("cifar10")} == {"JPEG copies, quality 75"}
+    assert load_data("cifar10").note == "JPEG copies, quality 75"
+    assert {each.state for each in verify("cifar10")} == {"JPEG copies, quality 75"}
     assert main(["data", "list"]) == 0
     assert "cifar10: JPEG copies, quality 75" in capsys.readouterr().out
     assert main(["data", "check", "cifar10", "--json"]) == 0

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuro_eqprop.arrays import Ints
-from neuro_eqprop.data import DataError, Dataset, Split, hold_out, load
+from neuro_eqprop.data import DataError, Dataset, Split, hold_out, load_data
 from neuro_eqprop.data.holdout import stratified
 
 
@@ -18,7 +18,7 @@ def made(y: Ints) -> Dataset:
 
 
 def test_each_class_gives_its_share_and_no_sample_is_lost() -> None:
-    whole = load("digits")
+    whole = load_data("digits")
     found = hold_out(whole, 0.25, seed=3)
     assert found.validation is not None
     counts, held = np.bincount(whole.train.y), np.bincount(found.validation.y)

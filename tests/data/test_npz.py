@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from neuro_eqprop.cli import main
-from neuro_eqprop.data import DataError, load
+from neuro_eqprop.data import DataError, load_data
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random((40, 3)), np.repeat(np.arange(4), 10)
@@ -29,7 +29,7 @@ def save(folder: Path, **arrays: npt.NDArray[Any]) -> str:
 
 def test_without_test_arrays_a_stratified_fifth_is_the_test(tmp_path: Path) -> None:
     name = save(tmp_path, x=X, y=Y)
-    found, again = load(name), load(name)
+    found, again = load_data(name), load_data(name)
     assert (found.name, found.features, found.classes, found.shape) == (name, 3, 4, (3,))
     assert np.bincount(found.train.y).tolist() == [8] * 4
     assert np.bincount(found.test.y).tolist() == [2] * 4
@@ -42,7 +42,7 @@ def test_without_test_arrays_a_stratified_fifth_is_the_test(tmp_path: Path) -> N
 
 
 def test_test_arrays_are_taken_as_they_are(tmp_path: Path) -> None:
-    found = load(save(tmp_path, x=X, y=Y, x_test=X[::3], y_test=Y[::3]))
+    found = load_data(save(tmp_path, x=X, y=Y, x_test=X[::3], y_test=Y[::3]))
     assert np.array_equal(found.train.x, X)
     assert np.array_equal(found.test.x, X[::3])
     assert np.array_equal(found.test.y, Y[::3])
@@ -50,14 +50,14 @@ def test_test_arrays_are_taken_as_they_are(tmp_path: Path) -> None:
 
 def test_samples_of_more_axes_keep_their_shape(tmp_path: Path) -> None:
     pictures = RNG.integers(0, 256, (40, 2, 4, 5), dtype=np.uint8)
-    found = load(save(tmp_path, x=pictures, y=Y, x_test=pictures, y_test=Y))
+    found = load_data(save(tmp_path, x=pictures, y=Y, x_test=pictures, y_test=Y))
     assert (found.shape, found.features) == ((2, 4, 5), 40)
     assert np.array_equal(found.train.x.reshape(pictures.shape), pictures)
     assert "scale it" in found.note
 
 
 @pytest.mark.parametrize(
-    ("names", "told"),
+    ("names", "message"),
     [
         (np.array([3, 5, 9, 12]), "labels 3, 5, 9, 12 are numbered 0..3"),
         (np.array(["cat", "dog", "emu", "fox"]), "labels cat, dog, emu, fox are numbered 0..3"),
@@ -66,17 +66,17 @@ def test_samples_of_more_axes_keep_their_shape(tmp_path: Path) -> None:
     ],
     ids=["gaps", "words", "bytes", "negative"],
 )
-def test_other_labels_are_numbered_and_it_is_told(
-    tmp_path: Path, names: npt.NDArray[Any], told: str
+def test_other_labels_are_numbered_and_it_is_noted(
+    tmp_path: Path, names: npt.NDArray[Any], message: str
 ) -> None:
-    found = load(save(tmp_path, x=X, y=names[Y], x_test=X, y_test=names[Y]))
+    found = load_data(save(tmp_path, x=X, y=names[Y], x_test=X, y_test=names[Y]))
     assert np.array_equal(found.train.y, Y)
     assert np.array_equal(found.test.y, Y)
-    assert told in found.note
+    assert message in found.note
 
 
-def test_labels_from_zero_are_kept_and_the_scale_is_told(tmp_path: Path) -> None:
-    note = load(save(tmp_path, x=np.linspace(-1, 0.5, 120).reshape(40, 3), y=Y)).note
+def test_labels_from_zero_are_kept_and_the_scale_is_noted(tmp_path: Path) -> None:
+    note = load_data(save(tmp_path, x=np.linspace(-1, 0.5, 120).reshape(40, 3), y=Y)).note
     assert note == "x lies between -1 and 0.5"
 
 
@@ -115,36 +115,36 @@ BAD: dict[str, tuple[dict[str, npt.NDArray[Any]], str]] = {
 def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, kind: str) -> None:
     arrays, match = BAD[kind]
     with pytest.raises(DataError, match=match):
-        load(save(tmp_path, **arrays))
+        load_data(save(tmp_path, **arrays))
 
 
 def test_objects_are_not_unpacked(tmp_path: Path) -> None:
     path = save(tmp_path, x=X, y=np.array([{"a": 1}] * 40, dtype=object))
     with pytest.raises(DataError, match="cannot be read as arrays of numbers"):
-        load(path)
+        load_data(path)
 
 
 def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no file"):
-        load(str(tmp_path / "none.npz"))
+        load_data(str(tmp_path / "none.npz"))
     path = tmp_path / "my.npz"
     whole = Path(save(tmp_path, x=X, y=Y)).read_bytes()
     for content in (b"", b"nonsense", whole[: len(whole) // 2], whole[:200] + b"\0" + whole[201:]):
         path.write_bytes(content)
         with pytest.raises(DataError, match=r"my\.npz"):
-            load(str(path))
+            load_data(str(path))
     with path.open("wb") as file:
         np.save(file, X)
     with pytest.raises(DataError, match="one array or no array, not a"):
-        load(str(path))
+        load_data(str(path))
 
 
 def call(*words: str) -> dict[str, Any]:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         assert main([*words, "--json"]) == 0, err.getvalue()
-    told: dict[str, Any] = json.loads(out.getvalue())
-    return told
+    result: dict[str, Any] = json.loads(out.getvalue())
+    return result
 
 
 def test_a_network_is_trained_on_them_and_opened_from_elsewhere(
@@ -154,12 +154,12 @@ def test_a_network_is_trained_on_them_and_opened_from_elsewhere(
     folder.mkdir()
     save(folder, x=np.eye(4)[Y] * 0.8 + 0.1 * RNG.random((40, 4)), y=Y)
     monkeypatch.chdir(folder)
-    told = call("data", "check", "my.npz")
-    assert (told["train"], told["test"], told["shape"], told["classes"]) == (32, 8, [4], 4)
-    assert "x lies between" in told["note"]
+    result = call("data", "check", "my.npz")
+    assert (result["train"], result["test"], result["shape"], result["classes"]) == (32, 8, [4], 4)
+    assert "x lies between" in result["note"]
     run = str(tmp_path / "run")
     quick = ["--hidden", "8", "--epochs", "6", "--batch", "8", "--learning-rate", "0.05"]
-    told = call("train", "--dataset", "my.npz", *quick, "--out", run)
-    assert told["test_accuracy"] >= 0.9
+    result = call("train", "--dataset", "my.npz", *quick, "--out", run)
+    assert result["test_accuracy"] >= 0.9
     monkeypatch.chdir(tmp_path)
-    assert call("evaluate", run)["accuracy"] == told["test_accuracy"]
+    assert call("evaluate", run)["accuracy"] == result["test_accuracy"]

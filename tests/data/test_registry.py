@@ -20,7 +20,7 @@ from neuro_eqprop.data import (
     DatasetInfo,
     Split,
     batches,
-    load,
+    load_data,
     missing,
     one_hot,
     read_idx,
@@ -67,7 +67,7 @@ def test_digits_are_split_as_promised() -> None:
 
     x, y = load_digits(return_X_y=True)
     parts = train_test_split(x, y, test_size=360, stratify=y, random_state=0)
-    found = load("digits")
+    found = load_data("digits")
     assert np.array_equal(found.train.x, parts[0] / 16)
     assert np.array_equal(found.test.x, parts[1] / 16)
     assert np.array_equal(found.train.y, parts[2])
@@ -79,7 +79,7 @@ def test_digits_are_split_as_promised() -> None:
 
 def test_an_unknown_name_lists_the_known_ones_closest_first() -> None:
     with pytest.raises(UnknownNameError, match=r"'fashion'; known: fashion-mnist, "):
-        load("fashion")
+        load_data("fashion")
 
 
 @pytest.mark.parametrize("zipped", [False, True], ids=["plain", "gzipped"])
@@ -88,7 +88,7 @@ def test_idx_files_are_read_gzipped_or_not(shelf: Path, zipped: bool) -> None:
         for path in list(shelf.iterdir()):
             Path(f"{path}.gz").write_bytes(gzip.compress(path.read_bytes()))
             path.unlink()
-    found, raw = load("mnist"), contents()
+    found, raw = load_data("mnist"), contents()
     assert (len(found.train), len(found.test), found.features, found.classes) == (12, 5, 16, 10)
     pixels = np.frombuffer(raw["t10k-images-idx3-ubyte"][16:], np.uint8).reshape(5, 16)
     assert np.array_equal(found.test.x, pixels / 255)
@@ -147,7 +147,7 @@ def test_a_file_that_is_not_whole_is_refused_by_name(shelf: Path, name: str, spo
     path = shelf / name
     path.write_bytes(spoil(path.read_bytes()))
     with pytest.raises(DataError, match=name):
-        load("mnist")
+        load_data("mnist")
 
 
 def test_every_cut_of_a_gzipped_file_is_refused(tmp_path: Path) -> None:
@@ -173,30 +173,30 @@ def test_a_gzipped_file_with_a_broken_byte_is_refused(tmp_path: Path) -> None:
 def test_counts_that_do_not_match_are_refused(shelf: Path) -> None:
     (shelf / "train-labels-idx1-ubyte").write_bytes(idx_bytes(np.zeros(11)))
     with pytest.raises(DataError, match="train samples of 'mnist'"):
-        load("mnist")
+        load_data("mnist")
 
 
 def test_labels_beyond_the_classes_are_refused(shelf: Path) -> None:
     (shelf / "t10k-labels-idx1-ubyte").write_bytes(idx_bytes(np.full(5, 10)))
     with pytest.raises(DataError, match=r"test samples of 'mnist': labels are outside 0\.\.9"):
-        load("mnist")
+        load_data("mnist")
 
 
 def test_images_of_another_size_are_refused(shelf: Path) -> None:
     (shelf / "t10k-images-idx3-ubyte").write_bytes(idx_bytes(np.zeros((5, 3, 3))))
     with pytest.raises(DataError, match="differ in size"):
-        load("mnist")
+        load_data("mnist")
 
 
 def test_a_missing_part_is_named(shelf: Path) -> None:
     (shelf / "t10k-labels-idx1-ubyte").unlink()
     with pytest.raises(DataError, match="no t10k-labels file"):
-        load("mnist")
+        load_data("mnist")
 
 
 def test_a_data_set_that_is_not_here_says_where_to_put_it(shelf: Path) -> None:
-    with pytest.raises(DataError, match=rf"looked in {shelf.parent}.*NEURO_EQPROP_DATA"):
-        load("kmnist")
+    with pytest.raises(DataError, match=rf"searched {shelf.parent}.*NEURO_EQPROP_DATA"):
+        load_data("kmnist")
     assert data.summary()["kmnist"] == "not here"
     assert data.summary()["digits"] == "embedded"
 
@@ -205,7 +205,7 @@ def test_a_shape_is_that_of_one_sample() -> None:
     good = Split(np.zeros((3, 6)), np.zeros(3, dtype=np.int64))
     assert Dataset.from_splits("made", good, good, 2).shape == (6,)
     assert Dataset.from_splits("made", good, good, 2, (2, 3)).shape == (2, 3)
-    assert load("digits").shape == (1, 8, 8)
+    assert load_data("digits").shape == (1, 8, 8)
     with pytest.raises(DataError, match=r"shape \(2, 2\) has 4 numbers, but there are 6"):
         Dataset.from_splits("made", good, good, 2, (2, 2))
 
@@ -276,7 +276,7 @@ def test_the_real_files_are_what_the_world_knows(
 ) -> None:
     if data.find(name) is None:
         pytest.skip(f"{os.environ[data.FOLDER]} holds no {name}")
-    found = load(name)
+    found = load_data(name)
     assert np.bincount(found.train.y).tolist() == train
     assert np.bincount(found.test.y).tolist() == test
     assert (found.features, found.classes, found.shape) == (784, 10, (1, 28, 28))
@@ -284,10 +284,10 @@ def test_the_real_files_are_what_the_world_knows(
 
 
 @pytest.mark.parametrize("entry", DATASETS.values(), ids=list(DATASETS))
-def test_the_list_tells_what_is_loaded(entry: DatasetInfo) -> None:
+def test_the_list_agrees_with_what_is_loaded(entry: DatasetInfo) -> None:
     if missing(entry):
         pytest.skip(f"{entry.name} is not here")
-    found = load(entry.name)
+    found = load_data(entry.name)
     assert found.name == entry.name
     assert (found.shape, found.classes) == (entry.shape, entry.classes)
     assert (len(found.train), len(found.test)) == (entry.train, entry.test)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.arrays import Array, UnknownNameError
-from neuro_eqprop.data import DataError, load, make_sequences
+from neuro_eqprop.data import DataError, load_data, make_sequences
 from neuro_eqprop.data.sequences import KINDS
 
 
@@ -77,7 +77,7 @@ def test_the_seed_makes_the_sequences(name: str) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_every_class_occurs_and_none_prevails(name: str) -> None:
-    found = load(name)
+    found = load_data(name)
     shares = np.bincount(found.train.y, minlength=found.classes) / len(found.train)
     assert shares.min() > 0
     assert shares.max() < 2 / min(found.classes, 16) - 1e-9
@@ -98,7 +98,7 @@ def test_where_there_are_too_few_sequences_it_is_said() -> None:
     assert len(distinct) == 32
 
 
-def test_lengths_change_shape_and_classes_as_told() -> None:
+def test_lengths_change_shape_and_classes() -> None:
     assert make_sequences("addition", length=3, samples=10, test=5).classes == 15
     assert make_sequences("addition", length=3, samples=10, test=5).shape == (3, 7)
     assert make_sequences("copying", length=9, samples=10, test=5).shape == (10, 18)

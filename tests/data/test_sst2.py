@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from neuro_eqprop.data import FOLDER, DataError, load, load_sst2
+from neuro_eqprop.data import FOLDER, DataError, load_data, load_sst2
 from neuro_eqprop.data.sst2 import ARCHIVE, tokenise, vocabulary
 from neuro_eqprop.io.dataset.verify import UNKNOWN, verify
 
@@ -67,10 +67,10 @@ def test_sentences_become_rows_of_token_ids(shelf: Path, way: str) -> None:
     assert found.test.x.tolist() == [[good, 1, 0, 0, 0]]
 
 
-def test_by_name_it_has_the_size_that_the_list_tells(shelf: Path) -> None:
+def test_by_name_it_has_the_listed_size(shelf: Path) -> None:
     lay(shelf)
-    assert load("sst2").shape == (40,)
-    assert {each.verdict for each in verify("sst2")} == {UNKNOWN}
+    assert load_data("sst2").shape == (40,)
+    assert {each.state for each in verify("sst2")} == {UNKNOWN}
     pack(shelf / ARCHIVE)
     with pytest.raises(DataError, match=r"SST-2\.zip is not .*SHA-256 differs"):
         verify("sst2")
@@ -89,28 +89,28 @@ def test_by_name_it_has_the_size_that_the_list_tells(shelf: Path) -> None:
 def test_lines_that_do_not_fit_are_refused(shelf: Path, train: str, match: str) -> None:
     lay(shelf, train)
     with pytest.raises(DataError, match=match):
-        load("sst2")
+        load_data("sst2")
 
 
 def test_files_that_are_not_whole_are_refused(shelf: Path) -> None:
     lay(shelf)
     (shelf / "train.tsv").write_bytes(b"sentence\tlabel\n\xff\t1\n")
     with pytest.raises(DataError, match=r"train\.tsv of 'sst2' is not text"):
-        load("sst2")
+        load_data("sst2")
     (shelf / "dev.tsv").unlink()
     with pytest.raises(DataError, match=r"dev\.tsv"):
-        load("sst2")
+        load_data("sst2")
     pack(shelf / ARCHIVE)
     whole = (shelf / ARCHIVE).read_bytes()
     for bad in (b"", whole[:100], whole.replace(b"dev.tsv", b"dav.tsv")):
         (shelf / ARCHIVE).write_bytes(bad)
         with pytest.raises(DataError, match="does not hold all of 'sst2'"):
-            load("sst2")
+            load_data("sst2")
 
 
 def test_what_cannot_be_asked_for_is_refused(shelf: Path) -> None:
     with pytest.raises(DataError, match=r"'sst2' is not here.*data get sst2"):
-        load("sst2")
+        load_data("sst2")
     for tokens, words in ((0, 1), (1, 0)):
         with pytest.raises(DataError, match="at least one"):
             load_sst2(tokens=tokens, words=words)

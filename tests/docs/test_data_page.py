@@ -42,7 +42,7 @@ def test_the_commands_are_understood(
     assert "embedded" in capsys.readouterr().out
 
 
-def test_every_data_set_is_told_with_its_size() -> None:
+def test_every_data_set_is_listed_with_its_size() -> None:
     rows = [line for line in TEXT.splitlines() if line.startswith("| `")]
     for name, entry in DATASETS.items():
         row = next(line for line in rows if f"`{name}`" in line)

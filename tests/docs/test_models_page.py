@@ -46,14 +46,14 @@ def test_every_model_rule_and_nudging_has_its_row() -> None:
 
 def test_every_setting_without_an_option_has_its_row_with_a_value_it_takes() -> None:
     cells = re.findall(r"^\| (`\w+=.*?`) \|", TEXT, re.MULTILINE)
-    told = {key: value for cell in cells for key, value in re.findall(r"`(\w+)='?(.*?)'?`", cell)}
+    result = {key: value for cell in cells for key, value in re.findall(r"`(\w+)='?(.*?)'?`", cell)}
     known = {
         *(key for model in MODELS.values() for key in settings_of(type(model.settings()))),
         *(key for rule in RULES.values() for key in settings_of(rule.settings)),
         *settings_of(TrainingSettings),
     }
-    assert known - set(SETTINGS) | {"validation", "bound"} <= set(told)
-    for key, value in told.items():
+    assert known - set(SETTINGS) | {"validation", "bound"} <= set(result)
+    for key, value in result.items():
         study = next(made for made in map(make_study_of, MODELS) if key in made.flat())
         needs = ONLY_WITH.get(key, {})
         assert adapt(study, {**needs, key: value}).get(key) is not None

@@ -392,7 +392,7 @@ def test_spikes_lose_or_win_inside_the_same_boundary(loihi: Profile) -> None:
     late = estimate_chip(workload, loihi, slow).inference
     lost = compare_with_references(workload, loihi, late, cpu, slow)[0]
     assert lost.outcome is Outcome.LOSES
-    assert "even without a single spike" in lost.words
+    assert "even without a single spike" in lost.sentence
 
 
 def test_the_activity_at_which_spikes_stop_winning_is_where_the_joules_are_equal(
@@ -412,7 +412,7 @@ def test_the_activity_at_which_spikes_stop_winning_is_where_the_joules_are_equal
     assert spent == pytest.approx(device.joules.value, rel=0.02)
 
 
-def test_across_boundaries_only_a_loss_is_told(loihi: Profile) -> None:
+def test_across_boundaries_only_a_loss_is_reported(loihi: Profile) -> None:
     workload = work()
     gpu = dense_references([load_profile("gpu_k4000")], macs=workload.dense_macs, batch=64, seed=0)[
         0

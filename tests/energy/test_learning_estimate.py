@@ -1,4 +1,4 @@
-"""Joules of learning: lessons counted on the emulator, placed, priced and shown."""
+"""Joules of learning: samples counted on the emulator, placed, priced and shown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from neuro_eqprop.spiking.make_plastic import ALWAYS
 from neuro_eqprop.spiking.plasticity import PlasticityError
 from neuro_eqprop.traces import Counts
 
-STEPS, LESSONS = 8, 3
+STEPS, SAMPLES = 8, 3
 
 
 def nothing(_: int) -> None:
@@ -53,46 +53,48 @@ def make_run(path: Path, network: Network, study: Study) -> Run:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     net = layered(64, (12,), 10, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
     study = make_study(hidden=(12,), epochs=2, nudging="centered")
-    return make_run(tmp_path_factory.mktemp("taught") / "run", net, study)
+    return make_run(tmp_path_factory.mktemp("learned") / "run", net, study)
 
 
 @pytest.fixture(scope="module")
-def taught(run: Run) -> LearningCounts:
+def learning(run: Run) -> LearningCounts:
     return count_learning_events(
-        run, samples=LESSONS, steps=STEPS, code=Code.RATE, progress=nothing
+        run, samples=SAMPLES, steps=STEPS, code=Code.RATE, progress=nothing
     )
 
 
 @pytest.fixture(scope="module")
-def lessons(taught: LearningCounts) -> Workload:
+def learning_workload(learning: LearningCounts) -> Workload:
     return Workload(
-        learning_shape(taught.plastic, input_name="input", bits=8),
-        taught.learned.counts,
-        taught.samples,
-        taught.plastic.rule.schedule[0].steps,
+        learning_shape(learning.plastic, input_name="input", bits=8),
+        learning.learned.counts,
+        learning.samples,
+        learning.plastic.rule.schedule[0].steps,
         "rate",
         888,
     )
 
 
-def priced(lessons: Workload, *words: str, chip: str = "loihi1") -> EnergyEstimate:
+def priced(learning_workload: Workload, *words: str, chip: str = "loihi1") -> EnergyEstimate:
     profile = load_profiles([chip], list(words))[0]
-    return estimate_chip(lessons, profile, Options(seed=0, step_seconds=1e-5), learning=lessons)
+    return estimate_chip(
+        learning_workload, profile, Options(seed=0, step_seconds=1e-5), learning=learning_workload
+    )
 
 
-def test_a_lesson_has_all_phases_and_a_commit(taught: LearningCounts) -> None:
-    counts = taught.learned.counts
+def test_a_learning_sample_has_all_phases_and_a_commit(learning: LearningCounts) -> None:
+    counts = learning.learned.counts
     steps = {phase: c.steps for (name, phase), c in counts.items() if name == "hidden"}
     each = {"free": STEPS // 2, "negative": STEPS, "positive": STEPS, "commit": 1}
-    assert steps == {phase: LESSONS * n for phase, n in each.items()}
+    assert steps == {phase: SAMPLES * n for phase, n in each.items()}
     assert counts["hidden", "commit"].weight_updates > 0
     assert counts["hidden", "positive"].tag_updates > 0
     assert counts["hidden", "free"].tag_updates == 0
-    assert taught.presentations == 2 * 1437
+    assert learning.presentations == 2 * 1437
 
 
-def test_what_learns_has_a_tag_and_what_comes_in_has_no_core(lessons: Workload) -> None:
-    shapes = lessons.shape
+def test_what_learns_has_a_tag_and_what_comes_in_has_no_core(learning_workload: Workload) -> None:
+    shapes = learning_workload.shape
     assert [g.name for g in shapes.populations if g.off_chip] == ["input", ALWAYS]
     fixed = [link.name for link in shapes.projections if not link.plastic]
     assert fixed == ["output->output"]
@@ -103,34 +105,40 @@ def test_what_learns_has_a_tag_and_what_comes_in_has_no_core(lessons: Workload) 
     assert many.used["synapse memory"] > 2 * few.used["synapse memory"]
 
 
-def test_events_of_a_lesson_are_those_that_were_counted(lessons: Workload) -> None:
+def test_events_of_a_learning_sample_are_the_counted_ones(learning_workload: Workload) -> None:
     loihi = load_profile("loihi1")
-    total = sum(lessons.counts.values(), Counts())
-    inputs = sum(c.trace_updates for (name, _), c in lessons.counts.items() if name == "input")
-    found = events_per_sample(lessons, place(lessons.shape, loihi), loihi, learning=True)
+    total = sum(learning_workload.counts.values(), Counts())
+    inputs = sum(
+        c.trace_updates for (name, _), c in learning_workload.counts.items() if name == "input"
+    )
+    found = events_per_sample(
+        learning_workload, place(learning_workload.shape, loihi), loihi, learning=True
+    )
     assert inputs > 0
-    assert found[Event.TRACE_UPDATE] == total.trace_updates / LESSONS
-    assert found[Event.TAG_UPDATE] == total.tag_updates / LESSONS
-    assert found[Event.WEIGHT_UPDATE] == total.weight_updates / LESSONS
-    assert found[Event.SYNOP] == total.synops / LESSONS
+    assert found[Event.TRACE_UPDATE] == total.trace_updates / SAMPLES
+    assert found[Event.TAG_UPDATE] == total.tag_updates / SAMPLES
+    assert found[Event.WEIGHT_UPDATE] == total.weight_updates / SAMPLES
+    assert found[Event.SYNOP] == total.synops / SAMPLES
 
 
-def test_unknown_costs_of_learning_stay_unknown_until_they_are_given(lessons: Workload) -> None:
-    found = priced(lessons).learning
+def test_unknown_costs_of_learning_stay_unknown_until_they_are_given(
+    learning_workload: Workload,
+) -> None:
+    found = priced(learning_workload).learning
     assert found.joules is not None
     missing = {each.name: each.amount for each in found.missing}
     assert (missing["trace update"] or 0) > 0
     charged = {term.name: term for term in found.terms}
     assert charged["tag update"].joules.nominal == charged["tag update"].amount * 120e-12
-    more = priced(lessons, "loihi1.energy.trace_update=1nJ").learning
+    more = priced(learning_workload, "loihi1.energy.trace_update=1nJ").learning
     assert more.joules is not None
     assert "trace update" not in {each.name for each in more.missing}
     expected = (missing["trace update"] or 0) * 1e-9
     assert more.joules.nominal - found.joules.nominal == pytest.approx(expected)
 
 
-def test_a_lesson_costs_more_than_its_free_phase(lessons: Workload) -> None:
-    both = priced(lessons)
+def test_a_learning_sample_costs_more_than_its_free_phase(learning_workload: Workload) -> None:
+    both = priced(learning_workload)
     free, whole = both.inference, both.learning
     assert free.seconds is not None
     assert whole.seconds is not None
@@ -140,8 +148,8 @@ def test_a_lesson_costs_more_than_its_free_phase(lessons: Workload) -> None:
     assert "weight update" not in {term.name for term in free.terms}
 
 
-def test_a_chip_without_learning_says_so(lessons: Workload) -> None:
-    side = priced(lessons, chip="truenorth").learning
+def test_a_chip_without_learning_says_so(learning_workload: Workload) -> None:
+    side = priced(learning_workload, chip="truenorth").learning
     assert side.joules is None
     assert side.reason.startswith("no learning on the chip: no plasticity")
 
@@ -197,24 +205,26 @@ def test_the_command_counts_prices_and_shows_learning(
     assert "no plasticity" in html
 
 
-def test_a_code_that_cannot_learn_is_a_reason_and_no_error(run: Run, lessons: Workload) -> None:
+def test_a_code_that_cannot_learn_is_a_reason_and_no_error(
+    run: Run, learning_workload: Workload
+) -> None:
     report = estimate_energy(run, ["loihi1"], samples=1, steps=8, code="predictive")
-    taught = report.counted.learning
-    assert taught.samples == 0
-    assert report["loihi1"].learning.reason == taught.reason
-    assert taught.reason.startswith("unknown: code 'predictive' cannot learn")
+    learned = report.counted.learning
+    assert learned.samples == 0
+    assert report["loihi1"].learning.reason == learned.reason
+    assert learned.reason.startswith("unknown: code 'predictive' cannot learn")
     found = estimate_chip(
-        lessons, load_profile("loihi1"), Options(seed=0), no_learning=taught.reason
+        learning_workload, load_profile("loihi1"), Options(seed=0), no_learning=learned.reason
     )
     assert found.learning.reason == ""
-    free = {key: c for key, c in lessons.counts.items() if key[1] == "free"}
+    free = {key: c for key, c in learning_workload.counts.items() if key[1] == "free"}
     found = estimate_chip(
-        replace(lessons, counts=free),
+        replace(learning_workload, counts=free),
         load_profile("loihi1"),
         Options(seed=0),
-        no_learning=taught.reason,
+        no_learning=learned.reason,
     )
-    assert found.learning.reason == taught.reason
+    assert found.learning.reason == learned.reason
 
 
 def test_profiles_name_what_learning_is_charged_for(capsys: pytest.CaptureFixture[str]) -> None:
@@ -263,3 +273,38 @@ def test_energy_counts_the_phases_that_learn_runs(
         made, samples=1, steps=steps, code=find_code(code), progress=nothing
     )
     assert counted.plastic.rule.schedule == learned
+
+
+def test_recorded_steps_of_learning_hold_the_counted_events(learning: LearningCounts) -> None:
+    counts, recorded = learning.learned.counts, learning.by_step
+    for name in ("hidden", "output"):
+        for event in ("spikes", "tag_updates"):
+            counted = sum(getattr(c, event) for (each, _), c in counts.items() if each == name)
+            assert counted > 0
+            assert recorded[name, event].sum() == counted
+    steps = learning.plastic.rule.steps
+    tags = recorded["hidden", "tag_updates"].reshape(SAMPLES, steps, -1).sum(axis=(0, 2))
+    window = learning.plastic.rule.window
+    # Free 4 steps, negative and positive 8 each with their windows at the end, then the commit.
+    assert np.flatnonzero(tags).tolist() == [
+        *range(STEPS // 2 + STEPS - window, STEPS // 2 + STEPS),
+        *range(STEPS // 2 + 2 * STEPS - window, STEPS // 2 + 2 * STEPS),
+    ]
+    commits = recorded["hidden", "weight_updates"].reshape(SAMPLES, steps)
+    assert np.flatnonzero(commits.sum(axis=0)).tolist() == [steps - 1]
+
+
+def test_learning_takes_the_slowest_core_of_each_recorded_step(
+    learning: LearningCounts, learning_workload: Workload
+) -> None:
+    stepwise = replace(learning_workload, learning_by_step=learning.by_step)
+    loihi = load_profile("loihi1")
+    mean = estimate_chip(learning_workload, loihi, Options(), learning=learning_workload).learning
+    each = estimate_chip(learning_workload, loihi, Options(), learning=stepwise).learning
+    assert "the mean step" in mean.time
+    assert "each recorded step" in each.time
+    # In every step one core is the slowest; the mean over steps hides that it changes.
+    assert each.nominal_seconds > mean.nominal_seconds
+    assert each.joules is not None
+    assert mean.joules is not None
+    assert each.joules.nominal > mean.joules.nominal

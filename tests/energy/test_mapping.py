@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.arrays import Ints
-from neuro_eqprop.energy.core_work import core_work
+from neuro_eqprop.energy.core_work import core_work, queue_length
 from neuro_eqprop.energy.estimate import Options, estimate_use
 from neuro_eqprop.energy.mapping import MappingGoal
 from neuro_eqprop.energy.monte_carlo import Draws
 from neuro_eqprop.energy.time import Duration, duration
-from neuro_eqprop.hardware.placement import Placement, Verdict, place
+from neuro_eqprop.hardware.placement import Placement, PlacementStatus, place
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.workload import NetworkShape, PopulationShape, Workload, dense_projection
 from neuro_eqprop.io.profile.load import load_profile
@@ -82,8 +82,29 @@ def test_a_given_number_of_cores_is_used_and_too_few_are_refused(loihi: Profile)
     assert found.placement.cores == 20
     few = estimate_use(work(), loihi, Options(cores=2), learning=False)
     assert few.placement is not None
-    assert few.placement.verdict is Verdict.DOES_NOT_FIT
+    assert few.placement.status is PlacementStatus.DOES_NOT_FIT
     assert "at least 3 cores; 2 are given" in few.reason
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (Options(cores=129, chips=1), "one chip has 128 cores, not 129; give fewer"),
+        (Options(cores=267), "the network can use at most 266 cores, not 267; give fewer"),
+    ],
+)
+def test_more_cores_than_there_are_or_can_be_used_are_refused(
+    loihi: Profile, options: Options, reason: str
+) -> None:
+    found = estimate_use(work(), loihi, options, learning=False)
+    assert found.reason == f"refused: {reason}"
+    assert found.joules is None
+
+
+def test_every_neuron_can_have_a_core_of_its_own(loihi: Profile) -> None:
+    found = estimate_use(work(), loihi, Options(cores=266), learning=False)
+    assert found.placement is not None
+    assert {each.neurons_per_core for each in found.placement.allocations} == {1}
 
 
 def test_a_chip_with_a_tick_gains_nothing_from_more_cores() -> None:
@@ -136,3 +157,21 @@ def test_the_barrier_grows_with_chips(loihi: Profile) -> None:
     many = replace(one, chips=16)
     short, long = (seconds(workload, p, loihi) for p in (one, many))
     assert long.nominal - short.nominal == pytest.approx(STEPS * 4 * 1.5e-6, rel=1e-3)
+
+
+def test_a_message_waits_in_the_queue_of_a_busy_link() -> None:
+    messages, step = np.array([0.0, 1.0, 50.0, 50.0, 100.0]), np.array([100.0] * 4 + [101.0])
+    waits = queue_length(messages, 1.0, step)
+    # Utilisation 0, 0.01, 0.5, 0.5 and 0.99: rho / (2 (1 - rho)), at most half of the others.
+    assert waits == pytest.approx([0.0, 0.0, 0.5, 0.5, 49.5])
+    assert queue_length(np.array([10.0]), 1.0, np.array([10.0])) == pytest.approx([4.5])
+
+
+def test_busy_links_lengthen_a_step(loihi: Profile) -> None:
+    workload, placement = work(), place(work().shape, loihi, at_least={"hidden": 40})
+    found = core_work(workload, placement, loihi, learning=False)
+    times = {key: q.value for key in loihi.entries if (q := loihi.known(key)) is not None}
+    times = {**dict.fromkeys(loihi.entries, 0.0), **times}
+    calm = found.slowest(times)
+    busy = replace(found, links={key: 1e4 * n for key, n in found.links.items()}).slowest(times)
+    assert busy["time.hop_ew"] > calm["time.hop_ew"] >= found.hops["time.hop_ew"]

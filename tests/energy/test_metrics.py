@@ -134,6 +134,7 @@ def test_a_data_sheet_is_one_page_for_each_chip(report: EnergyReport, tmp_path: 
     assert page.startswith("<!doctype html>")
     for word in ("An inference", "By layer", "samples a second", "Beside dense devices", "hidden"):
         assert word in page
+    assert " of 1 chip, least-energy" in page
     assert (folder / "truenorth.html").is_file()
     with pytest.raises(ValueError, match="one file for 3 chips"):
         write_datasheets(report, tmp_path / "all.html")
@@ -157,13 +158,25 @@ def test_the_pareto_front_over_chips_is_a_table_and_a_figure(
     capsys: pytest.CaptureFixture[str], trained_run: Path, tmp_path: Path
 ) -> None:
     found = ne.estimate_energy(
-        trained_run, ["loihi1", "odin"], samples=2, steps=4, pareto=True, curve_samples=4
+        trained_run,
+        ["loihi1", "odin"],
+        samples=2,
+        steps=4,
+        pareto=True,
+        pareto_steps=(2, 4),
+        pareto_bits=(8, 3),
+        curve_samples=4,
     )
     points = [each for chip in found for each in chip.curve]
-    assert {each.bits for each in points} == {8, 4}
+    assert {each.bits for each in points} == {8, 3}
+    assert {each.steps for each in points} == {2, 4}
     assert {each.profile for each in points} == {"loihi1", "odin"}
     found.show()
-    assert "Pareto front of" in capsys.readouterr().out
+    lines = capsys.readouterr().out.partition("Pareto front of")[2].splitlines()
+    rows = [line for line in lines if any(f" {name} " in line for name in ("loihi1", "odin"))]
+    assert len(rows) == len(points)
+    assert sum(row.startswith("*") for row in rows) == len(pareto_front(points))
+    assert max(map(len, rows)) <= 100
     assert save_figure(plot_pareto(found), tmp_path / "front.svg").is_file()
     with pytest.raises(ValueError, match="no known ending"):
         save_figure(plot_pareto(found), tmp_path / "front.doc")

@@ -19,13 +19,14 @@ from neuro_eqprop.energy.validation import (
     Check,
     ProfileValidation,
     check,
+    discrepancy_of,
     interpolate,
     profile_of,
     validate_profiles,
 )
 from neuro_eqprop.hardware.profile import Boundary, Overhead
 from neuro_eqprop.hardware.published import Case, Line, Measure, Role
-from neuro_eqprop.io.profile.load import load_profile
+from neuro_eqprop.io.profile.load import base_name, load_profile
 from neuro_eqprop.io.published_cases import case_files, read_cases
 from neuro_eqprop.io.toml import FileFormatError
 
@@ -76,12 +77,18 @@ def test_the_discrepancy_of_a_chip_is_learned_from_the_others() -> None:
         return Residual(profile, Quantity.ENERGY, measured, 1.0, 1.0, 1.0)
 
     seen = [residual("a", 2.0), residual("b", 1.0), residual("c", 1.5)]
-    assert learn(seen, without="a").energy == pytest.approx(SIGMA_FLOOR)
-    assert learn(seen, without="b").energy == pytest.approx(log(1.5))
-    assert learn(seen, without="none").energy == pytest.approx(log(1.5))
+    # The value of an untested model is one more of the chips: the quantile 0.8 of three values lies
+    # between the second and the third, that of four between the third and the fourth.
+    untested, less, more = UNTESTED**2, log(1.5) ** 2, log(2.0) ** 2
+    without_a = learn(seen, without="a").energy
+    assert without_a**2 == pytest.approx(untested + 0.6 * (less - untested))
+    assert learn(seen, without="b").energy ** 2 == pytest.approx(less + 0.6 * (more - less))
+    assert learn(seen, without="none").energy ** 2 == pytest.approx(less + 0.4 * (more - less))
+    calm = [residual(chip, 1.0) for chip in "abcdef"]
+    assert learn(calm, without="none").energy == pytest.approx(SIGMA_FLOOR)
     wide = Residual("d", Quantity.ENERGY, 2.0, 1.0, 0.1, 10.0)
     assert wide.left_over < 0
-    assert learn([wide], without="none").energy == SIGMA_FLOOR
+    assert learn([wide], without="none").energy < UNTESTED
     assert learn([], without="none").time == UNTESTED
 
 
@@ -193,6 +200,36 @@ def test_a_boundary_that_a_profile_does_not_reach_is_an_error() -> None:
     assert predict(replace(core, boundary=Boundary.CHIP_DYNAMIC)).nominal > 0
     with pytest.raises(ValueError, match="needs seconds"):
         predict(replace(case, seconds=0.0))
+
+
+def test_variants_of_a_chip_are_left_out_together() -> None:
+    assert base_name("spinnaker1_chip") == base_name("spinnaker1_spinn5") == "spinnaker1"
+    assert base_name("hala_point") == "loihi2"
+    assert base_name("of_a_user") == "of_a_user"
+    assert discrepancy_of("spinnaker1_chip") == discrepancy_of("spinnaker1")
+
+
+def test_a_prediction_without_all_costs_is_a_lower_bound() -> None:
+    case = replace(
+        published()["odin-biological"],
+        profile="speck",
+        role=Role.PREDICTION,
+        measured=2e-3,
+        events={"synop": (1e6, 1e6)},
+    )
+    above, below = predict(case), predict(replace(case, measured=1e-6))
+    assert above.missing == ("synop",)
+    # One that holds shows little, one that fails counts as a miss.
+    assert (above.within, above.validates) == (True, False)
+    assert (below.within, below.validates) == (False, True)
+
+
+def test_a_case_that_cannot_be_predicted_does_not_stop_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "cases.toml"
+    path.write_text(CASE.replace('profile = "odin"', 'profile = "akida1000"'))
+    found = validate_profiles("akida1000", cases=[path])
+    assert list(found.unpredicted) == ["mine"]
+    assert "has nothing at chip_total" in found.to_json()["unpredicted"]["mine"]
 
 
 CASE = """

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import neuro_eqprop as ne
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.executors import (
     Executor,
@@ -55,7 +56,7 @@ def test_processes_return_the_same_as_this_process() -> None:
 def test_failures_and_crashes_leave_the_other_tasks_alone() -> None:
     tasks = [probe("fail"), probe("exit"), probe()]
     found = run(Processes(1), tasks)
-    assert found[tasks[0].key].error == "ValueError: the probe was asked to fail"
+    assert found[tasks[0].key].error == "ValueError: the probe fails on purpose"
     assert "exit code 3" in str(found[tasks[1].key].error)
     assert found[tasks[2].key].error is None
 
@@ -180,11 +181,21 @@ def test_a_dask_worker_that_is_killed_costs_only_time(tmp_path: Path) -> None:
     assert sorted(by_seed) == list(range(6))
     assert [total(by_seed[seed]) for seed in range(6)] == [total(each) for each in here.values()]
     assert [each.error for each in found if each.error] == [
-        "ValueError: the probe was asked to fail"
+        "ValueError: the probe fails on purpose"
     ]
 
 
 @pytest.mark.slow
+def test_a_dask_cluster_shares_the_samples_of_a_simulation(tmp_path: Path) -> None:
+    spiking = ne.train("layered", "digits", hidden=(8,), epochs=1).to_spiking(code="graded")
+    x = ne.load_data("digits").test.x[:4]
+    alone = spiking.run(x, on="reference", steps=8)
+    with scheduler(tmp_path) as (address, _), process(*worker(address)):
+        found = spiking.run(x, on="reference", steps=8, workers=2, executor=Dask(address))
+    assert found.drive.tobytes() == alone.drive.tobytes()
+    assert found.counts == alone.counts
+
+
 def test_a_lost_dask_scheduler_is_an_error_that_says_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, activation, box
 from neuro_eqprop.architectures.registry import MODELS
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.data import Dataset, Split, load, one_hot
+from neuro_eqprop.data import Dataset, Split, load_data, one_hot
 from neuro_eqprop.experiments.config import Study, adapt, make_study, read, write
 from neuro_eqprop.settings import settings_of
 from neuro_eqprop.training.config import Nudging, Rule
@@ -43,8 +43,8 @@ def test_a_study_survives_its_file(tmp_path_factory: pytest.TempPathFactory, stu
 
 
 def test_text_from_the_command_line_is_converted_to_the_type_of_the_setting() -> None:
-    told = {"hidden": "96,96", "epochs": "3", "beta": "0.25", "batch": "1e2", "model": "layered"}
-    study = adapt(Study(), told)
+    result = {"hidden": "96,96", "epochs": "3", "beta": "0.25", "batch": "1e2", "model": "layered"}
+    study = adapt(Study(), result)
     assert (study.get("hidden"), study.training.epochs, study.rule.beta, study.training.batch) == (
         (96, 96),
         3,
@@ -156,7 +156,7 @@ def small() -> Dataset:
     return Dataset.from_splits("small", split, split, 3)
 
 
-def test_the_network_of_a_study_is_as_told() -> None:
+def test_the_network_of_a_study_follows_its_settings() -> None:
     study = make_study(
         hidden=(5, 4), activation="box", height=2.0, output="linear", bound=0.6, feedback=0.5
     )
@@ -183,17 +183,17 @@ def test_a_bound_that_is_asked_for_is_kept_without_feedback(start: Study) -> Non
 
 
 def test_backprop_leaves_out_the_bounds_that_let_a_model_settle() -> None:
-    own = make_study(model="conv", hidden=(5,), bound=2.5).network(load("digits"))
+    own = make_study(model="conv", hidden=(5,), bound=2.5).network(load_data("digits"))
     assert [c.bound for c in own.connections] == [None, 2.5]
     for study in (make_study(model="modern"), make_study(model="conv", bound=2.5)):
-        network = adapt(study, {"hidden": (5,), "rule": "backprop"}).network(load("digits"))
+        network = adapt(study, {"hidden": (5,), "rule": "backprop"}).network(load_data("digits"))
         assert all(c.bound is None for c in network.connections)
 
 
 ENUMS = {"nudging", "rule", "beta_end", "tolerance"}
 
 
-def test_the_recipe_of_a_study_is_as_told() -> None:
+def test_the_training_config_of_a_study_follows_its_settings() -> None:
     study = make_study(nudging="positive", beta=0.2, epochs=3, seed=4, free_steps=9, nudged_steps=5)
     recipe = study.recipe()
     shared = set(study.flat()) & set(asdict(recipe))

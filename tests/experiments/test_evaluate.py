@@ -16,6 +16,7 @@ from neuro_eqprop.backends.reference.simulator import Reference
 from neuro_eqprop.backends.registry import BACKENDS
 from neuro_eqprop.checked_files.write import append_json as append
 from neuro_eqprop.data.dataset import DataError
+from neuro_eqprop.experiments import evaluate as evaluate_module
 from neuro_eqprop.experiments import workers as workers_module
 from neuro_eqprop.experiments.config import make_study, write
 from neuro_eqprop.experiments.evaluate import Evaluation, agreement, count_events, evaluate
@@ -55,7 +56,7 @@ class Off:
         return replace(result, firing={n: f + 0.1 for n, f in result.firing.items()})
 
 
-def judge(
+def evaluated(
     run: Run,
     on: str | Backend,
     samples: int | None = 40,
@@ -67,8 +68,21 @@ def judge(
     return evaluate(run.model, split, on=on, code=code, steps=steps, **options)
 
 
+def test_few_samples_are_compared_with_rates_from_numpy_which_equal_those_of_torch(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = evaluated(run, "emulator").to_dict()
+    monkeypatch.setattr(evaluate_module, "SMALL", 0)
+    many = evaluated(run, "emulator").to_dict()
+    for name, value in many.items():
+        if name not in ("seconds", "compile_seconds"):
+            assert few[name] == (
+                pytest.approx(value, rel=1e-9) if isinstance(value, float) else value
+            )
+
+
 def test_torch_and_numpy_rates_agree(run: Run) -> None:
-    rate, exact = judge(run, "rate", None), judge(run, "numpy", None)
+    rate, exact = evaluated(run, "rate", None), evaluated(run, "numpy", None)
     assert exact.samples == 360
     assert exact.agreement == 1.0
     assert exact.rmse < 1e-6  # both settled to 1e-6, by different libraries
@@ -79,8 +93,8 @@ def test_torch_and_numpy_rates_agree(run: Run) -> None:
 
 
 @pytest.mark.parametrize("code", list(CODES.values()), ids=lambda code: str(code.name))
-def test_spikes_are_judged_as_by_hand(run: Run, code: Code) -> None:
-    told = judge(run, "reference", code=code, steps=48)
+def test_spikes_are_evaluated_as_by_hand(run: Run, code: Code) -> None:
+    outcome = evaluated(run, "reference", code=code, steps=48)
     network, coding = run.model.network, Coding(code)
     params = {name: value.astype(np.float64) for name, value in run.model.params.items()}
     x, y = run.data.test.x[:40], run.data.test.y[:40]
@@ -93,36 +107,36 @@ def test_spikes_are_judged_as_by_hand(run: Run, code: Code) -> None:
         sink=MemorySink(),
     )
     answers = result.drive["output"][:, 0].argmax(axis=1)
-    assert told.accuracy == float(np.mean(answers == y))
+    assert outcome.accuracy == float(np.mean(answers == y))
     sent = sum(int(messages.sum()) for messages in result.messages.values())
-    assert told.spikes_per_neuron == pytest.approx(sent / (30 * 40))
-    assert told.host_macs_per_sample == np.count_nonzero(params["input->hidden"])
-    assert told.agreement > 0.9
-    assert (told.pearson or 0.0) > 0.99
-    assert (told.code, told.steps, told.bits) == (code.name, 48, None)
+    assert outcome.spikes_per_neuron == pytest.approx(sent / (30 * 40))
+    assert outcome.host_macs_per_sample == np.count_nonzero(params["input->hidden"])
+    assert outcome.agreement > 0.9
+    assert (outcome.pearson or 0.0) > 0.99
+    assert (outcome.code, outcome.steps, outcome.bits) == (code.name, 48, None)
 
 
 def test_the_error_to_the_reference_is_given_for_a_backend_object_that_is_not_exact(
     run: Run,
 ) -> None:
-    assert judge(run, "emulator", 5).error_to_reference is None
-    found = judge(run, Off(), 5)
+    assert evaluated(run, "emulator", 5).error_to_reference is None
+    found = evaluated(run, Off(), 5)
     assert found.on == "off"
     assert found.error_to_reference == pytest.approx(0.1)
 
 
 def test_chunks_change_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    whole = judge(run, "reference")
+    whole = evaluated(run, "reference")
     small = replace(BACKENDS["reference"], chunk=7)
     monkeypatch.setattr(workers_module, "BACKENDS", {"reference": small})
-    parts = judge(run, "reference", progress=seen.append)
+    parts = evaluated(run, "reference", progress=seen.append)
     assert seen == [7, 7, 7, 7, 7, 5]
     assert replace(whole, seconds=0.0) == replace(parts, seconds=0.0)
 
 
 def test_more_steps_bring_spikes_closer(run: Run) -> None:
-    errors = [judge(run, "reference", steps=steps).rmse for steps in (16, 64, 256)]
+    errors = [evaluated(run, "reference", steps=steps).rmse for steps in (16, 64, 256)]
     assert errors[0] > 2 * errors[1] > 4 * errors[2]
 
 
@@ -158,7 +172,7 @@ def test_too_many_samples_are_refused(run: Run) -> None:
 
 def test_an_unknown_place_lists_the_known_ones(run: Run) -> None:
     with pytest.raises(UnknownNameError, match="unknown backend 'refrence'; known: reference"):
-        judge(run, "refrence")
+        evaluated(run, "refrence")
 
 
 def test_a_network_that_cannot_be_lowered_names_its_layer(tmp_path: Path) -> None:
@@ -166,8 +180,8 @@ def test_a_network_that_cannot_be_lowered_names_its_layer(tmp_path: Path) -> Non
     run_training(study, tmp_path / "run", force=False, resume=False, on_epoch=nothing)
     run = open_run(tmp_path / "run")
     with pytest.raises(LoweringError, match="layer 'hidden' has activation 'tanh'"):
-        judge(run, "reference")
-    assert judge(run, "reference", code=Code.GRADED, steps=8).samples == 40
+        evaluated(run, "reference")
+    assert evaluated(run, "reference", code=Code.GRADED, steps=8).samples == 40
 
 
 def test_events_are_counted(run: Run) -> None:
@@ -211,21 +225,21 @@ def test_a_line_that_is_no_json_is_not_written(tmp_path: Path) -> None:
     assert (tmp_path / "lines").read_text() == '{"a": 1}\n'
 
 
-def test_few_bits_are_judged_in_fixed_point(run: Run) -> None:
-    both = [judge(run, on, bits=8) for on in ("reference", "emulator")]
-    for told in both:
-        assert (told.bits, told.overflows) == (8, 0)
-        assert told.agreement >= 0.95
-        assert (told.pearson or 0.0) > 0.99
+def test_few_bits_are_evaluated_in_fixed_point(run: Run) -> None:
+    both = [evaluated(run, on, bits=8) for on in ("reference", "emulator")]
+    for result in both:
+        assert (result.bits, result.overflows) == (8, 0)
+        assert result.agreement >= 0.95
+        assert (result.pearson or 0.0) > 0.99
     same = ("accuracy", "agreement", "rmse", "spikes_per_neuron", "synops_per_sample")
     assert [getattr(both[0], key) for key in same] == [getattr(both[1], key) for key in same]
-    float_side = judge(run, "emulator")
+    float_side = evaluated(run, "emulator")
     assert float_side.bits is float_side.overflows is None
     assert float_side.rmse != both[1].rmse
 
 
 def test_bits_are_refused_where_there_are_none(run: Run) -> None:
     with pytest.raises(ValueError, match="rates, which have no bits; use on='emulator'"):
-        judge(run, "numpy", 4, steps=8, bits=8)
+        evaluated(run, "numpy", 4, steps=8, bits=8)
     with pytest.raises(ValueError, match="1 to 24 bits"):
-        judge(run, "emulator", 4, steps=8, bits=25)
+        evaluated(run, "emulator", 4, steps=8, bits=25)

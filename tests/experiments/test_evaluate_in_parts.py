@@ -18,3 +18,17 @@ def test_parts_give_the_accuracies_of_all_samples(monkeypatch: pytest.MonkeyPatc
     for name in ("accuracy", "rate_accuracy", "agreement"):
         assert getattr(parts, name) == pytest.approx(getattr(whole, name))
     assert parts.rmse < 1e-3
+
+
+def test_spikes_in_parts_give_the_counts_and_accuracies_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = ne.load_data("digits")
+    model = ne.train("layered", data, hidden=(8,), epochs=1)
+    test = data.test.take(slice(250))
+    whole = model.evaluate(test, on="emulator", code="graded", steps=16, bits=8).to_dict()
+    monkeypatch.setattr(module, "RATES_COMPARED", 18 * 100)
+    parts = model.evaluate(test, on="emulator", code="graded", steps=16, bits=8).to_dict()
+    for key, value in whole.items():
+        if key not in ("pearson", "p999", "seconds", "compile_seconds", "warnings"):
+            assert parts[key] == (pytest.approx(value) if isinstance(value, float) else value)

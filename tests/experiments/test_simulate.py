@@ -68,7 +68,7 @@ def record(run: Run, path: Path, asked: Asked, force: bool = False) -> RecordedR
 
 
 def test_recorded_rates_settle_at_the_equilibrium_of_each_phase(run: Run, tmp_path: Path) -> None:
-    told = record(run, tmp_path / "rate.h5", replace(ASKED, on="rate", steps=400))
+    result = record(run, tmp_path / "rate.h5", replace(ASKED, on="rate", steps=400))
     trace = read(tmp_path / "rate.h5")
     params = {name: value.astype(np.float64) for name, value in run.model.params.items()}
     x, y = run.data.test.x[:5], run.data.test.y[:5]
@@ -80,7 +80,7 @@ def test_recorded_rates_settle_at_the_equilibrium_of_each_phase(run: Run, tmp_pa
             gap = np.abs(trace.rate(name, phase.name) - wanted[phase.name].state[name]).max()
             # The file keeps single precision.
             assert gap < 1e-5, (phase.name, name)
-    assert [phase.name for phase in told.trace.schedule] == ["free", "negative", "positive"]
+    assert [phase.name for phase in result.trace.schedule] == ["free", "negative", "positive"]
     assert set(trace.kinds.values()) == {ActivityKind.RATE}
     assert np.array_equal(trace.label, y)
     assert trace.origin.backend == "rate"
@@ -94,10 +94,10 @@ def test_recorded_spikes_are_those_that_evaluation_counts(
     asked = replace(ASKED, code=code, phases=False)
     record(run, tmp_path / "spikes.h5", asked)
     trace = read(tmp_path / "spikes.h5")
-    told = run.model.evaluate(run.test_samples(5), on="reference", code=code, steps=40)
-    assert told.spikes_per_neuron is not None
+    result = run.model.evaluate(run.test_samples(5), on="reference", code=code, steps=40)
+    assert result.spikes_per_neuron is not None
     sent = sum(len(train.step) for train in trace.spikes.values())
-    assert sent == round(told.spikes_per_neuron * 26 * 5)
+    assert sent == round(result.spikes_per_neuron * 26 * 5)
     assert sent == sum(counts.spikes for counts in trace.counts.values())
     assert [phase.name for phase in trace.schedule] == ["free"]
 
@@ -117,9 +117,9 @@ def test_spikes_and_rates_are_of_the_same_samples_and_phases(run: Run, tmp_path:
 
 def test_more_is_recorded_when_asked(run: Run, tmp_path: Path) -> None:
     asked = replace(ASKED, record=("hidden:voltage", "output:drive"))
-    told = record(run, tmp_path / "more.h5", asked)
+    result = record(run, tmp_path / "more.h5", asked)
     trace = read(tmp_path / "more.h5")
-    assert told.recorded == ["hidden:spikes", "hidden:voltage", "output:drive", "output:spikes"]
+    assert result.recorded == ["hidden:spikes", "hidden:voltage", "output:drive", "output:spikes"]
     assert trace.signals["hidden", "voltage"].shape == (5 * 120, 16)
     assert trace.signals["output", "drive"].shape == (5 * 120, 10)
 
@@ -127,8 +127,8 @@ def test_more_is_recorded_when_asked(run: Run, tmp_path: Path) -> None:
 def test_float_is_compared_with_fixed_point(run: Run, tmp_path: Path) -> None:
     asked = replace(ASKED, code=Code.GRADED)
     record(run, tmp_path / "float.h5", asked)
-    told = record(run, tmp_path / "fixed.h5", replace(asked, bits=8))
-    assert told.trace.complete
+    result = record(run, tmp_path / "fixed.h5", replace(asked, bits=8))
+    assert result.trace.complete
     found = compare(read(tmp_path / "float.h5"), read(tmp_path / "fixed.h5"))
     assert 0.0 < max(each.distance.rmse for each in found.layers) < 0.02
     assert all(each.cosine is not None and each.cosine > 0.95 for each in found.connections)
@@ -138,15 +138,15 @@ def test_float_is_compared_with_fixed_point(run: Run, tmp_path: Path) -> None:
 def test_synapse_histories_are_recorded_step_by_step(run: Run, tmp_path: Path, on: str) -> None:
     words = ("hidden->output[3,5;9,0]:hebbian", "input->hidden:hebbian")
     asked = replace(ASKED, on=on, steps=400, record=words)
-    told = record(run, tmp_path / "t.h5", asked)
+    result = record(run, tmp_path / "t.h5", asked)
     trace = read(tmp_path / "t.h5")
-    assert "hidden->output[3,5;9,0]:hebbian" in told.recorded
-    assert told.plan.most_bytes > (tmp_path / "t.h5").stat().st_size
-    story = trace.hebbian["hidden->output"]
+    assert "hidden->output[3,5;9,0]:hebbian" in result.recorded
+    assert result.plan.most_bytes > (tmp_path / "t.h5").stat().st_size
+    log = trace.hebbian["hidden->output"]
     weight = trace.weights["hidden->output"].before
-    np.testing.assert_array_equal(story.weight, np.tile(weight[[3, 9], [5, 0]], (5 * 1200, 1)))
+    np.testing.assert_array_equal(log.weight, np.tile(weight[[3, 9], [5, 0]], (5 * 1200, 1)))
     asked_for = hebbian_update(trace, "hidden->output")[[3, 9], [5, 0]]
-    last = story.tag.reshape(5, 1200, 2)[:, -1].sum(axis=0)
+    last = log.tag.reshape(5, 1200, 2)[:, -1].sum(axis=0)
     np.testing.assert_allclose(last, asked_for, atol=0.004)
     assert np.abs(asked_for).min() > 0.02
     assert len(trace.hebbian["input->hidden"].synapses) == 8
@@ -211,6 +211,7 @@ def test_a_trace_in_memory_equals_the_one_in_a_file(run: Run, tmp_path: Path) ->
     ("x", "y", "reason"),
     [
         (np.zeros((2, 63)), None, "takes samples of 64 features"),
+        (np.full((2, 64), np.nan), None, "not finite"),
         (np.zeros((0, 64)), None, "no sample"),
         (np.zeros((2, 64)), [1], "give 2 integers"),
         (np.zeros((2, 64)), [1, 10], "outside 0..9"),
@@ -219,3 +220,9 @@ def test_a_trace_in_memory_equals_the_one_in_a_file(run: Run, tmp_path: Path) ->
 def test_samples_that_do_not_fit_are_refused(run: Run, x: Any, y: Any, reason: str) -> None:  # noqa: ANN401
     with pytest.raises(ValueError, match=reason):
         run.model.record(x, y)
+
+
+def test_labels_must_be_as_many_as_the_samples_of_a_simulation(run: Run) -> None:
+    simulation = run.model.to_spiking(code="graded").run(run.test_samples(3).x, steps=4)
+    with pytest.raises(ValueError, match=r"y has shape \(2,\); this simulation has 3 samples"):
+        simulation.accuracy([0, 1])

@@ -1,12 +1,25 @@
-"""Samples shared out among threads or processes give the same bytes; pruning gives fewer."""
+"""Samples shared out among threads, processes or an executor give the same bytes; pruning."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
 import numpy as np
 import pytest
 
 import neuro_eqprop as ne
+from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.backends.emulator.simulator import Emulator
+from neuro_eqprop.backends.reference.simulator import Reference
+from neuro_eqprop.executors import Task, TaskResult
+from neuro_eqprop.executors.task import run_task
 from neuro_eqprop.experiments.prune import prune_curve
+from neuro_eqprop.experiments.simulate import RecordedRun, TraceOutput, record_spikes
+from neuro_eqprop.experiments.workers import Shared
 from neuro_eqprop.operators import Sparse
 from neuro_eqprop.spiking.model import Simulation
 
@@ -47,8 +60,89 @@ def test_processes_change_nothing_and_keep_random_spikes(model: ne.Model) -> Non
         same(alone, spiking.run(x, on="reference", steps=8, workers=2))
 
 
+@dataclass(frozen=True)
+class Backwards:
+    """An executor that returns the last task first."""
+
+    def run(self, tasks: Sequence[Task], *, deadline: float) -> Iterator[TaskResult]:
+        return map(run_task, reversed(tasks))
+
+
+@pytest.mark.parametrize("on", ["reference", "emulator"])
+def test_results_of_an_executor_come_in_the_order_of_the_samples(model: ne.Model, on: str) -> None:
+    spiking, x = model.to_spiking(code="rate", bits=8), 400 * ne.load_data("digits").test.x[:5]
+    alone = spiking.run(x, on=on, steps=60)
+    assert alone.overflows > 0
+    same(alone, spiking.run(x, on=on, steps=60, workers=3, executor=Backwards()))
+
+
+@pytest.mark.parametrize("code", ["graded", "bernoulli"])
+def test_a_recording_has_the_same_bytes_whatever_the_workers(
+    model: ne.Model, code: str, tmp_path: Path
+) -> None:
+    data, spiking = ne.load_data("digits").test, model.to_spiking(code=code)
+
+    def recorded(name: str, on: str, shared: Shared) -> RecordedRun:
+        signals = ["hidden:drive", "hidden->output:hebbian"]
+        output = TraceOutput(tmp_path / f"{name}.h5")
+        settings: dict[str, Any] = {"steps": 8, "phases": True, "record": signals, "output": output}
+        return record_spikes(spiking, data.x[:5], data.y[:5], on=on, shared=shared, **settings)
+
+    for on, ways in {
+        "emulator": [Shared(2), Shared(2, Backwards())],
+        "reference": [Shared(2), Shared(3, Backwards())],
+    }.items():
+        alone = recorded(f"{on}-alone", on, Shared())
+        for k, shared in enumerate(ways):
+            other = recorded(f"{on}-{k}", on, shared)
+            assert other.counts == alone.counts
+            assert arrays_of(other.path) == arrays_of(alone.path)
+
+
+def arrays_of(path: Path | None) -> dict[str, bytes]:
+    """The bytes of all data sets of a trace; dates stand in attributes."""
+    found: dict[str, bytes] = {}
+
+    def visit(name: str, each: object) -> None:
+        if isinstance(each, h5py.Dataset):
+            found[name] = np.asarray(each[()]).tobytes()
+
+    assert path is not None
+    with h5py.File(path) as file:
+        file.visititems(visit)
+    assert found
+    return found
+
+
+def test_a_failing_shard_is_an_error_of_the_simulator(
+    model: ne.Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Reference, "run", lambda *_, **__: 1 / 0)
+    with pytest.raises(BackendError, match="shard of the samples failed: ZeroDivisionError"):
+        model.to_spiking().run(
+            ne.load_data("digits").test.x[:2], on="reference", steps=4, executor=Backwards()
+        )
+
+
+def test_a_backend_with_other_settings_is_not_shared_out(model: ne.Model) -> None:
+    with pytest.raises(ValueError, match="workers load a backend by its name"):
+        model.to_spiking().run(
+            ne.load_data("digits").test.x[:2], on=Emulator(threads=2), executor=Backwards()
+        )
+
+
+def test_learning_is_the_same_whatever_the_threads_of_its_evaluation() -> None:
+    settings: dict[str, Any] = {"hidden": (8,), "epochs": 1, "samples": 40, "beta": 0.2}
+    one, two = (ne.learn_on_chip("layered", "digits", workers=n, **settings) for n in (1, 2))
+    for name, value in one.params.items():
+        np.testing.assert_array_equal(value, two.params[name])
+    assert one.history[-1]["test_accuracy"] == two.history[-1]["test_accuracy"]
+    with pytest.raises(ValueError, match="`workers` must be between 1 and"):
+        ne.learn_on_chip("layered", "digits", workers=0, **settings)
+
+
 def test_no_workers_are_refused(model: ne.Model) -> None:
-    with pytest.raises(ValueError, match="workers must be at least 1, not 0"):
+    with pytest.raises(ValueError, match=r"`workers` must be between 1 and .* not 0"):
         model.evaluate(ne.load_data("digits").test, on="emulator", workers=0)
 
 

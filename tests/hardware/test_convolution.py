@@ -14,7 +14,7 @@ from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import convolutional
 from neuro_eqprop.hardware.convolution import ConvolutionShape, column_blocks
 from neuro_eqprop.hardware.noc_traffic import noc_traffic
-from neuro_eqprop.hardware.placement import Verdict, place
+from neuro_eqprop.hardware.placement import PlacementStatus, place
 from neuro_eqprop.hardware.workload import (
     NetworkShape,
     PopulationShape,
@@ -95,7 +95,7 @@ def gesture() -> NetworkShape:
 def test_kernels_are_shared_where_the_chip_shares_them() -> None:
     shape, loihi = gesture(), load_profile("loihi1")
     placement = place(shape, loihi)
-    assert placement.verdict is Verdict.FITS
+    assert placement.status is PlacementStatus.FITS
     assert placement.chips == 1
     assert placement.cores == 1 + 4 + 6 + 8 + 1 + 1
     given_cores = {"conv1": 4, "conv2": 16, "conv3": 16, "conv4": 11}
@@ -106,7 +106,7 @@ def test_kernels_are_shared_where_the_chip_shares_them() -> None:
     messages = sum(traffic[name].messages * number for name, number in spikes.items())
     assert messages == pytest.approx(386_640, rel=0.05)
     expanded = place(shape, load_profile("truenorth"))
-    assert expanded.verdict is Verdict.DOES_NOT_FIT
+    assert expanded.status is PlacementStatus.DOES_NOT_FIT
 
 
 def test_the_small_convolutional_network_for_digits_takes_one_chip() -> None:
@@ -117,7 +117,7 @@ def test_the_small_convolutional_network_for_digits_takes_one_chip() -> None:
     network = lower(rate, params, dt=1e-3, coding=Coding(Code.RATE), nudged=False)
     made = with_input(rate, params, network, coding=Coding(Code.RATE), entry=InputCoding.RATE)
     placement = place(network_shape(made, bits=8, off_chip=outer(rate)), load_profile("loihi1"))
-    assert placement.verdict is Verdict.FITS
+    assert placement.status is PlacementStatus.FITS
     assert placement.chips == 1
     assert placement.cores == 23
 

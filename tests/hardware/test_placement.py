@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import convolutional
 from neuro_eqprop.hardware.noc_traffic import Mesh, mean_hops, noc_traffic
-from neuro_eqprop.hardware.placement import CoreAllocation, Verdict, place
+from neuro_eqprop.hardware.placement import CoreAllocation, PlacementStatus, place
 from neuro_eqprop.hardware.profile import Profile
 from neuro_eqprop.hardware.synapse_memory import MemoryFormat
 from neuro_eqprop.hardware.workload import (
@@ -76,7 +76,7 @@ def test_cores_on_loihi_are_those_of_its_memory_formula(
     assert place(shapes, loihi).cores == plain
     assert place(shapes.make_plastic(), loihi, tag_bits=8).cores == tag8
     assert place(shapes.make_plastic(), loihi).cores == tag9
-    assert place(shapes, loihi).verdict is Verdict.FITS
+    assert place(shapes, loihi).status is PlacementStatus.FITS
     assert place(shapes, loihi).binding == "synapse memory"
 
 
@@ -128,9 +128,9 @@ def test_delays_and_sparse_indices_cost_memory(loihi: Profile) -> None:
     assert place(NetworkShape((a, b), (half,), "b"), loihi)["b"].cores < base
 
 
-def test_a_fan_in_wall_is_not_cured_by_chips() -> None:
+def test_a_fan_in_limit_is_not_met_by_more_chips() -> None:
     placement = place(layered(784, 256, 10), load_profile("truenorth"))
-    assert placement.verdict is Verdict.DOES_NOT_FIT
+    assert placement.status is PlacementStatus.DOES_NOT_FIT
     fan_in = next(v for v in placement.violations if v.limit == "fan-in")
     assert "794" in fan_in.reason
     assert not fan_in.curable
@@ -140,13 +140,13 @@ def test_a_fan_in_wall_is_not_cured_by_chips() -> None:
 def test_too_few_chips_are_cured_by_more(loihi: Profile) -> None:
     shapes = layered(784, 3000, 10, looped=True).make_plastic()
     needed = place(shapes, loihi)
-    assert (needed.cores, needed.chips, needed.verdict) == (216, 2, Verdict.FITS)
+    assert (needed.cores, needed.chips, needed.status) == (216, 2, PlacementStatus.FITS)
     assert needed.used["cores"] == 216 / 256
     tight = place(shapes, loihi, chips=1)
-    assert tight.verdict is Verdict.DOES_NOT_FIT
+    assert tight.status is PlacementStatus.DOES_NOT_FIT
     assert [(v.limit, v.curable) for v in tight.violations] == [("chips", True)]
     assert place(layered(64, 5000, 10), load_profile("spinnaker1"), chips=1).binding == "chips"
-    assert place(layered(64, 5000, 10), load_profile("spinnaker1")).verdict is Verdict.FITS
+    assert place(layered(64, 5000, 10), load_profile("spinnaker1")).status is PlacementStatus.FITS
 
 
 def test_memory_that_a_chip_shares_asks_for_chips() -> None:
@@ -186,7 +186,7 @@ def test_populations_share_a_core_where_the_chip_lets_them() -> None:
 
 def test_one_neuron_that_no_core_takes_has_no_placement(loihi: Profile) -> None:
     placement = place(layered(5000, 10, 10), loihi)
-    assert placement.verdict is Verdict.DOES_NOT_FIT
+    assert placement.status is PlacementStatus.DOES_NOT_FIT
     assert placement.binding == "in-axons"
     assert "5010 in-axons of a core's 4096" in placement.violations[0].reason
 
@@ -195,17 +195,17 @@ def test_what_is_not_known_forbids_to_say_that_it_fits() -> None:
     known = load_profile("loihi2")
     entries = {k: e for k, e in known.entries.items() if k != "capacity.synapse_bits_per_core"}
     placement = place(layered(64, 128, 10), replace(known, entries=entries))
-    assert placement.verdict is Verdict.UNKNOWN
+    assert placement.status is PlacementStatus.UNKNOWN
     assert "synapse memory" in [each.limit for each in placement.unchecked if each.essential]
     nowhere = place(layered(64, 128, 10), load_profile("spinnaker2"))
-    assert (nowhere.verdict, nowhere.cores) == (Verdict.UNKNOWN, None)
+    assert (nowhere.status, nowhere.cores) == (PlacementStatus.UNKNOWN, None)
 
 
-def test_the_state_is_not_checked_unless_its_bits_are_told(loihi: Profile) -> None:
+def test_the_state_is_not_checked_unless_its_bits_are_given(loihi: Profile) -> None:
     shapes = layered(64, 128, 10)
     assert "state bits" in [each.limit for each in place(shapes, loihi).unchecked]
     assert place(replace(shapes, state_bits=24), loihi).unchecked == ()
-    assert place(replace(shapes, state_bits=25), loihi).verdict is Verdict.DOES_NOT_FIT
+    assert place(replace(shapes, state_bits=25), loihi).status is PlacementStatus.DOES_NOT_FIT
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_the_state_is_not_checked_unless_its_bits_are_told(loihi: Profile) -> No
 )
 def test_chips_that_cannot_do_it_at_all_say_so(name: str, limit: str) -> None:
     placement = place(layered(64, 128, 10), load_profile(name))
-    assert placement.verdict is Verdict.DOES_NOT_FIT
+    assert placement.status is PlacementStatus.DOES_NOT_FIT
     assert limit in [each.limit for each in placement.violations if not each.curable]
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from torch import nn
 
 import neuro_eqprop
 from neuro_eqprop.analysis.compare import hebbian_update
@@ -178,12 +179,12 @@ def test_matrices_hold_the_weights_and_the_changes_asked_for(
         np.testing.assert_allclose(decode(first["updates"][file]), wanted, atol=1e-3)
     row, column = first["first"]
     sample = first["sample"]
-    told = synapse_logs_of_trace(recorded["rate"], "hidden->output", [(row, column)])[sample]
+    result = synapse_logs_of_trace(recorded["rate"], "hidden->output", [(row, column)])[sample]
     everything = [(t, s) for t in range(10) for s in range(24)]
     most = np.abs(
         synapse_logs_of_trace(recorded["rate"], "hidden->output", everything)[sample].tag[-1]
     )
-    assert abs(told.tag[-1, 0]) > 0.9 * most.max() > 0.0
+    assert abs(result.tag[-1, 0]) > 0.9 * most.max() > 0.0
 
 
 def test_a_large_matrix_shows_the_units_that_change_most(
@@ -206,9 +207,9 @@ def test_recorded_histories_of_a_run_that_learned_are_shown(
     run = read_contents(tmp_path, {"rate.h5": episode["rate"], "traces.h5": learned})
     held = synapse_data(run, Limits(samples=2))["synapses"]["histories"]
     assert list(held) == ["traces.h5"]
-    story = held["traces.h5"]["hidden->output"]
-    assert story["synapses"] == [[3, 5]]
-    np.testing.assert_allclose(decode(story["tag"])[1, 0], own.tag[192:384, 0], atol=2e-3)
+    log = held["traces.h5"]["hidden->output"]
+    assert log["synapses"] == [[3, 5]]
+    np.testing.assert_allclose(decode(log["tag"])[1, 0], own.tag[192:384, 0], atol=2e-3)
 
 
 def test_numbers_are_packed_and_unpacked() -> None:
@@ -341,7 +342,7 @@ def test_policy_names_exactly_the_scripts_of_the_page(tmp_path: Path) -> None:
     assert "default-src 'none'" in policy[1]
 
 
-def test_damaged_files_are_left_out_and_told(
+def test_damaged_files_are_left_out_and_reported(
     make_run: Fill, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = make_run(tmp_path / "run")
@@ -358,7 +359,7 @@ def test_damaged_files_are_left_out_and_told(
     assert "study.toml could not be read" in body
 
 
-def test_traces_that_do_not_match_are_told(episode: dict[str, Trace], tmp_path: Path) -> None:
+def test_traces_that_do_not_match_are_reported(episode: dict[str, Trace], tmp_path: Path) -> None:
     other = replace(episode["spikes"], index=episode["spikes"].index + 1)
     run = read_contents(tmp_path, {"rate.h5": episode["rate"], "traces.h5": other})
     assert run.agreements == {}
@@ -385,7 +386,7 @@ def test_what_is_no_number_is_a_dash(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         (3.1e-6, "3.1 µJ"),
         (0.0, "0 J"),
@@ -396,8 +397,8 @@ def test_what_is_no_number_is_a_dash(value: object) -> None:
         (12345.0, "12.3 kJ"),
     ],
 )
-def test_quantities_have_prefixes(value: float, told: str) -> None:
-    assert text.quantity(value, "J").replace("\u00a0", " ") == told
+def test_quantities_have_prefixes(value: float, expected: str) -> None:
+    assert text.quantity(value, "J").replace("\u00a0", " ") == expected
 
 
 def test_a_chip_without_joules_says_why(chip_estimate: ChipEstimate, tmp_path: Path) -> None:
@@ -431,7 +432,7 @@ def test_overrides_comparisons_and_the_best_point_are_shown(
 ) -> None:
     won = Comparison(
         *("p", "cpu", 1, Outcome.OPEN, Boundary.CHIP_TOTAL, 1e-6, 2e-6, 0.25),
-        words="the ranges overlap",
+        sentence="the ranges overlap",
         likelihood=0.9,
     )
     lost = replace(won, device="mcu", outcome=Outcome.LOSES, spiking=4e-6, likelihood=0.001)
@@ -452,7 +453,7 @@ def test_overrides_comparisons_and_the_best_point_are_shown(
     assert "Guess: scenario: a what-if" in body
     assert "Counted on 32 samples of 64 steps in code rate, the input as current." in body
     assert "needs 2x less than cpu at batch 1, though the ranges overlap: likely" in body
-    words = "needs 2x more than mcu at batch 1, over the whole stated range: almost certain"
+    words = "needs 2x more than mcu at batch 1, inside the stated range: almost certain"
     assert words in body
     assert 'id="trade"' in body
     assert f"neuro-eqprop energy {tmp_path} --override p.energy.synop=30pJ</code>" in body
@@ -561,16 +562,16 @@ def learning_of(trace: Trace, epochs: int) -> Trace:
     """A trace as a training leaves it: its samples after each of some epochs."""
     count = len(trace.index) // epochs
     after = {n: replace(w, after=w.before + 0.1) for n, w in trace.weights.items()}
-    (told,) = synapse_logs_of_trace(select_samples(trace, [0]), "hidden->output", [(2, 3)])
-    story = SynapseLog(
-        told.synapses, *(np.tile(getattr(told, c), (epochs * count, 1)) for c in COLUMNS)
+    (result,) = synapse_logs_of_trace(select_samples(trace, [0]), "hidden->output", [(2, 3)])
+    log = SynapseLog(
+        result.synapses, *(np.tile(getattr(result, c), (epochs * count, 1)) for c in COLUMNS)
     )
     numbers = np.arange(1.0, epochs + 1)
     return replace(
         trace,
         index=np.resize(trace.index[:count], len(trace.index)),  # the same samples every epoch
         weights=after,
-        hebbian={"hidden->output": story},
+        hebbian={"hidden->output": log},
         epochs={"epoch": numbers, "test_accuracy": numbers / 10, "seconds": numbers},
     )
 
@@ -639,13 +640,13 @@ def test_report_takes_names_paths_and_runs(trained_run: Path, tmp_path: Path) ->
     assert (done.attempted, done.failed) == (2, 0)
 
 
-def test_learning_on_a_chip_is_told_as_such(episode: dict[str, Trace], tmp_path: Path) -> None:
+def test_learning_on_a_chip_is_labelled(episode: dict[str, Trace], tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text('dataset = "digits"\n[learn]\non = "lava"\n')
     line = {"epoch": 1, "test_accuracy": 0.5, "spectral": {"hidden->output": 1.0}}
     (tmp_path / "metrics.jsonl").write_text(json.dumps(line) + "\n")
     kinds = episode["spikes"].kinds
-    lessons = replace(learning_of(episode["rate"], 1), kinds=kinds, signals={})
-    html = page(tmp_path, {"traces.h5": lessons})
+    learning = replace(learning_of(episode["rate"], 1), kinds=kinds, signals={})
+    html = page(tmp_path, {"traces.h5": learning})
     assert "learned digits by equilibrium propagation in spikes on Lava in 1 epoch." in html
     assert f"neuro-eqprop learn {tmp_path}/study.toml --out NEW" in html
     seen = set(Elements(html).ids)
@@ -654,10 +655,22 @@ def test_learning_on_a_chip_is_told_as_such(episode: dict[str, Trace], tmp_path:
     assert data_of(html)["samples"][0][1]["name"] == "presentation 2"
 
 
-def test_simulators_of_one_name_are_told_apart(episode: dict[str, Trace], tmp_path: Path) -> None:
+def test_simulators_of_one_name_are_distinguished(
+    episode: dict[str, Trace], tmp_path: Path
+) -> None:
     spikes = episode["spikes"]
     run = read_contents(
         tmp_path, {"float.h5": spikes, "bits8.h5": spikes, "graded.h5": episode["graded"]}
     )
     titles = {view.title for view in run.views()}
     assert {"reference (float)", "reference (bits8)", "reference, graded"} == titles
+
+
+def test_a_network_converted_from_torch_is_described_as_such(tmp_path: Path) -> None:
+    module = nn.Sequential(nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10))
+    neuro_eqprop.from_torch(module, (64,)).save(tmp_path / "mine", dataset="digits")
+    made = neuro_eqprop.report(tmp_path / "mine").read_text(encoding="utf-8")
+    assert "converted from torch, for digits; it was not trained here" in made
+    assert "learned digits by equilibrium propagation" not in made
+    # The folder holds a model, so that training into it would be refused.
+    assert f"neuro-eqprop train --out {tmp_path / 'mine-trained'}<" in made

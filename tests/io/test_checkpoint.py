@@ -116,22 +116,22 @@ def test_a_file_with_something_appended_is_refused(tmp_path: Path) -> None:
 
 def forged(change: dict[str, Any], params: dict[str, Any] | None = None) -> bytes:
     """A checkpoint whose description or parameters are not as they should be."""
-    told = {"schema": SCHEMA, "network": describe(NETWORK), "epoch": 3} | change
+    result = {"schema": SCHEMA, "network": describe(NETWORK), "epoch": 3} | change
     tensors = {f"params/{n}": v for n, v in made().params.items()} | (params or {})
-    return to_bytes(tensors, {"neuro_eqprop": json.dumps(told)})
+    return to_bytes(tensors, {"neuro_eqprop": json.dumps(result)})
 
 
 def altered(**change: Any) -> dict[str, Any]:  # noqa: ANN401
     """The network's description with something changed in its first connection."""
-    told = describe(NETWORK)
-    told["connections"][0] |= change
-    return {"network": told}
+    result = describe(NETWORK)
+    result["connections"][0] |= change
+    return {"network": result}
 
 
 def softened(stiffness: object) -> dict[str, Any]:
-    told = describe(NETWORK)
-    told["layers"][1]["stiffness"] = stiffness
-    return {"network": told}
+    result = describe(NETWORK)
+    result["layers"][1]["stiffness"] = stiffness
+    return {"network": result}
 
 
 NAN = np.full(5, np.nan, dtype=np.float32)

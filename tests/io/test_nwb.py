@@ -139,6 +139,11 @@ def test_the_time_base_is_that_of_the_trace(episode: dict[str, Trace], tmp_path:
         assert file.trials["stop_time"][17] == pytest.approx(6 * 1.92)
 
 
+def test_missing_folders_are_made(episode: dict[str, Trace], tmp_path: Path) -> None:
+    made = episode["spikes"].to_nwb(tmp_path / "new" / "folder" / "x.nwb")
+    assert [path.name for path in made.parent.iterdir()] == ["x.nwb"]
+
+
 def test_phases_are_trials(files: dict[str, Path], episode: dict[str, Trace]) -> None:
     trace = episode["spikes"]
     with opened(files["spikes"]) as file:
@@ -153,15 +158,15 @@ def test_phases_are_trials(files: dict[str, Path], episode: dict[str, Trace]) ->
     np.testing.assert_allclose(table["window_start_time"][4], (192 + 128 - window) * DT)
 
 
-def test_notes_tell_where_it_comes_from(files: dict[str, Path], episode: dict[str, Trace]) -> None:
+def test_notes_hold_the_origin(files: dict[str, Path], episode: dict[str, Trace]) -> None:
     with opened(files["spikes"]) as file:
-        told = json.loads(file.notes)
+        result = json.loads(file.notes)
         assert file.session_start_time.isoformat() == "2024-01-01T00:00:00+00:00"
         assert "not an animal" in file.subject.description
     origin = episode["spikes"].origin
-    assert told["origin"]["command"] == origin.command
-    assert told["origin"]["versions"] == origin.versions
-    assert (told["dt"], told["complete"]) == (DT, True)
+    assert result["origin"]["command"] == origin.command
+    assert result["origin"]["versions"] == origin.versions
+    assert (result["dt"], result["complete"]) == (DT, True)
 
 
 def check_rates(segments: list[Any], trace: Trace, *, absolute: bool) -> None:
@@ -230,7 +235,9 @@ def test_a_block_of_neo_has_segments_that_start_at_zero(episode: dict[str, Trace
     assert 0 < rates.magnitude.max() <= 1000.0
 
 
-def test_silence_and_an_unfinished_run_are_told(episode: dict[str, Trace], tmp_path: Path) -> None:
+def test_silence_and_an_unfinished_run_are_reported(
+    episode: dict[str, Trace], tmp_path: Path
+) -> None:
     pynwb = pytest.importorskip("pynwb")
     nothing = SpikeTrain(np.zeros(0, int), np.zeros(0, int), np.zeros(0), 3)
     origin = Origin("lava", "", {}, 0, "", "")
@@ -247,7 +254,7 @@ def test_silence_and_an_unfinished_run_are_told(episode: dict[str, Trace], tmp_p
 
 
 @pytest.mark.parametrize(
-    ("created", "told"),
+    ("created", "expected"),
     [
         ("2026-03-01T10:20:30Z", "2026-03-01T10:20:30+00:00"),
         ("2026-03-01T10:20:30+02:00", "2026-03-01T10:20:30+02:00"),
@@ -255,15 +262,13 @@ def test_silence_and_an_unfinished_run_are_told(episode: dict[str, Trace], tmp_p
         ("yesterday", UNKNOWN.isoformat()),
     ],
 )
-def test_the_start_is_read_as_it_was_told(
-    created: str, told: str, episode: dict[str, Trace]
-) -> None:
+def test_the_start_time_is_read(created: str, expected: str, episode: dict[str, Trace]) -> None:
     trace = replace(episode["rate"], origin=replace(episode["rate"].origin, created=created))
-    assert start_time(trace).isoformat() == told
+    assert start_time(trace).isoformat() == expected
 
 
 @pytest.mark.parametrize(
-    ("name", "dt", "told"),
+    ("name", "dt", "message"),
     [
         ("t.h5", DT, r"t\.h5 does not end in \.nwb"),
         ("there.nwb", DT, "exists already"),
@@ -272,10 +277,10 @@ def test_the_start_is_read_as_it_was_told(
     ],
 )
 def test_what_cannot_be_exported_is_refused(
-    name: str, dt: float, told: str, episode: dict[str, Trace], tmp_path: Path
+    name: str, dt: float, message: str, episode: dict[str, Trace], tmp_path: Path
 ) -> None:
     (tmp_path / "there.nwb").write_text("precious")
-    with pytest.raises(TraceError, match=told):
+    with pytest.raises(TraceError, match=message):
         to_nwb(episode["rate"], tmp_path / name, dt=dt)
     assert [p.name for p in tmp_path.iterdir()] == ["there.nwb"]
     assert (tmp_path / "there.nwb").read_text() == "precious"
@@ -310,9 +315,9 @@ def test_without_pynwb_one_sentence_says_how_to_get_it(
     out = str(tmp_path / "t.nwb")
     words = ["traces", "export", str(tmp_path / "t.h5"), "--nwb", out, "--dt", "0.001"]
     assert main(words) == 1
-    told = capsys.readouterr().err
-    assert "pip install 'neuro_eqprop[nwb]'" in told
-    assert told.count("\n") == 1
+    result = capsys.readouterr().err
+    assert "pip install 'neuro_eqprop[nwb]'" in result
+    assert result.count("\n") == 1
     assert [p.name for p in tmp_path.iterdir()] == ["t.h5"]
 
 

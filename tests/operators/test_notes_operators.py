@@ -31,8 +31,8 @@ def test_pull_and_slope_are_those_of_the_graph(
     x, y = rng.normal(0, 1, (3, *source)), rng.normal(0, 1, (3, *target))
     ops, plain = TorchOps(torch.float64), NumpyOps()
     w, at = ops.from_numpy(weight).requires_grad_(), ops.from_numpy(x).requires_grad_()
-    told = (operator.forward(ops, w, at, ops.zeros((1,))) * ops.from_numpy(y)).sum()
-    on_x, on_w = torch.autograd.grad(told, [at, w], allow_unused=True)
+    result = (operator.forward(ops, w, at, ops.zeros((1,))) * ops.from_numpy(y)).sum()
+    on_x, on_w = torch.autograd.grad(result, [at, w], allow_unused=True)
     np.testing.assert_allclose(operator.vjp(plain, weight, x, y), on_x.numpy(), atol=1e-12)
     asked = operator.weight_gradient(plain, weight, y, x)
     assert asked.shape == weight.shape

@@ -199,16 +199,16 @@ def test_an_operator_comes_back_from_its_text(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "reason"),
+    ("expected", "reason"),
     [
         ("magic", "unknown to this version"),
         ({"operator": "conv2d", "colour": 3}, "no setting"),
         ({"kernel": 3}, "unknown to this version"),
     ],
 )
-def test_what_is_no_operator_is_refused(told: object, reason: str) -> None:
+def test_what_is_no_operator_is_refused(expected: object, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        from_json(told)
+        from_json(expected)
 
 
 @pytest.mark.parametrize(

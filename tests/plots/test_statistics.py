@@ -30,7 +30,7 @@ def test_weights_are_drawn_as_a_matrix(episode: dict[str, Trace]) -> None:
     weights = episode["spikes"].weights["hidden->output"].before
     np.testing.assert_array_equal(np.asarray(image.get_array()), weights)
     assert axes.get_xlabel() == "hidden, unit"
-    with pytest.raises(ValueError, match="it has input->hidden, hidden->output"):
+    with pytest.raises(ValueError, match="unknown connection with recorded weights"):
         episode["spikes"].plot_weights("a->b")
 
 

@@ -13,7 +13,7 @@ import neuro_eqprop
 from neuro_eqprop.activations import HARD_SIGMOID, HARD_TANH, LINEAR, RELU
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.cli import main
-from neuro_eqprop.data import load as load_data
+from neuro_eqprop.data import load_data
 from neuro_eqprop.experiments.convert import conversion_error
 from neuro_eqprop.experiments.run_folder import open_run
 from neuro_eqprop.rate.from_torch import forward, from_torch, normalised
@@ -65,7 +65,7 @@ def test_activations_and_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "told"),
+    ("module", "message"),
     [
         (nn.Sequential(nn.Linear(6, 4), nn.GELU()), "layer '1' is a GELU: it has no counterpart"),
         (nn.Sequential(nn.Linear(6, 4), nn.LayerNorm(4)), "layer '1' is a LayerNorm"),
@@ -75,22 +75,22 @@ def test_activations_and_names() -> None:
         (nn.MultiheadAttention(4, 2), "layer 'the module' is a MultiheadAttention"),
     ],
 )
-def test_what_cannot_be_brought_in_is_refused_by_name(module: nn.Module, told: str) -> None:
-    with pytest.raises(ForeignError, match=told):
+def test_what_cannot_be_brought_in_is_refused_by_name(module: nn.Module, message: str) -> None:
+    with pytest.raises(ForeignError, match=message):
         from_torch(module, (2, 3))
 
 
-def test_the_loss_is_told_layer_by_layer() -> None:
+def test_the_loss_is_reported_layer_by_layer() -> None:
     module = mlp(nn.ReLU())
     brought, x = from_torch(module, (2, 3)), X.reshape(40, 6)
     y = answers(module, X).argmax(axis=1)
-    told = conversion_error(brought, x, y, code="graded", steps=24)
-    assert told["rate_accuracy"] == 1.0
-    assert told["accuracy"] == told["agreement"] >= 0.95
-    assert [layer["layer"] for layer in told["layers"]] == ["hidden", "output"]
-    assert all(0 < layer["rmse"] < 0.02 for layer in told["layers"])
+    result = conversion_error(brought, x, y, code="graded", steps=24)
+    assert result["rate_accuracy"] == 1.0
+    assert result["accuracy"] == result["agreement"] >= 0.95
+    assert [layer["layer"] for layer in result["layers"]] == ["hidden", "output"]
+    assert all(0 < layer["rmse"] < 0.02 for layer in result["layers"])
     # One message of each unit that is not silent, and hardly more: nothing comes back.
-    assert told["spikes_per_neuron"] < 4
+    assert result["spikes_per_neuron"] < 4
 
 
 def test_rates_of_one_at_most_are_carried_by_binary_spikes() -> None:
@@ -98,10 +98,10 @@ def test_rates_of_one_at_most_are_carried_by_binary_spikes() -> None:
     brought = normalised(from_torch(module, (2, 3)), x, 1.0)
     y = answers(module, X).argmax(axis=1)
     assert forward(brought, x)["hidden"].max() == pytest.approx(1.0)
-    told = conversion_error(brought, x, y, code=Code.RATE, steps=256)
-    assert told["rate_accuracy"] == 1.0
-    assert told["agreement"] >= 0.9
-    assert told["layers"][0]["rmse"] < 0.02
+    result = conversion_error(brought, x, y, code=Code.RATE, steps=256)
+    assert result["rate_accuracy"] == 1.0
+    assert result["agreement"] >= 0.9
+    assert result["layers"][0]["rmse"] < 0.02
     half = conversion_error(
         normalised(from_torch(module, (2, 3)), x, 0.5), x, y, code=Code.RATE, steps=64
     )

@@ -12,7 +12,7 @@ from torch import nn
 from neuro_eqprop.activations import RELU
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.cli import main
-from neuro_eqprop.data import load as load_data
+from neuro_eqprop.data import load_data
 from neuro_eqprop.experiments.convert import conversion_error
 from neuro_eqprop.experiments.run_folder import open_run
 from neuro_eqprop.operators import Conv2d, Dense, Pooled
@@ -155,11 +155,11 @@ REFUSED: list[tuple[tuple[nn.Module, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("parts", "told"), REFUSED, ids=[told for _, told in REFUSED])
+@pytest.mark.parametrize(("parts", "message"), REFUSED, ids=[message for _, message in REFUSED])
 def test_what_cannot_be_brought_in_is_refused_by_name(
-    parts: tuple[nn.Module, ...], told: str
+    parts: tuple[nn.Module, ...], message: str
 ) -> None:
-    with pytest.raises(ForeignError, match=told):
+    with pytest.raises(ForeignError, match=message):
         from_torch(nn.Sequential(*parts), SHAPE)
 
 
@@ -200,11 +200,11 @@ def test_a_convnet_that_learned_digits_loses_nothing_as_spikes(
 ) -> None:
     module, data = learned(), load_data("digits")
     brought, test = from_torch(module, (1, 8, 8)), data.test
-    told = conversion_error(brought, test.x, test.y, code=Code.GRADED, steps=24)
-    assert told["rate_accuracy"] > 0.8
-    assert told["agreement"] >= 0.99
-    assert abs(told["accuracy"] - told["rate_accuracy"]) <= 0.006
-    losses = {layer["layer"]: layer["rmse"] for layer in told["layers"]}
+    result = conversion_error(brought, test.x, test.y, code=Code.GRADED, steps=24)
+    assert result["rate_accuracy"] > 0.8
+    assert result["agreement"] >= 0.99
+    assert abs(result["accuracy"] - result["rate_accuracy"]) <= 0.006
+    losses = {layer["layer"]: layer["rmse"] for layer in result["layers"]}
     assert list(losses) == ["conv1", "conv2", "hidden", "output"]
     assert all(0 < rmse < 0.05 for rmse in losses.values())
     binary = normalised(brought, data.train.x)

@@ -14,7 +14,7 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.base import Result, tally
 from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.cli import main
-from neuro_eqprop.data import load as load_data
+from neuro_eqprop.data import load_data
 from neuro_eqprop.experiments.config import make_study, write
 from neuro_eqprop.experiments.evaluate import evaluate
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY, Run, open_run
@@ -156,7 +156,7 @@ def test_a_layer_called_on_is_refused() -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run that nobody trained: what is looked at here is how data enter it."""
+    """An untrained run; the tests are on the coding of its inputs."""
     out = tmp_path_factory.mktemp("entered")
     study, rng = make_study(hidden=(20,)), np.random.default_rng(0)
     made = study.network(load_data("digits"))
@@ -166,7 +166,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return open_run(out)
 
 
-def judged(run: Run, code: Code, entry: InputCoding, bits: int | None = None) -> dict[str, Any]:
+def evaluated(run: Run, code: Code, entry: InputCoding, bits: int | None = None) -> dict[str, Any]:
     split = run.test_samples(40)
     return evaluate(
         run.model, split, on="emulator", code=code, steps=48, bits=bits, input=entry
@@ -174,9 +174,9 @@ def judged(run: Run, code: Code, entry: InputCoding, bits: int | None = None) ->
 
 
 def test_each_way_in_is_counted_in_its_own_right(run: Run) -> None:
-    current = judged(run, Code.GRADED, InputCoding.CURRENT)
-    graded = judged(run, Code.GRADED, InputCoding.GRADED)
-    rate = judged(run, Code.RATE, InputCoding.RATE)
+    current = evaluated(run, Code.GRADED, InputCoding.CURRENT)
+    graded = evaluated(run, Code.GRADED, InputCoding.GRADED)
+    rate = evaluated(run, Code.RATE, InputCoding.RATE)
     dense = 64 * 20 + 20 * 10
     assert current["dense_macs"] == graded["dense_macs"] == dense
     assert current["input_synops_per_sample"] == graded["host_macs_per_sample"] == 0
@@ -188,9 +188,9 @@ def test_each_way_in_is_counted_in_its_own_right(run: Run) -> None:
     assert graded["input_spikes_per_sample"] == pytest.approx(sent)
     assert graded["synops_per_sample"] > graded["input_synops_per_sample"] > 20 * (sent - 1) * 0.9
     assert rate["input_synops_per_sample"] > 5 * graded["input_synops_per_sample"]
-    for told in (current, graded, rate):
-        assert told["agreement"] >= 0.95
-    assert [told["input"] for told in (current, graded, rate)] == ["current", "graded", "rate"]
+    for result in (current, graded, rate):
+        assert result["agreement"] >= 0.95
+    assert [result["input"] for result in (current, graded, rate)] == ["current", "graded", "rate"]
 
 
 def test_too_few_steps_for_the_depth_are_warned_of() -> None:
@@ -202,19 +202,19 @@ def test_too_few_steps_for_the_depth_are_warned_of() -> None:
 
 
 def test_the_warning_says_how_many(run: Run) -> None:
-    told = evaluate(run.model, run.test_samples(3), on="emulator", steps=4)
-    (warning,) = told.warnings
+    result = evaluate(run.model, run.test_samples(3), on="emulator", steps=4)
+    (warning,) = result.warnings
     assert warning.startswith("4 steps are too few for a network of this depth")
     assert warning.endswith("use 12 or more")
-    assert judged(run, Code.RATE, InputCoding.CURRENT)["warnings"] == []
+    assert evaluated(run, Code.RATE, InputCoding.CURRENT)["warnings"] == []
     with pytest.raises(ValueError, match="0 samples cannot be evaluated"):
         run.test_samples(0)
 
 
 def test_graded_input_in_fixed_point(run: Run) -> None:
-    told = judged(run, Code.GRADED, InputCoding.GRADED, bits=8)
-    assert told["agreement"] >= 0.95
-    assert told["overflows"] == 0
+    result = evaluated(run, Code.GRADED, InputCoding.GRADED, bits=8)
+    assert result["agreement"] >= 0.95
+    assert result["overflows"] == 0
 
 
 def test_the_command_line_names_the_ways_in(

@@ -149,7 +149,7 @@ def test_fan_out_counts_weights_other_than_zero() -> None:
     assert PATH.fan_out.tolist() == [2, 1]
 
 
-def test_digest_tells_networks_apart() -> None:
+def test_digests_of_different_networks_differ() -> None:
     same = SpikingNetwork(1e-3, NETWORK.populations, NETWORK.projections, "b")
     others = [
         replace(NETWORK, dt=2e-3),

@@ -210,7 +210,7 @@ def test_inputs_that_spikes_cannot_carry_are_refused() -> None:
         training_stimulus(network(), np.full((1, 6), 1.5), np.zeros((1, 3)), RATE)
 
 
-def test_lessons_need_a_rate_each() -> None:
+def test_samples_need_a_learning_rate_each() -> None:
     with pytest.raises(PlasticityError, match="as many rates"):
         TrainingSamples(Stimulus(2, {}, {}), np.ones(3))
     with pytest.raises(PlasticityError, match="finite"):

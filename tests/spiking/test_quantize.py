@@ -77,7 +77,7 @@ def drawn(seed: int, size: float = 0.1, shape: tuple[int, int] = (5, 30)) -> Arr
     return np.asarray(np.random.default_rng(seed).normal(0, size, shape))
 
 
-# The operations of the integer step, against whole numbers without end
+# The operations of the integer step, against unbounded integers
 
 
 @given(WHOLE, st.integers(-ONE, ONE))

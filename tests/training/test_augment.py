@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from neuro_eqprop.data import load
+from neuro_eqprop.data import load_data
 from neuro_eqprop.estimator import EqPropClassifier
 from neuro_eqprop.experiments.config import make_study
 from neuro_eqprop.experiments.train import run_training
@@ -57,8 +57,8 @@ def test_what_cannot_be_moved_is_refused(tmp_path: Path) -> None:
         make_study(shift=-1)
 
 
-def test_training_sees_moved_pictures_and_is_judged_by_others() -> None:
-    digits = load("digits")
+def test_training_uses_moved_images_and_testing_does_not() -> None:
+    digits = load_data("digits")
     x, y = digits.train.x[:300], digits.train.y[:300]
     still = EqPropClassifier(hidden=(16,), epochs=2, seed=0, shape=(1, 8, 8)).fit(x, y)
     more = {"shift": 1}

@@ -29,7 +29,7 @@ def network_of(symmetric: bool = True) -> Network:
     return looped(5, 9, 3, hidden_rate=TANH, output_rate=LINEAR, bound=0.95, symmetric=symmetric)
 
 
-def look(network: Network, recipe: TrainingConfig) -> Diagnostics:
+def diagnosed(network: Network, recipe: TrainingConfig) -> Diagnostics:
     rng = np.random.default_rng(1)
     params = initialise(network, rng)
     loop = params["hidden->hidden"]
@@ -39,7 +39,7 @@ def look(network: Network, recipe: TrainingConfig) -> Diagnostics:
 
 
 def test_a_settled_symmetric_network_has_no_drift_and_the_true_gradient() -> None:
-    found = look(network_of(), RECIPE)
+    found = diagnosed(network_of(), RECIPE)
     assert found.drift is not None
     assert found.cosine is not None
     assert found.drift < 1e-3
@@ -48,14 +48,14 @@ def test_a_settled_symmetric_network_has_no_drift_and_the_true_gradient() -> Non
     assert found.warning is None
 
 
-def test_too_few_free_steps_are_told_as_drift_with_the_cure() -> None:
-    found = look(network_of(), replace(RECIPE, free_steps=1, beta=0.01))
+def test_too_few_free_steps_are_reported_as_drift_with_the_cure() -> None:
+    found = diagnosed(network_of(), replace(RECIPE, free_steps=1, beta=0.01))
     assert found.drift is not None
     assert found.drift > DRIFT_LIMIT
     assert "more free_steps" in str(found.warning)
 
 
-def test_a_nudge_that_moves_nothing_is_told_unless_nothing_is_wrong() -> None:
+def test_a_nudge_without_effect_is_reported_unless_there_is_no_error() -> None:
     network = layered(2, (3,), 2, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID)
     params = {name: np.zeros(shape) for name, shape in network.parameters().items()}
     params["output"] = np.array([-9.0, 9.0])
@@ -89,8 +89,8 @@ def test_negative_nudging_of_saturated_outputs_gives_a_warning() -> None:
 
 
 def test_a_wrong_rule_shows_in_the_cosine() -> None:
-    plain = look(network_of(symmetric=False), RECIPE).cosine
-    right = look(network_of(symmetric=False), replace(RECIPE, rule=Rule.ASYMMETRIC)).cosine
+    plain = diagnosed(network_of(symmetric=False), RECIPE).cosine
+    right = diagnosed(network_of(symmetric=False), replace(RECIPE, rule=Rule.ASYMMETRIC)).cosine
     assert plain is not None
     assert right is not None
     assert min(plain.values()) < 0.99
@@ -98,7 +98,7 @@ def test_a_wrong_rule_shows_in_the_cosine() -> None:
 
 
 def test_baselines_have_no_drift() -> None:
-    found = look(network_of(), replace(RECIPE, rule=Rule.IMPLICIT))
+    found = diagnosed(network_of(), replace(RECIPE, rule=Rule.IMPLICIT))
     assert found.drift is None
     assert found.cosine is not None
     assert min(found.cosine.values()) > 0.999999
@@ -118,18 +118,20 @@ def test_the_confusion_counts_every_sample_once() -> None:
     assert found.settled == 1.0
 
 
-def test_a_training_tells_of_held_out_samples_and_of_its_gradient(tmp_path: Path) -> None:
+def test_metrics_hold_validation_accuracy_and_gradient_diagnostics(tmp_path: Path) -> None:
     study = make_study(epochs=1, hidden=(12,), validation=0.2)
-    told = run_training(study, tmp_path / "run", force=False, resume=False, on_epoch=lambda _: None)
+    result = run_training(
+        study, tmp_path / "run", force=False, resume=False, on_epoch=lambda _: None
+    )
     line = json.loads((tmp_path / "run" / METRICS).read_text().splitlines()[-1])
-    assert line["validation_accuracy"] == told["validation_accuracy"]
+    assert line["validation_accuracy"] == result["validation_accuracy"]
     assert 0.0 < line["validation_accuracy"] < 1.0
     assert line["drift"] >= 0.0
     assert set(line["cosine"]) == {"input->hidden", "hidden->output", "hidden", "output"}
     assert all(0.5 < cosine <= 1.0 for cosine in line["cosine"].values())
     assert 0.0 < line["loss"] < 0.5
-    assert np.sum(told["confusion"]) == len(load_digits().test)
-    assert np.trace(told["confusion"]) / 360 == pytest.approx(told["test_accuracy"])
+    assert np.sum(result["confusion"]) == len(load_digits().test)
+    assert np.trace(result["confusion"]) / 360 == pytest.approx(result["test_accuracy"])
 
 
 def test_a_device_that_is_not_there_is_refused_in_a_sentence(tmp_path: Path) -> None:

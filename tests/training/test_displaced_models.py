@@ -87,3 +87,22 @@ def test_they_are_the_gradient_in_float32_where_differences_of_phases_are_noise(
         norms = np.linalg.norm(found[name]), np.linalg.norm(exact[name])
         assert norms[0] == pytest.approx(norms[1], rel=1e-2)
     assert min(cosine(noisy[name], exact[name]) or 0.0 for name in compared) < 0.9
+
+
+@pytest.mark.parametrize("model", ["modern", "multiscale"])
+def test_a_layer_that_the_nudge_does_not_reach_in_time_stays(model: str) -> None:
+    study = make_study(model=model, hidden=(8,))
+    x, y = np.random.default_rng(0).random((SAMPLES, 5)), np.arange(SAMPLES) % 3
+    network = study.network(Dataset(x, y, x, y))
+    ops = TorchOps(torch.float64)
+    start = initialise(network, np.random.default_rng(1))
+    params = {name: ops.from_numpy(value) for name, value in start.items()}
+    batch = Batch(ops.from_numpy(x), ops.from_numpy(one_hot(y, 3)), measured=True)
+    config = replace(study.recipe(), free_steps=9, nudged_steps=1)
+    assert path_of(ops, network, config) is Path.DISPLACEMENT
+    found = contrastive(ops, network, params, batch, config).gradients
+    memories = [layer.name for layer in network.moving if "memory" in layer.name]
+    assert memories
+    for layer in network.moving:
+        moved = bool(found[layer.name].any())
+        assert moved is (layer.name not in memories), layer.name

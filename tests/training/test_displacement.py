@@ -1,18 +1,17 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from neuro_eqprop.activations import HARD_SIGMOID, LINEAR, RELU, TANH, Activation, box
 from neuro_eqprop.architectures import convolutional, feed_forward, layered, looped, multiscale
 from neuro_eqprop.arrays import cosine
-from neuro_eqprop.data import load_digits
+from neuro_eqprop.data import Dataset
 from neuro_eqprop.experiments.config import make_study
 from neuro_eqprop.experiments.train import initial_snapshot
 from neuro_eqprop.initialise import initialise
@@ -26,8 +25,14 @@ from neuro_eqprop.solve import GaussSeidel
 from neuro_eqprop.training.batch import Batch
 from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.fast import chain as chains
+from neuro_eqprop.training.fast import displacement, layer_kernels
 from neuro_eqprop.training.fast.displacement import update_by_displacement
-from neuro_eqprop.training.fast.layer_state import PooledState, displace
+from neuro_eqprop.training.fast.layer_state import (
+    PlainState,
+    PooledState,
+    add_transpose,
+    displace,
+)
 from neuro_eqprop.training.gradients.exact import implicit
 from neuro_eqprop.training.relax import Settling, relax
 from neuro_eqprop.training.rules.contrastive import Path, contrastive, path_of
@@ -144,20 +149,60 @@ def test_displacements_give_the_update_of_settled_phases(
     assert 0 <= int(found.correct) <= SAMPLES
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("nudged", [1, 3])
-@pytest.mark.parametrize("kind", ["images", "pyramid"])
-def test_compiled_passes_over_images_equal_those_of_torch(
-    kind: str, nudged: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("rates", ["box", "tanh"])
+@pytest.mark.parametrize("kind", ["three", "images", "looped", "pyramid"])
+def test_compiled_passes_equal_those_of_torch(
+    kind: str, rates: str, nudged: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    network, ops = network_of(kind, box(0.4), LINEAR), TorchOps(torch.float64)
+    network, ops = network_of(kind, *RATES[rates]), TorchOps(dtype)
     params, batch = given(network, ops)
     schedule = two_phase(beta=0.3, free=3, nudged=nudged)
     compiled = update_by_displacement(ops, network, params, batch, schedule)
     monkeypatch.setattr(PooledState, "compiled", False)
+    monkeypatch.setattr(PlainState, "compiled", False)
+    monkeypatch.setattr(chains, "output_block", lambda *_: None)
+    monkeypatch.setattr(displacement, "evaluate_compiled", lambda *_: None)
     plain = update_by_displacement(ops, network, params, batch, schedule)
+    allowed = 2e-6 if dtype is torch.float32 else 1e-12
     for name, gradient in plain.gradients.items():
-        assert float((compiled.gradients[name] - gradient).abs().max()) < 1e-12
-    assert float(compiled.loss) == pytest.approx(float(plain.loss))
+        size = max(1.0, float(gradient.abs().max()))
+        assert float((compiled.gradients[name] - gradient).abs().max()) < allowed * size
+    assert float(compiled.loss) == pytest.approx(float(plain.loss), rel=1e-5)
+    assert int(compiled.correct) == int(plain.correct)
+
+
+def test_the_compiled_tanh_is_that_of_numpy_to_rounding() -> None:
+    u = np.concatenate(
+        [np.linspace(-12, 12, 20001), np.logspace(-30, 0, 100), [0, np.inf, -np.inf]]
+    )
+    u, s = u.astype(np.float32), np.empty(len(u), dtype=np.float32)
+    layer_kernels.settle_tanh(u, np.zeros_like(u), s)
+    np.testing.assert_allclose(s, np.tanh(u.astype(float)), rtol=5e-7, atol=0)
+    assert np.abs(s).max() == 1.0
+    layer_kernels.settle_tanh(np.full_like(u, np.nan), u[:0], s)
+    assert np.isnan(s).all()
+
+
+def test_a_matrix_plus_its_transpose_by_blocks() -> None:
+    for side in (1, 31, 32, 77):
+        matrix = torch.rand(side, side)
+        assert torch.equal(add_transpose(TorchOps(), matrix.clone()), matrix + matrix.T)
+
+
+def test_gradients_are_written_over_those_of_the_batch_before() -> None:
+    network, ops = network_of("three", RELU, LINEAR), TorchOps()
+    params, batch = given(network, ops)
+    schedule = two_phase(beta=0.3, free=3, nudged=1)
+    first = update_by_displacement(ops, network, params, batch, schedule).gradients
+    kept = {name: gradient.clone() for name, gradient in first.items()}
+    for tensor in params.values():
+        tensor.grad = torch.full_like(tensor, torch.nan)
+    again = update_by_displacement(ops, network, params, batch, schedule).gradients
+    assert all(torch.equal(again[name], gradient) for name, gradient in kept.items())
+    entering = network.connections[0].name
+    assert again[entering] is params[entering].grad
 
 
 @pytest.mark.parametrize("rate", [HARD_SIGMOID, RELU, box(0.4), TANH, LINEAR], ids=lambda r: r.name)
@@ -246,49 +291,37 @@ def test_other_networks_are_left_to_the_phases() -> None:
     assert chains.is_supported(replace(soft, cost=Cost.CROSS_ENTROPY))
 
 
-class Reads(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts values that are read back from tensors, for which a device would be waited."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.found: list[str] = []
-
-    def __torch_dispatch__(
-        self,
-        function: torch._ops.OpOverload,
-        types: Sequence[type],
-        args: tuple[object, ...] = (),
-        kwargs: dict[str, object] | None = None,
-    ) -> object:
-        if str(function).startswith(("aten._local_scalar_dense", "aten.nonzero")):
-            self.found.append(str(function))
-        return function(*args, **(kwargs or {}))
+IMAGES = Dataset(np.zeros((4, 3, 8, 8)), np.arange(4), np.zeros((4, 3, 8, 8)), np.arange(4))
+WORDS = Dataset(np.ones((4, 7)), np.arange(4), np.ones((4, 7)), np.arange(4), vocabulary=9)
 
 
 @pytest.mark.parametrize("measured", [False, True])
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "data"),
     [
-        {"model": "layered", "hidden": (8, 8), "bound": 1.9},
-        {"model": "conv", "hidden": (4,), "kernel": 3, "bound": 2.0},
-        {"model": "looped", "hidden": (8,), "cost": "cross_entropy"},
+        ({"model": "layered", "hidden": (8, 8), "bound": 1.9}, IMAGES),
+        ({"model": "conv", "hidden": (4,), "kernel": 3, "bound": 2.0}, IMAGES),
+        ({"model": "looped", "hidden": (8,), "cost": "cross_entropy"}, IMAGES),
+        ({"model": "multiscale", "hidden": (16,)}, IMAGES),
+        ({"model": "pyramid", "hidden": (3, 4)}, IMAGES),
+        ({"model": "text", "width": 6, "hidden": 5}, WORDS),
     ],
-    ids=lambda s: s["model"],
+    ids=lambda value: value["model"] if isinstance(value, dict) else "",
 )
 def test_a_training_step_reads_nothing_back_from_the_device(
-    settings: dict[str, Any], measured: bool
+    settings: dict[str, Any], data: Dataset, measured: bool
 ) -> None:
-    study = make_study(epochs=1, nudging="positive", beta=0.05, optimiser="sgd", **settings)
-    data = load_digits()
-    network, config = study.network(data), study.recipe()
-    state = start_state(network, config, initial_snapshot(study, network), TorchOps())
-    x, y = torch.rand(16, 64), torch.eye(10)[torch.arange(16) % 10]
+    """On the device "meta", whose tensors have no values: reading one raises an error."""
+    study = make_study(epochs=1, nudging="positive", beta=0.05, **settings)
+    network, config, ops = study.network(data), study.recipe(), TorchOps(device="meta")
+    state = start_state(network, config, initial_snapshot(study, network), ops)
+    x, y = ops.from_numpy(data.train.x), ops.from_numpy(np.eye(4))
     assert path_of(state.ops, network, config) is Path.DISPLACEMENT
-    with Reads() as reads:
-        update = train_batch(state, Batch(x, y, measured), config, 0.01)
-        assert reads.found == []
+    update = train_batch(state, Batch(x, y, measured), config, 0.01)
+    assert update.loss.is_meta
+    assert update.correct.is_meta
+    with pytest.raises(RuntimeError, match="meta"):
         float(update.loss)
-        assert reads.found
 
 
 def test_training_and_diagnosis_take_the_same_path() -> None:

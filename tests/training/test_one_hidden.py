@@ -71,8 +71,8 @@ def given(network: Network, ops: Ops) -> tuple[dict[str, Any], Batch]:
 
 
 def problem(network: Network, ops: Ops) -> tuple[Field, object]:
-    params, lesson = given(network, ops)
-    return field(ops, network, params, lesson.x), lesson.target
+    params, batch = given(network, ops)
+    return field(ops, network, params, batch.x), batch.target
 
 
 def plainly(free: Field, target: object, schedule: Schedule) -> dict[str, Equilibrium]:
@@ -124,30 +124,30 @@ def test_a_chain_of_pictures_settles_as_any_network_does(schedule: Schedule, ops
     ("rate", "output"), [(RELU, LINEAR), (box(0.4), HARD_SIGMOID)], ids=lambda a: str(a.name)
 )
 @torch.no_grad()
-def test_compiled_lessons_ask_for_what_the_rule_asks_for(
+def test_compiled_batches_give_the_update_of_the_rule(
     schedule: Schedule, ops: Ops, rate: Activation, output: Activation
 ) -> None:
     network = chain_of((14,), rate, output)
-    params, lesson = given(network, ops)
-    free = field(ops, network, params, lesson.x)
-    taught = update_one_hidden(free, lesson, schedule)
-    assert taught is not None
-    phases = plainly(free, lesson.target, schedule)
+    params, batch = given(network, ops)
+    free = field(ops, network, params, batch.x)
+    learned = update_one_hidden(free, batch, schedule)
+    assert learned is not None
+    phases = plainly(free, batch.target, schedule)
     states = {name: settled.state for name, settled in phases.items()}
-    wanted = hebbian(ops, network, lesson.x, states=states, schedule=schedule, scale=-1 / 11)
-    assert taught.gradients.keys() == wanted.keys()
+    wanted = hebbian(ops, network, batch.x, states=states, schedule=schedule, scale=-1 / 11)
+    assert learned.gradients.keys() == wanted.keys()
     for name, slope in wanted.items():
         assert np.abs(ops.to_numpy(slope)).max() > 1e-4
-        assert np.abs(ops.to_numpy(taught.gradients[name] - slope)).max() < 1e-12
-    answers = ops.to_numpy(states["free"]["output"]).argmax(1) == ops.to_numpy(
-        lesson.target
-    ).argmax(1)
-    assert taught.correct == answers.sum()
-    error = ops.to_numpy(states["free"]["output"]) - ops.to_numpy(lesson.target)
-    assert taught.loss == pytest.approx(0.5 * (error**2).sum() / 11)
+        assert np.abs(ops.to_numpy(learned.gradients[name] - slope)).max() < 1e-12
+    answers = ops.to_numpy(states["free"]["output"]).argmax(1) == ops.to_numpy(batch.target).argmax(
+        1
+    )
+    assert learned.correct == answers.sum()
+    error = ops.to_numpy(states["free"]["output"]) - ops.to_numpy(batch.target)
+    assert learned.loss == pytest.approx(0.5 * (error**2).sum() / 11)
     assert 0 < answers.sum() < 11
-    assert taught.residual == pytest.approx(phases["free"].residual.max(), abs=1e-12)
-    unmeasured = update_one_hidden(free, replace(lesson, measured=False), schedule)
+    assert learned.residual == pytest.approx(phases["free"].residual.max(), abs=1e-12)
+    unmeasured = update_one_hidden(free, replace(batch, measured=False), schedule)
     assert unmeasured is not None
     assert unmeasured.residual == 0.0
 
@@ -156,24 +156,24 @@ def test_compiled_lessons_ask_for_what_the_rule_asks_for(
 def test_training_takes_the_compiled_way_and_probes_the_plain_one() -> None:
     network = chain_of((14,))
     for ops, wanted in ((TorchOps(), True), (TorchOps(torch.float64), False)):
-        params, lesson = given(network, ops)
-        free, recipe = field(ops, network, params, lesson.x), RECIPE
+        params, batch = given(network, ops)
+        free, recipe = field(ops, network, params, batch.x), RECIPE
         assert is_worth_compiling(free) == wanted
         assert path_of(ops, network, recipe) is Path.ONE_HIDDEN
         assert path_of(ops, network, replace(recipe, rule=Rule.VECTOR_FIELD)) is Path.PHASES
         assert path_of(ops, network, replace(recipe, damping=0.5)) is Path.PHASES
-        plain = settle_phases(free, lesson, recipe)
+        plain = settle_phases(free, batch, recipe)
         slopes = hebbian(
             ops,
             network,
-            lesson.x,
+            batch.x,
             states=plain.states,
             schedule=plain.schedule,
             scale=-1.0 / 11,
         )
-        taught = contrastive(ops, network, params, lesson, recipe)
+        learned = contrastive(ops, network, params, batch, recipe)
         for name, slope in slopes.items():
-            assert torch.allclose(taught.gradients[name], slope, rtol=0, atol=1e-5)
+            assert torch.allclose(learned.gradients[name], slope, rtol=0, atol=1e-5)
 
 
 def agree(ops: Ops, found: dict[str, Equilibrium] | None, wanted: dict[str, Equilibrium]) -> None:
@@ -218,15 +218,15 @@ def test_a_nudge_that_cannot_settle_is_refused() -> None:
 
 
 @torch.no_grad()
-def test_compiled_sweeps_tell_which_layer_left_the_finite_numbers() -> None:
+def test_compiled_sweeps_name_the_layer_that_diverged() -> None:
     free, target = problem(chain_of((14,)), NumpyOps())
     free.params["hidden->output"][:] *= 1e200
     found = relax_one_hidden(free, target, SCHEDULES[0], measured=True)
     assert found is not None
     assert all(settled.status is SolveStatus.NOT_FINITE for settled in found.values())
     assert not np.isfinite(found["free"].state["hidden"]).all()
-    lesson = Batch(np.ones((11, 9)), target, measured=True)
-    assert update_one_hidden(free, lesson, SCHEDULES[0]) is None
+    batch = Batch(np.ones((11, 9)), target, measured=True)
+    assert update_one_hidden(free, batch, SCHEDULES[0]) is None
 
 
 def test_compiled_sweeps_leave_graphs_and_other_devices_alone() -> None:
@@ -234,6 +234,6 @@ def test_compiled_sweeps_leave_graphs_and_other_devices_alone() -> None:
     free, target = problem(chain_of((14,)), ops)
     free.params["hidden->output"].requires_grad_()
     assert relax_one_hidden(free, target, SCHEDULES[0], measured=True) is None
-    lesson = Batch(torch.ones(11, 9), target, measured=True)
-    assert update_one_hidden(free, lesson, SCHEDULES[0]) is None
+    batch = Batch(torch.ones(11, 9), target, measured=True)
+    assert update_one_hidden(free, batch, SCHEDULES[0]) is None
     assert ops.numpy_view(torch.zeros(2, device="meta")) is None

@@ -12,9 +12,10 @@ import torch
 from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.experiments.config import Study, adapt, make_study
 from neuro_eqprop.experiments.train import check_training, run_training
-from neuro_eqprop.training.lr_schedules import SCHEDULERS, TrainingLength, learning_rates
+from neuro_eqprop.training.lr_schedules import TrainingLength, learning_rates, torch_schedulers
 from neuro_eqprop.training.optimizers import OPTIMISERS, make_optimizer
 from neuro_eqprop.training.option_string import OptionString, parse_option_string
+from neuro_eqprop.training.settings import WITHOUT_OPTIONS
 
 
 def test_options_are_read_from_the_text() -> None:
@@ -59,7 +60,11 @@ def test_an_optimiser_that_cannot_be_is_refused_in_a_sentence(text: str, why: st
         make_study(optimiser="adamm")
 
 
-@pytest.mark.parametrize("name", SCHEDULERS)
+def test_optimizers_accepted_without_torch_are_known_to_it() -> None:
+    assert set(WITHOUT_OPTIONS) <= set(OPTIMISERS)
+
+
+@pytest.mark.parametrize("name", torch_schedulers())
 def test_a_scheduler_goes_as_in_torch(name: str) -> None:
     options: dict[str, dict[str, Any]] = {
         "StepLR": {"step_size": 2, "gamma": 0.5},
@@ -129,8 +134,8 @@ CHANGES = [*({"optimiser": name} for name in OPTIMISERS), *MORE]
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
 def test_a_run_goes_on_to_the_same_bytes(tmp_path: Path, few: Path, change: dict[str, Any]) -> None:
-    told = {"dataset": str(few), "model": "looped", "hidden": 3, "epochs": 2, "batch": 8}
-    study = adapt(Study(), {**told, "free_steps": 3, "nudged_steps": 2, **change})
+    result = {"dataset": str(few), "model": "looped", "hidden": 3, "epochs": 2, "batch": 8}
+    study = adapt(Study(), {**result, "free_steps": 3, "nudged_steps": 2, **change})
 
     def stop(line: dict[str, Any]) -> None:
         raise KeyboardInterrupt

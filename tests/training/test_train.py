@@ -16,7 +16,7 @@ import torch
 
 from neuro_eqprop.activations import LINEAR, TANH
 from neuro_eqprop.architectures import layered
-from neuro_eqprop.data import load
+from neuro_eqprop.data import load_data
 from neuro_eqprop.experiments.config import Study, adapt, make_study, read, write
 from neuro_eqprop.experiments.run_folder import RunError, open_run
 from neuro_eqprop.experiments.train import run_training
@@ -32,7 +32,7 @@ from neuro_eqprop.training.train import Progress, Snapshot, train
 
 TINY = make_study(hidden=(9,), epochs=3, batch=256, free_steps=8, nudged_steps=4, seed=5)
 LOOPED = adapt(TINY, {"model": "looped", "bound": 0.4, "learning_rate": 0.02})
-DATA = load("digits")
+DATA = load_data("digits")
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +145,7 @@ def test_training_that_explodes_says_so_and_what_to_do() -> None:
 
 def test_a_run_leaves_what_is_promised(tmp_path: Path) -> None:
     seen: list[dict[str, Any]] = []
-    told = run_training(TINY, tmp_path / "run", force=False, resume=False, on_epoch=seen.append)
+    result = run_training(TINY, tmp_path / "run", force=False, resume=False, on_epoch=seen.append)
     names = sorted(path.name for path in (tmp_path / "run").iterdir())
     assert names == ["metrics.jsonl", "model.safetensors", "study.toml"]
     lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
@@ -157,11 +157,11 @@ def test_a_run_leaves_what_is_promised(tmp_path: Path) -> None:
     assert all(
         np.array_equal(kept.params[n], v) for n, v in epochs(TINY)[-1].snapshot.params.items()
     )
-    assert told["parameters"] == 64 * 9 + 9 + 9 * 10 + 10
-    assert told["test_accuracy"] == lines[-1]["test_accuracy"]
+    assert result["parameters"] == 64 * 9 + 9 + 9 * 10 + 10
+    assert result["test_accuracy"] == lines[-1]["test_accuracy"]
     ops, run = TorchOps(), open_run(tmp_path / "run")
     params = {name: ops.from_numpy(value) for name, value in run.model.params.items()}
-    assert told["train_accuracy"] == accuracy(ops, run.model.network, params, run.data.train)
+    assert result["train_accuracy"] == accuracy(ops, run.model.network, params, run.data.train)
 
 
 def files(run: Path) -> dict[str, bytes]:
@@ -292,7 +292,7 @@ def child(out: Path, *more: str) -> subprocess.Popen[str]:
 
 
 def wait_for(out: Path, lines: int, process: subprocess.Popen[str]) -> None:
-    """Until so many epochs are told of."""
+    """Wait until the file lists this many epochs."""
     path, deadline = out / "metrics.jsonl", time.monotonic() + 120
     while not path.exists() or path.read_text().count("\n") < lines:
         assert process.poll() is None, process.communicate()
@@ -308,8 +308,8 @@ def test_interrupted_then_killed_a_run_still_ends_in_the_same_bytes(tmp_path: Pa
     process = child(out, str(tmp_path / "study.toml"), "--json")
     wait_for(out, 2, process)
     process.send_signal(signal.SIGINT)
-    told, said = process.communicate(timeout=60)
-    assert (process.returncode, told, said) == (130, "", "interrupted\n")
+    result, said = process.communicate(timeout=60)
+    assert (process.returncode, result, said) == (130, "", "interrupted\n")
     assert set(files(out)) == {"study.toml", "metrics.jsonl", "resume.safetensors"}
     lines = (out / "metrics.jsonl").read_text()
     assert lines.endswith("}\n")

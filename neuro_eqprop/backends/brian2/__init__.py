@@ -12,6 +12,7 @@ BACKEND = BackendInfo(
     FLOAT_ONLY,
     learner="neuro_eqprop.backends.brian2.learning:Brian2Learner",
     requires=REQUIRES,
+    step_cost=(3e-3, 1e-7),
 )
 
 BINARY = "its membranes send binary spikes"
@@ -31,4 +32,5 @@ BIOLOGY = BackendInfo(
     ),
     learner="neuro_eqprop.backends.brian2.continuous_learning:Brian2BiologyLearner",
     requires=REQUIRES,
+    step_cost=(3e-2, 1e-6),
 )

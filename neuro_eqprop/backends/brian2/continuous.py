@@ -32,8 +32,8 @@ from neuro_eqprop.backends.brian2.membrane import (
     reset,
 )
 from neuro_eqprop.backends.brian2.neuron_models import IZHIKEVICH
-from neuro_eqprop.backends.brian2.setup import settings, simulator
-from neuro_eqprop.backends.brian2.step_callbacks import Watch, noise
+from neuro_eqprop.backends.brian2.setup import run_network, settings, simulator
+from neuro_eqprop.backends.brian2.step_callbacks import StepRecorder, noise
 from neuro_eqprop.backends.registry import check_run
 from neuro_eqprop.schedules import Schedule, free_only, tail
 from neuro_eqprop.spiking.ir import Gain, Population, Projection, Spiking, SpikingNetwork, Stimulus
@@ -164,7 +164,7 @@ def simulate(
     record: Record,
     result: Result,
     first: int,
-) -> Watch:
+) -> StepRecorder:
     """Run samples in one Brian2 run and add to the result; `first` is the first one's number."""
     brian2 = simulator()
     with settings(brian2):
@@ -181,11 +181,11 @@ def simulate(
         sizes = {p.name: p.size for p in network.populations}
         drawn = noise(biology, sizes, range(first, first + stimulus.samples))
         limits = potentials_of(brian2, biology)
-        callback = Watch(biology, groups, schedule, result, record, drawn, limits=limits)
+        callback = StepRecorder(biology, groups, schedule, result, record, drawn, limits=limits)
         each = brian2.NetworkOperation(callback.tick, clock=clock, when="start")
         whole = brian2.Network(*groups.values(), *paths, each)
         steps = sum(phase.steps for phase in schedule)
-        whole.run(steps * biology.ticks * clock.dt, namespace={})
+        run_network(brian2, whole, steps * biology.ticks * clock.dt)
         if biology.substeps > 1:
             callback.record_substep()
         callback.turn(steps)

@@ -28,14 +28,15 @@ from neuro_eqprop.backends.brian2.continuous import (
     synapses,
 )
 from neuro_eqprop.backends.brian2.membrane import Biology
-from neuro_eqprop.backends.brian2.setup import settings, simulator
-from neuro_eqprop.backends.brian2.step_callbacks import Watch, noise
+from neuro_eqprop.backends.brian2.setup import run_network, settings, simulator
+from neuro_eqprop.backends.brian2.step_callbacks import StepRecorder, noise
 from neuro_eqprop.backends.learning import (
     SYNAPSE_VARIABLES,
     Events,
     Learned,
     ProgressCallback,
     Synapses,
+    refuse_margin,
     tally_learning,
 )
 from neuro_eqprop.spiking.ir import Spiking
@@ -58,6 +59,7 @@ class Brian2BiologyLearner:
     def check(self, plastic: PlasticNetwork, training: TrainingSamples) -> None:
         """Raise an error for a network that it cannot learn, or samples that do not fit it."""
         training.stimulus.check(plastic.network)
+        refuse_margin(self.name, plastic)
         if plastic.rule.numbers is not None:
             raise BackendError(f"{self.name} learns in floating point: learn without bits")
         if not all(isinstance(p.neuron, Spiking) for p in plastic.network.populations):
@@ -142,7 +144,7 @@ class LearningRun:
             ]
             sizes = {p.name: p.size for p in network.populations}
             drawn = noise(biology, sizes, range(first, first + stimulus.samples))
-            watch = TraceWatch(
+            recorder = TraceRecorder(
                 biology,
                 groups,
                 rule.schedule,
@@ -155,24 +157,24 @@ class LearningRun:
                 wanted=self.wanted,
                 held=self.weights,
             )
-            each = brian2.NetworkOperation(watch.tick, clock=clock, when="start")
+            each = brian2.NetworkOperation(recorder.tick, clock=clock, when="start")
             whole = brian2.Network(*groups.values(), *paths, each)
             steps = sum(phase.steps for phase in rule.schedule)
-            whole.run(steps * biology.ticks * clock.dt, namespace={})
-            watch.trace_tick()
-            watch.turn(steps)
+            run_network(brian2, whole, steps * biology.ticks * clock.dt)
+            recorder.trace_tick()
+            recorder.turn(steps)
         self.drives[start:stop] = result.drive[network.output][:, 0]
         for name, messages in result.messages.items():
             self.sent[name][:-1] += messages.sum(axis=0)
-        self.recordings += list(watch.recordings(sizes))
-        self.commit(start, stop, watch)
+        self.recordings += list(recorder.recordings(sizes))
+        self.commit(start, stop, recorder)
 
-    def commit(self, start: int, stop: int, watch: TraceWatch) -> None:
+    def commit(self, start: int, stop: int, recorder: TraceRecorder) -> None:
         """Change the weights by the tags of a batch, and store the histories of synapses."""
         names = [p.name for p in self.plastic.network.populations]
         rate = float(self.training.rates[stop - 1])
         for part in self.plastic.plastic:
-            tag = watch.tags[part.name].sum(axis=0)
+            tag = recorder.tags[part.name].sum(axis=0)
             self.tags[part.name] = tag
             before = self.weights[part.name]
             wanted = before + self.plastic.eta(part, rate, stop - start) * tag
@@ -186,8 +188,8 @@ class LearningRun:
             if part.mirror is not None:
                 self.weights[part.mirror] = part.mirrored * after.T
         if self.wanted.chosen:
-            carried = np.cumsum(watch.history[:, -1, :, 2], axis=0)
-            self.history[start:stop, :-1] = watch.history
+            carried = np.cumsum(recorder.history[:, -1, :, 2], axis=0)
+            self.history[start:stop, :-1] = recorder.history
             self.history[start + 1 : stop, :-1, :, 2] += carried[:-1, None]
             self.history[start:stop, -1] = self.history[start:stop, -2]
             for k, (name, target, source) in enumerate(self.wanted.chosen):
@@ -216,7 +218,7 @@ class LearningRun:
 
 
 @dataclass(slots=True, kw_only=True)
-class TraceWatch(Watch):
+class TraceRecorder(StepRecorder):
     """Integrates traces and tags in every dt, beside the neurons."""
 
     plastic: PlasticNetwork
@@ -231,7 +233,7 @@ class TraceWatch(Watch):
     history: Array = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
-        Watch.__post_init__(self)
+        StepRecorder.__post_init__(self)
         network = self.plastic.network
         for population in network.populations:
             self.traces[population.name] = np.zeros((self.samples, population.size))
@@ -247,7 +249,7 @@ class TraceWatch(Watch):
         """Run before each integration step."""
         if self.ticks:
             self.trace_tick()
-        Watch.tick(self)
+        StepRecorder.tick(self)
 
     def trace_tick(self) -> None:
         """Update the traces by the last dt, and the tags if it lies in a window."""

@@ -19,6 +19,7 @@ from neuro_eqprop.backends.learning import (
     ProgressCallback,
     Synapses,
     recordings,
+    refuse_margin,
     tally_learning,
 )
 from neuro_eqprop.spiking.plasticity import Plastic, PlasticNetwork, TrainingSamples
@@ -51,19 +52,20 @@ class Brian2Learner:
             network = LearningNetwork(brian2, plastic, training)
             monitors = [network.monitor_synapse(*chosen) for chosen in synapses.chosen]
             record = synapses.activity
-            watched = {
+            recorded = {
                 key: network.monitor_activity(*key)
                 for key in (*((name, "spikes") for name in record.spikes), *record.signals)
             }
             network.run(progress)
         return replace(
             collect_result(network, synapses, monitors),
-            activity=activity(network, record, watched),
+            activity=activity(network, record, recorded),
         )
 
 
 def check(plastic: PlasticNetwork) -> None:
     """Raise an error for a network that the equations do not describe."""
+    refuse_margin("brian2", plastic)
     if plastic.rule.numbers is not None:
         raise BackendError(
             "brian2 learns in floating point: its equations have no stochastic rounding "
@@ -104,12 +106,12 @@ def collect_result(
 
 
 def activity(
-    run: LearningNetwork, record: Record, watched: Mapping[tuple[str, str], Handle]
+    run: LearningNetwork, record: Record, recorded: Mapping[tuple[str, str], Handle]
 ) -> tuple[Recording, ...]:
     """The recorded spikes and signals; the pause before the first sample is dropped."""
     samples, steps = run.training.stimulus.samples, run.rule.steps
     courses: dict[tuple[str, str], Array] = {}
-    for key, monitor in watched.items():
+    for key, monitor in recorded.items():
         (variable,) = monitor.record_variables
         values = np.asarray(getattr(monitor, variable)).T[1:].astype(np.float64)
         courses[key] = values.reshape(samples, steps, -1)[:, :-1]

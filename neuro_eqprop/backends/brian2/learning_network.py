@@ -20,6 +20,7 @@ from neuro_eqprop.backends.brian2.learning_equations import (
     tag_equations,
     trace_constants,
 )
+from neuro_eqprop.backends.brian2.setup import run_network
 from neuro_eqprop.backends.learning import ProgressCallback
 from neuro_eqprop.spiking.ir import Gain, Graded, Population, Projection, Spiking
 from neuro_eqprop.spiking.plasticity import Plastic, PlasticNetwork, TrainingSamples
@@ -217,7 +218,7 @@ class LearningNetwork:
             self.brian2.NetworkOperation(ended, clock=self.sample_clock, when="end")
         )
         length = self.training.stimulus.samples * self.rule.steps + 1
-        self.brian2_network.run(length * self.dt, namespace={})
+        run_network(self.brian2, self.brian2_network, length * self.dt)
 
 
 def message_variable(population: Population) -> str:

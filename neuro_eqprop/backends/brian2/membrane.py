@@ -82,7 +82,7 @@ class Biology:
     """Dale's law: "pairs" or True, or "interneurons".
 
     A pair is a neuron that only excites and one that only inhibits, with the same input and noise.
-    With interneurons, each population excites a population of inhibitory neurons of its own, which
+    With interneurons, each population excites its inhibitory population, which
     send what its weights below zero would.
     """
     neuron: str = LIF

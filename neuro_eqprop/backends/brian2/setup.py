@@ -12,10 +12,12 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from neuro_eqprop.backends.base import BackendError
+from neuro_eqprop.deadlines import check as check_deadline
 
 # No compiler, no rewriting of sums and quotients, which would change last bits, 64 bits, and
 # Ctrl-C ends the program instead of only the run.
@@ -116,3 +118,12 @@ def settings(brian2: ModuleType) -> Iterator[None]:
         finally:
             for key, value in before.items():
                 brian2.prefs[key] = value
+
+
+def run_network(brian2: ModuleType, network: Any, duration: Any) -> None:  # noqa: ANN401
+    """Run a Brian2 network for a duration, and check the deadline every half second."""
+
+    def report(*_: object) -> None:
+        check_deadline()
+
+    network.run(duration, report=report, report_period=0.5 * brian2.second, namespace={})

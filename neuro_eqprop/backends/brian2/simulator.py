@@ -19,7 +19,7 @@ from neuro_eqprop.backends.base import Result, Support, nothing
 from neuro_eqprop.backends.brian2 import BACKEND
 from neuro_eqprop.backends.brian2.equations import Handle, tables
 from neuro_eqprop.backends.brian2.groups import neurons, synapses
-from neuro_eqprop.backends.brian2.setup import settings, simulator
+from neuro_eqprop.backends.brian2.setup import run_network, settings, simulator
 from neuro_eqprop.backends.brian2.spike_recorder import SpikeRecorder
 from neuro_eqprop.backends.registry import check_run
 from neuro_eqprop.schedules import Schedule
@@ -62,7 +62,7 @@ class Brian2:
             part = stimulus.take(start, start + room)
             with settings(brian2):
                 rendering = render(brian2, network, part, schedule=schedule, record=record)
-                rendering.whole.run(rendering.seconds, namespace={})
+                run_network(brian2, rendering.whole, rendering.seconds)
             parts.append(measured(rendering, part.samples, schedule))
             for k, recording in enumerate(recorded(rendering, part.samples)):
                 sink.sample(start + k, recording)

@@ -49,7 +49,7 @@ def noise(biology: Biology, sizes: Mapping[str, int], samples: range) -> Noise:
 
 
 @dataclass(slots=True)
-class Watch:
+class StepRecorder:
     """Called once every dt, and once more at the end; accumulates each completed step."""
 
     biology: Biology

@@ -11,4 +11,5 @@ BACKEND = BackendInfo(
     learner="neuro_eqprop.backends.emulator.learning:EmulatorLearner",
     chunk=2000,
     requires={"numba": ">=0.60"},
+    step_cost=(1e-5, 1e-8),
 )

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from numpy import uint64
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.jit import leaf, outer
+from neuro_eqprop.jit import leaf, outer_leaf
 
 Places: TypeAlias = npt.NDArray[np.uint64]
 Marks: TypeAlias = npt.NDArray[np.uint8]
@@ -50,6 +50,8 @@ WRAPS, SATURATIONS = range(2)
 """Columns of the table of overflows, which has a row for each block."""
 ROWS, MEMORY = 12, 6
 """Rows of the state, and how many of the first rows are zero at the start of a sample."""
+HELD, DRIVE, MESSAGE = 3, 7, 8
+"""The rows of the state that can be recorded."""
 
 POWERS = 2.0 ** np.arange(59)
 TOP, WHOLE, FRACTION = 2.0**23, 2.0**24, 2.0**6
@@ -170,19 +172,17 @@ def spread_kernel(image: Ints, weights: Array, offset: int, at: int, q: float, s
     i_first, j_first = max(0, (y - high + stride) // stride), max(0, (x - wide + stride) // stride)
     i_last = min(image[HIGH_OUT] - 1, y // stride)
     j_last = min(image[WIDE_OUT] - 1, x // stride)
+    across = max(0, j_last - j_first + 1)
+    # Columns of the kernel are stored backwards: with stride one, one run of weights for all j.
+    runs = min(across, 1) if stride == 1 else across
+    length = uint64(across if stride == 1 else 1) * outputs
     for i in range(i_first, i_last + 1):
-        row = (c * high + (y - stride * i)) * wide
-        if stride == 1:  # columns of the kernel are stored backwards: one run of weights
-            w = uint64(offset + (row + wide - 1 - (x - j_first)) * image[OUTPUTS])
-            t = uint64((i * image[WIDE_OUT] + j_first) * image[OUTPUTS])
-            for o in range(uint64(max(0, j_last - j_first + 1)) * outputs):
+        row = (c * high + (y - stride * i)) * wide + wide - 1 - x
+        for j in range(j_first, j_first + runs):
+            w = uint64(offset + (row + stride * j) * image[OUTPUTS])
+            t = uint64((i * image[WIDE_OUT] + j) * image[OUTPUTS])
+            for o in range(length):
                 sums[t + o] += weights[w + o] * q
-        else:
-            for j in range(j_first, j_last + 1):
-                w = uint64(offset + (row + wide - 1 - (x - stride * j)) * image[OUTPUTS])
-                t = uint64((i * image[WIDE_OUT] + j) * image[OUTPUTS])
-                for o in range(outputs):
-                    sums[t + o] += weights[w + o] * q
 
 
 @leaf
@@ -259,31 +259,6 @@ def add_transposed(
 
 
 @leaf
-def add_kernels(
-    form: int,
-    image: Ints,
-    weights: Array,
-    offset: int,
-    lists: Places,
-    payloads: Array,
-    e: int,
-    stop: int,
-    arriving: Array,
-    a: int,
-    pooled: Array,
-    places: Places,
-    sums: Array,
-) -> None:
-    """arriving += the messages on the list through a shared kernel; the workspace stays zero."""
-    if form == TRANSPOSED:
-        add_transposed(image, weights, offset, lists, payloads, e, stop, arriving, a, sums)
-        return
-    add_convolution(
-        image, weights, offset, lists, payloads, e, stop, arriving, a, pooled, places, sums
-    )
-
-
-@leaf
 def mix(beta: float, a: int, z: int, one: Array, by_beta: Array) -> None:
     """Scale the input with a gain of beta and add it to the other input."""
     for i in range(uint64(a), uint64(z)):
@@ -347,7 +322,7 @@ def draw(a: int, z: int, start: np.uint64, sample: int, t: int, drawn: Array) ->
 
 
 @leaf
-def tell(
+def follow_rate(
     c: Array,
     course: Array,
     random: bool,
@@ -409,7 +384,7 @@ def gather_both(
 
 
 @leaf
-def speak(
+def send_graded(
     c: Array, a: int, z: int, aim: Array, held: Array, sent: Array, message: Array, sends: Marks
 ) -> None:
     """State and message of graded units, which follow the aim within their range."""
@@ -505,7 +480,7 @@ def round_off(a: int, z: int, values: Array) -> None:
 
 
 @leaf
-def speak_fixed(
+def send_graded_fixed(
     c: Array, a: int, z: int, aim: Array, held: Array, sent: Array, message: Array, sends: Marks
 ) -> int:
     """State and message in integers; return the number of saturated states."""
@@ -571,26 +546,15 @@ def settle(a: int, z: int, factor: float, counts: Ints, firing: Array) -> None:
 
 
 @leaf
-def show(
-    populations: Ints,
-    columns: Ints,
-    sends: Marks,
-    message: Array,
-    held: Array,
-    drive: Array,
-    log: Array,
-) -> None:
+def show(populations: Ints, columns: Ints, sends: Marks, state: Array, log: Array) -> None:
     """Write the recorded values of a step to their columns; a column of -1 is not recorded."""
     for p in range(populations.shape[0]):
-        a, spiking = populations[p, START], populations[p, KIND] == SPIKING
-        sent, kept, driven = columns[p, 0], columns[p, 1], columns[p, 2]
-        for i in range(populations[p, STOP] - a):
-            if sent >= 0:
-                log[sent + i] = float(sends[a + i]) if spiking else message[a + i]
-            if kept >= 0:
-                log[kept + i] = held[a + i]
-            if driven >= 0:
-                log[driven + i] = drive[a + i]
+        a, size = populations[p, START], populations[p, STOP] - populations[p, START]
+        for variable in range(columns.shape[1]):
+            at, marks = columns[p, variable], variable == 0 and populations[p, KIND] == SPIKING
+            row = MESSAGE if variable == 0 else (HELD if variable == 1 else DRIVE)
+            for i in range(size if at >= 0 else 0):
+                log[at + i] = float(sends[a + i]) if marks else state[row, a + i]
 
 
 @leaf
@@ -606,7 +570,29 @@ def begin(blocks: Ints, constants: Array, state: Array, held: Array, ends: Ints)
                 held[i] = constants[b, THRESHOLD] / 2
 
 
-@outer
+def workspace(
+    units: int, projections: Ints, populations: int, images: Ints
+) -> tuple[Array, Marks, Places, Array, Ints, Array, Places]:
+    """State, marks, lists of messages with their payloads and ends, pooled images and their places.
+
+    They are allocated here, since compiling code that allocates takes a second more.
+    """
+    depth = max([1, *projections[:, DELAY].tolist()])
+    sides = [[CHANNELS, HIGH_IN, WIDE_IN], [OUTPUTS, HIGH_OUT, WIDE_OUT]]
+    pixels = int(images[:, sides].prod(axis=2).max(initial=0))
+    length = depth * (units + 1)
+    return (
+        np.zeros((ROWS, units)),
+        np.zeros(units, dtype=np.uint8),
+        np.zeros(length, dtype=np.uint64),
+        np.ones(length),
+        np.zeros((depth, populations), dtype=np.int64),
+        np.zeros((2, pixels)),
+        np.zeros(pixels, dtype=np.uint64),
+    )
+
+
+@outer_leaf
 def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the speed
     populations: Ints,
     blocks: Ints,
@@ -631,6 +617,14 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
     drives: Array,
     overflows: Ints | None,
     log: Array,
+    halt: Ints,
+    state: Array,
+    sends: Marks,
+    lists: Places,
+    payloads: Array,
+    ends: Ints,
+    squares: Array,
+    places: Places,
 ) -> None:
     """Run every sample from rest through all phases, of `lengths` (steps, window).
 
@@ -638,27 +632,16 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
     `drives` are (samples, phases, units), `log` is (samples, steps, columns). What is not needed of
     pull, columns and log is empty. With `overflows`, (blocks, 2), all is in integers; they are
     exact in float64. `courses` are those of blocks that follow a rate, (blocks, steps, 3), `starts`
-    their seeds, `first` the number of a sample. An argument that may be None belongs to a part of
-    the step; where it is None, that part is not compiled, which would take a second or more.
+    their seeds, `first` the number of a sample. It returns early once `halt` is not zero. `state`
+    and all that follows are workspace, see `workspace`. An argument that may be None belongs to a
+    part of the step; where it is None, that part is not compiled, which would take a second.
     """
-    units, depth = given.shape[1], 1
-    for j in range(projections.shape[0]):
-        depth = max(depth, projections[j, DELAY])
-    state, sends = np.zeros((ROWS, units)), np.zeros(units, dtype=np.uint8)
-    one, by_beta, u, held, g_beta, sent = state[0], state[1], state[2], state[3], state[4], state[5]
-    outside, drive, message = state[6], state[7], state[8]
+    units, depth, width = given.shape[1], ends.shape[0], given.shape[1] + 1
+    one, by_beta, u, held = state[0], state[1], state[2], state[HELD]
+    g_beta, sent = state[4], state[5]
+    outside, drive, message = state[6], state[DRIVE], state[MESSAGE]
     aim, rest, power = state[9], state[10], state[11]
-    width = units + 1
-    lists, payloads = np.zeros(depth * width, dtype=np.uint64), np.ones(depth * width)
-    ends = np.zeros((depth, populations.shape[0]), dtype=np.int64)
-    pixels = 0
-    if images is not None:
-        for k in range(images.shape[0]):
-            size = images[k, HIGH_IN] * images[k, WIDE_IN] * images[k, CHANNELS]
-            made = images[k, HIGH_OUT] * images[k, WIDE_OUT] * images[k, OUTPUTS]
-            pixels = max(pixels, size, made)
-    pooled, sums = np.zeros(pixels), np.zeros(pixels)
-    places = np.zeros(pixels, dtype=np.uint64)
+    pooled, sums = squares[0], squares[1]
     for sample in range(given.shape[0]):
         begin(blocks, constants, state, held, ends)
         t = slot = 0
@@ -667,6 +650,8 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
             counts, rates, means = messages[sample, k], firing[sample, k], drives[sample, k]
             feed(beta, given[sample], pull[sample], overflows is not None, outside)
             for tick in range(steps):
+                if halt[0] != 0:
+                    return
                 for j in range(projections.shape[0]):
                     p, target = projections[j, SOURCE], projections[j, TARGET]
                     then = slot - projections[j, DELAY]
@@ -679,11 +664,16 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                     a, z = populations[target, START], populations[target, STOP]
                     into = by_beta if gated else one
                     form = projections[j, FORM]
-                    if images is not None:  # noqa: SIM102 - a test of its own is decided when compiling
+                    if images is not None:  # noqa: SIM102 - a separate test is decided when compiling
                         if form >= CONVOLUTION:
-                            add_kernels(
-                                form,
-                                images[projections[j, IMAGE]],
+                            image = images[projections[j, IMAGE]]
+                            if form == TRANSPOSED:
+                                add_transposed(
+                                    image, weights, offset, lists, payloads, e, stop, into, a, sums
+                                )
+                                continue
+                            add_convolution(
+                                image,
                                 weights,
                                 offset,
                                 lists,
@@ -727,7 +717,7 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                                         tanh(a, z, drive, aim, rest, power)
                                     if blocks[b, FOLLOWS] == RANDOM:
                                         draw(a, z, starts[b], first + sample, t + 1, message)
-                                    tell(
+                                    follow_rate(
                                         c,
                                         course,
                                         blocks[b, FOLLOWS] == RANDOM,
@@ -755,7 +745,7 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                                 multiply(a, z, aim, 1.0 / c[UNIT], aim)
                                 round_off(a, z, aim)
                             goal = aim if bent else drive
-                            clipped = speak_fixed(c, a, z, goal, held, sent, message, sends)
+                            clipped = send_graded_fixed(c, a, z, goal, held, sent, message, sends)
                             overflows[b, WRAPS] += wraps
                             overflows[b, SATURATIONS] += clipped
                             continue
@@ -765,7 +755,7 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                             gather(a, z, one, u, outside, drive)
                         if bent:
                             tanh(a, z, drive, aim, rest, power)
-                        speak(c, a, z, aim if bent else drive, held, sent, message, sends)
+                        send_graded(c, a, z, aim if bent else drive, held, sent, message, sends)
                 for p in range(populations.shape[0]):
                     a, z, e = populations[p, START], populations[p, STOP], slot * width
                     spiking, counted = populations[p, KIND] == SPIKING, tick >= steps - window
@@ -779,9 +769,9 @@ def emulate(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the sp
                     if (follows or not spiking) and counted:
                         add(a, z, sent, rates)
                 if tick >= steps - window:
-                    add(0, units, drive, means)
+                    add(populations[0, START], units, drive, means)
                 if columns.size:
-                    show(populations, columns, sends, message, held, drive, log[sample, t])
+                    show(populations, columns, sends, state, log[sample, t])
                 t += 1
                 slot = slot + 1 if slot + 1 < depth else 0
             for p in range(populations.shape[0]):

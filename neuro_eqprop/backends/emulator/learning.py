@@ -7,6 +7,7 @@ from math import frexp
 
 import numpy as np
 
+from neuro_eqprop import deadlines
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import BackendError
 from neuro_eqprop.backends.learning import (
@@ -184,6 +185,7 @@ class LearningRun:
         phases, samples = len(self.rule.schedule) + 1, self.training.stimulus.samples
         self.state, self.traces = np.zeros((9, self.units)), np.zeros(self.units)
         self.drives = np.zeros((samples, self.network[self.network.output].size))
+        self.nudged = np.ones(samples, dtype=np.int64)
         self.sent = np.zeros((phases, self.units), dtype=np.int64)
         self.counted = np.zeros((3, phases, len(self.names)), dtype=np.int64)
         self.totals = np.zeros(2, dtype=np.int64)
@@ -248,6 +250,7 @@ class LearningRun:
             mix(np.array([self.seed], dtype=np.uint64))[0],
             given,
             pull,
+            self.targets(start, stop),
             self.etas(start, stop),
             self.thirds(rates),
             self.draws(first, samples),
@@ -261,6 +264,7 @@ class LearningRun:
             self.kept,
             self.touched,
             self.drives[start:stop],
+            self.nudged[start:stop],
             self.sent,
             self.counted,
             self.totals,
@@ -268,7 +272,9 @@ class LearningRun:
             self.sizes,
             self.history[start:stop],
             self.activity[start:stop],
+            deadlines.current().flag,
         )
+        deadlines.check()
 
     def beta(self, beta: float) -> float:
         """The beta of a phase; in integers rounded to 12 bits."""
@@ -291,12 +297,22 @@ class LearningRun:
         return 0 if self.rule.numbers is None else self.rule.numbers.seed
 
     def constants_of_rule(self) -> Array:
-        """Trace decay, trace impulse, largest trace, and the engine's factor of a committed tag."""
+        """Trace decay, impulse, largest trace, the engine's factor of a committed tag, margin."""
         rule, numbers = self.rule, self.rule.numbers
         if numbers is None:
-            return np.array([rule.keep, 1.0 - rule.keep, np.inf, 0.0])
+            return np.array([rule.keep, 1.0 - rule.keep, np.inf, 0.0, rule.margin])
         scaled = 2.0 ** (7 + numbers.exponent) if isinstance(numbers, LoihiEngine) else 0.0
-        return np.array([rule.keep, float(rule.impulse), float(numbers.top), scaled])
+        top = float(numbers.top)
+        return np.array([rule.keep, float(rule.impulse), top, scaled, rule.margin * top])
+
+    def targets(self, start: int, stop: int) -> Array:
+        """The traces of the output at its targets (samples, outputs); zeros if it has none."""
+        output = self.network.output
+        pull = self.training.stimulus.pull.get(output)
+        if pull is None:
+            return np.zeros((stop - start, self.network[output].size))
+        pull = pull[start:stop]
+        return pull if self.rule.numbers is None else pull * self.rule.numbers.top
 
     def etas(self, start: int, stop: int) -> Array:
         """The factor of the tags in the commit after each sample (samples, parts)."""
@@ -343,7 +359,7 @@ class LearningRun:
         shown = self.numbers[output].shown if self.numbers else 1.0
         pieces = {p.name: slice(self.starts[p.name], None) for p in network.populations}
         sent = {p.name: self.sent[:, pieces[p.name]][:, : p.size] for p in network.populations}
-        events = Events(sent, self.counted[0], self.counted[1], self.counted[2])
+        events = Events(sent, self.counted[0], self.counted[1], self.counted[2], self.nudged)
         return Learned(
             weights,
             tags,
@@ -354,6 +370,7 @@ class LearningRun:
             int(self.totals[1]),
             self.history,
             self.recordings(),
+            self.nudged,
         )
 
     def recordings(self) -> tuple[Recording, ...]:

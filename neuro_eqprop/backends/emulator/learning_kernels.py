@@ -39,8 +39,8 @@ KEEP_CURRENT, KEEP_VOLTAGE, THRESHOLD, SUBTRACT, FLOOR, CEILING = range(3, 9)
 """Further constants of spiking units."""
 THETA, INVERSE, DAMPING, UNIT = range(3, 7)
 """Further constants of graded units; INVERSE is 1 / theta if that is exact, else 0."""
-KEEP, IMPULSE, LARGEST, SCALED = range(4)
-"""Numbers of the rule: trace decay, impulse and maximum, and the engine's factor of tags."""
+KEEP, IMPULSE, LARGEST, SCALED, MARGIN = range(5)
+"""Numbers of the rule: trace decay, impulse, maximum, the engine's factor of tags, the margin."""
 BATCH, FRESH, MODE, FIRST, BEGUN, FINAL = range(6)
 """Integers of the rule."""
 TRACED, TAGGED, CHANGED = range(3)
@@ -159,7 +159,7 @@ def fire(c: Array, beta: float, reached: int, a: int, z: int, state: Array, send
 
 
 @inner
-def fire_whole(
+def fire_integer(
     c: Array, beta: float, a: int, z: int, state: Array, sends: Marks, counts: Ints
 ) -> None:
     """The same in integers."""
@@ -196,8 +196,8 @@ def fire_whole(
 
 
 @inner
-def speak(
-    c: Array, beta: float, whole: bool, a: int, z: int, state: Array, sends: Marks, counts: Ints
+def send_graded(
+    c: Array, beta: float, integer: bool, a: int, z: int, state: Array, sends: Marks, counts: Ints
 ) -> None:
     """One step of graded units; resets the input to zero."""
     one, by_beta, g_one, held, g_beta, sent, drive, outside, message = (
@@ -216,7 +216,7 @@ def speak(
         first, second = g_one[i] + one[i], g_beta[i] + by_beta[i]
         one[i] = 0.0
         by_beta[i] = 0.0
-        if whole:
+        if integer:
             g_one[i] = first - ROUND * np.floor((first + (TOP - 1.0)) / ROUND)
             g_beta[i] = second - ROUND * np.floor((second + (TOP - 1.0)) / ROUND)
             counts[OVERFLOWS] += int(g_one[i] != first) + int(g_beta[i] != second)
@@ -228,8 +228,8 @@ def speak(
         if c[BENT] == 0.0:
             rho = min(max(d, c[LOW]), c[HIGH])
         else:
-            rho = np.rint(tanh(d * c[UNIT]) / c[UNIT]) if whole else tanh(d)
-        if whole:
+            rho = np.rint(tanh(d * c[UNIT]) / c[UNIT]) if integer else tanh(d)
+        if integer:
             x = held[i] + np.trunc(damping * (rho - held[i]))
             fits = min(max(x, 1.0 - TOP), TOP - 1.0)
             counts[OVERFLOWS] += fits != x
@@ -259,7 +259,7 @@ def decay(numbers: Array, a: int, z: int, sends: Marks, traces: Array) -> int:
 
 
 @inner
-def decay_whole(
+def decay_integer(
     numbers: Array,
     mode: int,
     a: int,
@@ -346,14 +346,14 @@ def gather_engine(
     third: float, pre: Array, post: Array, begin: int, tags: Array, p: float, own: float
 ) -> int:
     """The same as Lava's engine computes it, for one step; return how many tags changed."""
-    changed, size, told = 0, uint64(post.size), np.empty(post.size)
+    changed, size, scaled_post = 0, uint64(post.size), np.empty(post.size)
     for i in range(size):
-        told[i] = rounded(TAIL * post[i], p) * third
+        scaled_post[i] = rounded(TAIL * post[i], p) * third
     for s in range(pre.size):
         x, column = pre[s] / 1024.0, uint64(begin) + uint64(s) * size
         for i in range(size):
             m = tags[column + i]
-            new = rounded(within(128.0 * m + np.floor(x * told[i])) / 128.0, own)
+            new = rounded(within(128.0 * m + np.floor(x * scaled_post[i])) / 128.0, own)
             new = min(max(new, -257.0), 255.0)
             changed += new != m
             tags[column + i] = new
@@ -445,8 +445,8 @@ def change_engine(
         left = within(np.floor(-m * pulse / 32.0) * 128.0)
         after = rounded(within(128.0 * m + left) / 128.0, own)
         tags[uint64(begin) + k] = min(max(after, -257.0), 255.0)
-        asked = within(np.floor(m * pulse / 32.0) * scaled)
-        wanted = rounded(within(128.0 * w + asked) / 128.0, own)
+        increment = within(np.floor(m * pulse / 32.0) * scaled)
+        wanted = rounded(within(128.0 * w + increment) / 128.0, own)
         new = min(max(wanted, -256.0), 255.0)
         clipped += new != wanted
         changed += new != w
@@ -469,7 +469,16 @@ def rest(populations: Ints, constants: Array, state: Array) -> None:
 
 
 @inner
-def tell(
+def near(margin: float, targets: Array, traces: Array) -> bool:
+    """Whether the traces of all outputs are within the margin of their targets."""
+    largest = 0.0
+    for i in range(targets.size):
+        largest = max(largest, abs(traces[i] - targets[i]))
+    return largest <= margin
+
+
+@inner
+def record_synapses(
     chosen: Ints, sizes: Array, traces: Array, tags: Array, weights: Array, log: Array
 ) -> None:
     """Record the chosen synapses, given the places of source, target, tag and weight."""
@@ -495,6 +504,7 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
     start: np.uint64,
     given: Array,
     pull: Array,
+    targets: Array,
     etas: Array,
     thirds: Array,
     draws: Array,
@@ -508,26 +518,31 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
     kept: Array,
     touched: Marks,
     drives: Array,
+    nudged: Ints,
     sent_counts: Ints,
     counted: Ints,
     totals: Ints,
     chosen: Ints,
     sizes: Array,
-    story: Array,
+    history: Array,
     activity: Array,
+    halt: Ints,
 ) -> None:
     """Learn from all samples.
 
-    `given` is bias + current and `pull` the pull (samples, units); `etas` is (samples, parts) and
+    `given` is bias + current and `pull` the pull (samples, units); `targets` are the traces of the
+    output at its targets (samples, outputs); `etas` is (samples, parts) and
     `thirds` the engine's y2 (samples); `draws` has the engine's numbers of all steps (3, steps).
     Written are weights, what they pass on, the state of the units, traces, tags, tags as they were
     last committed, sources whose tags grew (parts, units), drives of the output (samples, units),
+    whether the nudged phases of each sample ran,
     messages (phases, units), counts (3, phases, populations), totals, the history
     (samples, steps, synapses, 4) and, unless it is empty, the activity
-    (samples, steps, message and drive and voltage or state, units).
+    (samples, steps, message and drive and voltage or state, units). It returns early once `halt` is
+    not zero.
     """
     units, batch, mode = given.shape[1], settings[BATCH], settings[MODE]
-    whole, phases = mode != REAL, betas.size
+    integer, phases = mode != REAL, betas.size
     sends = np.zeros(units, dtype=np.uint8)
     one, by_beta, sent, drive = state[0], state[1], state[5], state[6]
     outside, message = state[7], state[8]
@@ -541,25 +556,35 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
     p_post = p_own = p_pre = 0.0
     past, factored = np.zeros((BLOCK, units)), np.zeros((BLOCK, units))
     since = waiting = 0
-    for lesson in range(given.shape[0]):
-        if settings[FRESH] or not (lesson or settings[BEGUN]):
+    for sample in range(given.shape[0]):
+        if settings[FRESH] or not (sample or settings[BEGUN]):
             rest(populations, constants, state)
         ending[:] = 0
-        t, number = 0, settings[FIRST] + lesson
+        t, number = 0, settings[FIRST] + sample
         since += 1
+        right = False
         for k in range(phases + 1):
             last = k == phases
+            if k == 1 and numbers[MARGIN] > 0.0:
+                a, z = populations[output, START], populations[output, STOP]
+                right = near(numbers[MARGIN], targets[sample], traces[a:z])
+                nudged[sample] = not right
+            if right and not last:
+                t += lengths[k, 0]
+                continue
             beta = 0.0 if last else betas[k]
             steps = 1 if last else lengths[k, 0]
             for i in range(units):
-                pulled = beta * pull[lesson, i]
-                outside[i] = given[lesson, i] + (np.trunc(pulled) if whole else pulled)
+                pulled = beta * pull[sample, i]
+                outside[i] = given[sample, i] + (np.trunc(pulled) if integer else pulled)
             for tick in range(steps):
+                if halt[0] != 0:
+                    return
                 clock = number * length + t
                 inside = not last and tick >= steps - lengths[k, 1]
                 row = row_of(start, 0, clock)
                 if mode == ENGINE:
-                    here = lesson * length + t
+                    here = sample * length + t
                     p_pre, p_post, p_own = draws[0, here], draws[1, here], draws[2, here]
                 if last:
                     sends[:] = 0
@@ -590,9 +615,9 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
                                 ending[p] = 0
                             continue
                         if populations[p, GRADED]:
-                            speak(c, beta, whole, a, z, state, sends, totals)
-                        elif whole:
-                            fire_whole(c, beta, a, z, state, sends, totals)
+                            send_graded(c, beta, integer, a, z, state, sends, totals)
+                        elif integer:
+                            fire_integer(c, beta, a, z, state, sends, totals)
                         else:
                             fire(c, beta, populations[p, REACHED], a, z, state, sends)
                         count = 0
@@ -605,19 +630,19 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
                     if k == 0 and inside:
                         a, z = populations[output, START], populations[output, STOP]
                         for i in range(a, z):
-                            drives[lesson, i - a] += drive[i]
+                            drives[sample, i - a] += drive[i]
                 for p in range(populations.shape[0]):
                     a, z = populations[p, START], populations[p, STOP]
-                    if not populations[p, GRADED] and whole:
-                        changed = decay_whole(numbers, mode, a, z, sends, row, p_pre, traces)
+                    if not populations[p, GRADED] and integer:
+                        changed = decay_integer(numbers, mode, a, z, sends, row, p_pre, traces)
                         counted[TRACED, k, p] += changed
                     elif not populations[p, GRADED]:
                         counted[TRACED, k, p] += decay(numbers, a, z, sends, traces)
-                    elif not last and (whole or not populations[p, STILL] or t == 0):
+                    elif not last and (integer or not populations[p, STILL] or t == 0):
                         changed = follow(constants[p], numbers, mode, a, z, sent, row, traces)
                         counted[TRACED, k, p] += changed
                 gate = gates[k] if inside else 0.0
-                full = last and (since == batch or lesson == given.shape[0] - 1)
+                full = last and (since == batch or sample == given.shape[0] - 1)
                 if gate != 0.0 and mode != ENGINE:
                     factored[waiting] = gate * traces
                     past[waiting] = traces
@@ -638,13 +663,13 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
                     if flush:
                         gather(waiting, factored, past, (a, z, b, y), begin, tags, touched[part])
                     if gate != 0.0 and mode == ENGINE:
-                        third = rounded(TAIL * (gate * thirds[lesson]), p_post)
+                        third = rounded(TAIL * (gate * thirds[sample]), p_post)
                         done = gather_engine(
                             third, traces[a:z], traces[b:y], begin, tags, p_post, p_own
                         )
                     elif gate != 0.0:
                         done = grown(traces[a:z], traces[b:y])
-                    if full and settings[FINAL] and lesson == given.shape[0] - 1:
+                    if full and settings[FINAL] and sample == given.shape[0] - 1:
                         stop = begin + (z - a) * (y - b)
                         kept[begin:stop] = tags[begin:stop]
                     if full and mode == ENGINE:
@@ -663,7 +688,7 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
                         )
                     elif full:
                         done = change(
-                            etas[lesson, part],
+                            etas[sample, part],
                             mode,
                             row_of(start, 1 + j, number),
                             ends[part],
@@ -703,9 +728,9 @@ def learn_all(  # noqa: C901, PLR0912, PLR0915 - more calls cost a third of the 
                         if populations[p, GRADED]:
                             traces[populations[p, START] : populations[p, STOP]] = 0.0
                 if chosen.shape[0]:
-                    tell(chosen, sizes, traces, tags, weights, story[lesson, t])
+                    record_synapses(chosen, sizes, traces, tags, weights, history[sample, t])
                 if activity.shape[0] and not last:
-                    activity[lesson, t, 0] = message
-                    activity[lesson, t, 1] = drive
-                    activity[lesson, t, 2] = state[3]
+                    activity[sample, t, 0] = message
+                    activity[sample, t, 1] = drive
+                    activity[sample, t, 2] = state[3]
                 t += 1

@@ -177,7 +177,7 @@ class Tables:
             if follow is not None:
                 yield at[self.place[population.name][0]], follow
 
-    def stands_for(self, network: SpikingNetwork) -> bool:
+    def is_of(self, network: SpikingNetwork) -> bool:
         """Whether these are the tables of the network; compares values: arrays are mutable."""
         return network is self.network and all(
             bool((old == new).all()) for old, new in zip(self.seen, arrays(network), strict=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from neuro_eqprop import deadlines
 from neuro_eqprop.arrays import Array, Ints, UnknownNameError
 from neuro_eqprop.backends.base import (
     BackendError,
@@ -107,7 +108,7 @@ class Emulator:
             raise BackendError(
                 f"numba cannot be imported ({error}); install it with: pip install numba"
             ) from error
-        if not (self.known and self.known[0].stands_for(network)):
+        if not (self.known and self.known[0].is_of(network)):
             self.known[:] = [tabulate(network)]
         return self.known[0]
 
@@ -124,6 +125,7 @@ class Emulator:
         check_run(self, network, stimulus)
         check_memory(network, stimulus.samples, len(schedule))
         tables, log = self.tables(network), plan_log(network, record)
+        limit = deadlines.current()  # threads of a pool do not see it
         shape = (stimulus.samples, len(schedule), tables.units)
         messages, firing, drive = np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape)
         overflows = np.zeros((len(tables.blocks), 2), dtype=np.int64) if tables.numbers else None
@@ -137,7 +139,8 @@ class Emulator:
             values = np.zeros((part.samples if log.width else 0, steps, log.width))
             own = None if overflows is None else np.zeros_like(overflows)
             into = (messages[start:stop], firing[start:stop], drive[start:stop], own, values)
-            perform(tables, part, schedule, first=start, log=log, into=into)
+            perform(tables, part, schedule, first=start, log=log, into=into, halt=limit.flag)
+            deadlines.check(limit)
             return values, own
 
         starts = range(0, stimulus.samples, at_once)
@@ -181,12 +184,14 @@ def perform(
     first: int,
     log: Log,
     into: tuple[Ints, Array, Array, Ints | None, Array],
+    halt: Ints,
 ) -> None:
     """Run these samples; `first` is the index of the first one.
 
-    Messages, firing, drive, overflows and recorded values are written to `into`.
+    Messages, firing, drive, overflows and recorded values are written to `into`; it returns early
+    once `halt` is not zero.
     """
-    from neuro_eqprop.backends.emulator.kernels import emulate
+    from neuro_eqprop.backends.emulator.kernels import emulate, workspace
 
     given = np.empty((stimulus.samples, tables.units))
     pull = np.zeros((stimulus.samples, tables.units if stimulus.pull else 0))
@@ -201,4 +206,5 @@ def perform(
     courses, starts = tables.courses(int(lengths[:, 0].sum())), tables.starts()
     course = (lengths, betas, given, pull, log.columns, courses, starts, first)
     messages, firing, drive, overflows, values = into
-    emulate(*tables.parts, *course, messages, firing, drive, overflows, values)
+    space = workspace(tables.units, tables.projections, len(tables.populations), tables.images)
+    emulate(*tables.parts, *course, messages, firing, drive, overflows, values, halt, *space)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from neuro_eqprop.schedules import Phase, Schedule
 from neuro_eqprop.spiking.ir import Population, SpikingNetwork, Stimulus
@@ -78,11 +80,13 @@ def tick(schedule: Schedule, step: int) -> Tick:
     raise IndexError(f"step {step} is beyond the {start} steps of the schedule")
 
 
-def save(job: Job, folder: Path) -> None:
-    """Write the job into the folder; populations and projections are numbered in their order."""
+def describe_job(job: Job) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """A job as JSON values and arrays; populations and projections are numbered in their order."""
     network, stimulus, record = job.network, job.stimulus, job.record
     names = [population.name for population in network.populations]
-    arrays = {f"bias{i}": p.bias for i, p in enumerate(network.populations)}
+    arrays: dict[str, npt.NDArray[Any]] = {
+        f"bias{i}": p.bias for i, p in enumerate(network.populations)
+    }
     for i, p in enumerate(network.projections):
         arrays |= synapse_arrays(p.synapses, f"weight{i}")
     arrays |= {f"current{names.index(name)}": a for name, a in stimulus.current.items()}
@@ -95,15 +99,26 @@ def save(job: Job, folder: Path) -> None:
         "spikes": sorted(record.spikes),
         "signals": sorted(record.signals),
     }
+    return description, arrays
+
+
+def save(job: Job, folder: Path) -> None:
+    """Write the job into the folder."""
+    description, arrays = describe_job(job)
     np.savez(folder / ARRAYS, **arrays)
     (folder / DESCRIPTION).write_text(json.dumps(description))
 
 
 def load(folder: Path) -> Job:
-    """Read the job back; the types validate their fields."""
+    """Read the job back."""
     described = json.loads((folder / DESCRIPTION).read_text())
     with np.load(folder / ARRAYS, allow_pickle=False) as file:
-        arrays = {name: np.asarray(file[name], dtype=np.float64) for name in file.files}
+        return rebuild_job(described, {name: file[name] for name in file.files})
+
+
+def rebuild_job(described: Mapping[str, Any], given: Mapping[str, npt.NDArray[Any]]) -> Job:
+    """The job of `describe_job`; the types validate their fields."""
+    arrays = {name: np.asarray(array, dtype=np.float64) for name, array in given.items()}
     network = rebuild(
         described,
         [arrays[f"bias{i}"] for i in range(len(described["populations"]))],

@@ -3,7 +3,7 @@
 netx runs sigma-delta layers in fixed point: weights count 1/64, messages 2^-MESSAGE_EXP, states
 2^-(MESSAGE_EXP + 6). A network without feedback becomes one `dense` layer for each layer, any other
 one `dense_rec` layer that holds all units. netx applies relu to every unit, so a layer that clips
-on both sides has two units for each of its own (see `backends.lava.native.plan`), and `out`
+on both sides becomes two units for each unit (see `backends.lava.native.plan`), and `out`
 carries all units of the last layer. netx does not reset sigma-delta units: a sample is sent as its
 difference to the sample before.
 """

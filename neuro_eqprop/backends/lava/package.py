@@ -9,8 +9,8 @@
       README.md        how to use it, and the agreement measured at export
 
 The modules under processes/ and numerics/ are copies of modules of neuro_eqprop with other import
-paths. Lava imports every module beside the one that defines a process, so the example lies in a
-folder of its own.
+paths. Lava imports every module beside the one that defines a process, so the example has
+its own folder.
 """
 
 from __future__ import annotations

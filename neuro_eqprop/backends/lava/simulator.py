@@ -30,6 +30,7 @@ from neuro_eqprop.backends.lava.job import Job, Part, save
 from neuro_eqprop.backends.lava.recording import layouts, signal
 from neuro_eqprop.backends.lava.worker import DONE
 from neuro_eqprop.backends.registry import check_run
+from neuro_eqprop.checked_files.isolated import DIE_WITH_PARENT
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 from neuro_eqprop.traces import VARIABLES, Record, Recording, Sink
@@ -43,8 +44,7 @@ INSTALL_HINT = (
 
 # The package is loaded from its folder alone: with the folder's parent on the path, a Python of
 # another version would find packages there that were built for this one.
-START = """
-import sys
+START = f"""{DIE_WITH_PARENT}
 sys.path[:] = [place for place in sys.path if place]
 import importlib, importlib.util
 root, entry, folder, hint = sys.argv[1:]
@@ -152,7 +152,8 @@ def run_child(
     python = interpreter(os.environ, sys.version_info[:2])
     root = str(Path(neuro_eqprop.__file__).parent)
     np.zeros(1 + len(job.network.populations), dtype=np.int64).tofile(folder / subprocess.PROGRESS)
-    command = [python, "-I", "-W", "ignore", "-c", START, root, entry, str(folder), INSTALL_HINT]
+    command = [python, "-I", "-W", "ignore", "-c", START, str(os.getpid())]
+    command += [root, entry, str(folder), INSTALL_HINT]
     try:
         subprocess.run(command, folder, deadline=deadline, environment=ONE_THREAD, on_poll=on_poll)
     except subprocess.ChildError as error:

@@ -53,7 +53,7 @@ class Finding:
     version: str | None
     reader: str
     """`neuro_eqprop` or the framework's own importer."""
-    verdict: Comparison
+    result: Comparison
     equal: float | None
     """Fraction of output values, over samples, steps and units, that equal the reference."""
     note: str
@@ -106,8 +106,8 @@ def examine(trial: Trial, framework: str, *, ours: bool, deadline: float) -> Fin
     """Run one framework and compare; it fails after `deadline` seconds of silence."""
     reader = "neuro_eqprop" if ours else framework
 
-    def found(verdict: Comparison, note: str, equal: float | None = None) -> Finding:
-        return Finding(framework, installed(framework), reader, verdict, equal, note)
+    def found(result: Comparison, note: str, equal: float | None = None) -> Finding:
+        return Finding(framework, installed(framework), reader, result, equal, note)
 
     if not ours and find_spec(framework) is None:
         return found(Comparison.ABSENT, "")

@@ -73,9 +73,9 @@ def load(path: Path) -> Any:  # noqa: ANN401
     if path.stat().st_size > LARGEST:
         raise NirError(f"{path} is larger than {LARGEST} bytes")
     # Also with a valid seal: whoever changes a file can seal it again.
-    probe(path, "neuro_eqprop.backends.nir.read:look", deadline=DEADLINE, error=NirError)
+    probe(path, "neuro_eqprop.backends.nir.read:read_checked", deadline=DEADLINE, error=NirError)
     try:
-        graph = look(path)
+        graph = read_checked(path)
     except NirError:
         raise
     # The library and HDF5 raise errors of almost any type on a damaged file.
@@ -88,7 +88,7 @@ def load(path: Path) -> Any:  # noqa: ANN401
     return graph
 
 
-def look(path: Path) -> Any:  # noqa: ANN401
+def read_checked(path: Path) -> Any:  # noqa: ANN401
     """Read a file with the library, after checking the sizes it declares."""
     inspect(path)
     graph = library().read(path, type_check=False)

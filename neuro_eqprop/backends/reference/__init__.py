@@ -10,4 +10,5 @@ BACKEND = BackendInfo(
     EVERYTHING,
     learner="neuro_eqprop.backends.reference.learning:ReferenceLearner",
     requires={"numpy": ""},
+    step_cost=(1e-3, 1e-8),
 )

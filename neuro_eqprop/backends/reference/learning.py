@@ -19,6 +19,7 @@ from neuro_eqprop.backends.learning import (
 )
 from neuro_eqprop.backends.reference.learning_rules import Tags
 from neuro_eqprop.backends.reference.loihi_engine import rule_of
+from neuro_eqprop.deadlines import check as check_deadline
 from neuro_eqprop.spiking.fixed_point import weights as integer_weights
 from neuro_eqprop.spiking.ir import Gain, Graded, Projection, Stimulus
 from neuro_eqprop.spiking.neurons import neurons_of
@@ -146,7 +147,8 @@ class LearningRun:
         rows, shape = len(rule.schedule) + 1, (len(rule.schedule) + 1, len(self.names))
         sent = {p.name: np.zeros((rows, p.size), dtype=np.int64) for p in network.populations}
         counted = np.zeros((3, *shape), dtype=np.int64)
-        self.events = Events(sent, counted[0], counted[1], counted[2])
+        self.nudged = np.ones(training.stimulus.samples, dtype=np.int64)
+        self.events = Events(sent, counted[0], counted[1], counted[2], self.nudged)
         self.drives = np.zeros((training.stimulus.samples, network[network.output].size))
         places = (
             training.stimulus.samples,
@@ -166,9 +168,15 @@ class LearningRun:
         if rule.fresh and sample:
             self.populations.rest()
         self.in_flight = silent
-        step = (self.training.first + sample) * rule.steps
+        step, right = (self.training.first + sample) * rule.steps, False
         for row, (phase, gate) in enumerate(zip(rule.schedule, rule.gates, strict=True)):
+            right = self.tags.is_right(sample) if row == 1 else right
+            if right:
+                self.nudged[sample] = 0
+                t += phase.steps
+                continue
             for tick in range(phase.steps):
+                check_deadline()
                 self.populations.step(sample, self.arriving(), phase.beta)
                 self.in_flight = dict(self.populations.messages)
                 for name, message in self.in_flight.items():
@@ -230,4 +238,5 @@ class LearningRun:
             self.populations.overflows,
             self.history,
             recordings(self.synapses.activity, self.spikes, self.signals),
+            self.nudged,
         )

@@ -95,6 +95,15 @@ class Tags(ABC):
             self.tags[part.name] = self.tags[part.name] + grown
             self.count(part, int(np.count_nonzero(grown)), counts)
 
+    def is_right(self, sample: int) -> bool:
+        """Whether the traces of all outputs are within the margin of their targets."""
+        if not self.rule.margin:
+            return False
+        top = 1.0 if self.rule.numbers is None else self.rule.numbers.top
+        output = self.plastic.network.output
+        apart = self.traces[output] - self.training.stimulus.pull[output][sample] * top
+        return bool((np.abs(apart) <= self.rule.margin * top).all())
+
     def count(self, part: Plastic, events: int, counts: Ints) -> None:
         """Count events at the target population; those of the mirror at the source population."""
         projection = self.held[part.name].projection

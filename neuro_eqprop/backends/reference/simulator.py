@@ -14,6 +14,7 @@ from neuro_eqprop.backends.reference import BACKEND
 from neuro_eqprop.backends.reference.blocks import Blocks
 from neuro_eqprop.backends.reference.fixed_point import IntegerNetwork
 from neuro_eqprop.backends.registry import check_run
+from neuro_eqprop.deadlines import check as check_deadline
 from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.spiking.float_step import (
     FloatState,
@@ -67,6 +68,7 @@ class Reference:
         seen: dict[tuple[str, str], list[Array]] = {key: [] for key in record.signals}
         for k, phase in enumerate(schedule):
             for tick in range(phase.steps):
+                check_deadline()
                 if integer is None:
                     advance(network, stimulus, states, past=past, blocks=blocks, beta=phase.beta)
                     past.append({name: states[name].message for name in names})

@@ -10,4 +10,5 @@ BACKEND = BackendInfo(
     FLOAT_ONLY,
     cannot_learn="its neurons have no synapses that change, only weights that torch trains",
     requires={"snntorch": ">=1.0"},
+    step_cost=(1e-3, 1e-8),
 )

@@ -3,7 +3,7 @@
 The module runs the step of `neuro_eqprop.spiking.ir` and sends the same spikes and messages as the
 backends do. Backward, gradients pass through time: a spike has the slope of a surrogate function
 (Neftci, Mostafa & Zenke 2019), and the rounding of weights and graded messages has slope one
-(straight-through estimator; Bengio, Leonard & Courville 2013).
+(straight-through estimator; Bengio, Léonard & Courville 2013).
 
 The parameters are those of the rate network: a connection that acts in both directions keeps one
 weight, so a fine-tuned module goes back to a `Model` with `from_snntorch`.

@@ -12,6 +12,7 @@ from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.backends.base import BackendError, Result, Support, nothing
 from neuro_eqprop.backends.registry import check_run
 from neuro_eqprop.backends.snntorch import BACKEND
+from neuro_eqprop.deadlines import check as check_deadline
 from neuro_eqprop.schedules import Phase, Schedule
 from neuro_eqprop.spiking.ir import SpikingNetwork, Stimulus
 from neuro_eqprop.traces import Record, Recording, Sink
@@ -108,6 +109,7 @@ def run_phase(net: Net, phase: Phase, log: Log) -> Result:
         messages[name] = np.zeros(shape, dtype=np.int64)
         firing[name], drive[name] = np.zeros(shape), np.zeros(shape)
     for tick in range(phase.steps):
+        check_deadline()
         net(phase.beta)
         log.note(net)
         for name, layer in net.populations.items():

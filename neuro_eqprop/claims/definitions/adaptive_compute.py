@@ -101,8 +101,8 @@ CLAIM = Claim(
         "The looped network (128 tanh units, bound 0.95, cross-entropy) trained on {images} images "
         "for {epochs} epochs; {tests} test images settle synchronously, each until no rate moves "
         "more than 1e-4; the margin is the lead of the first output over the second; {seeds} "
-        "seeds. An early exit stops all samples after so many steps as keep the accuracy to a "
-        "tenth of a point; the figure also lets each sample leave by itself."
+        "seeds. An early exit stops all samples after the fewest steps that keep the accuracy "
+        "within a tenth of a point; the figure also lets each sample leave by itself."
     ),
     sizes=SIZES,
     cells=cells,
@@ -118,7 +118,7 @@ CLAIM = Claim(
     ),
     conflict=(
         "002 promises adaptive compute and 30 to 50 % saved, 003 saw every sample take exactly 10 "
-        "steps. Neither holds: samples differ, by little that tells of their difficulty, and more "
+        "steps. Neither holds: samples differ, with little relation to their difficulty, and more "
         "than half of the steps can be saved."
     ),
     chart=chart,

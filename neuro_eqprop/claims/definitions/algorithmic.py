@@ -98,7 +98,7 @@ CLAIM = Claim(
     verdict_from=verdict_from,
     meaning=meanings(
         "Settle steps are a measure of how long a problem is.",
-        "Settle steps do not tell how long a problem is; do not present them as thinking time.",
+        "Settle steps do not show how long a problem is; do not present them as thinking time.",
     ),
     chart=chart,
     shown={

@@ -1,4 +1,4 @@
-"""Whether nobody trained a transformer by EqProp before: a question to the literature."""
+"""Whether a transformer was trained by EqProp before: a question to the literature."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def verdict_from(results: CellResults) -> Verdict:
     """By literature."""
     return Verdict(
         Finding.REFUTED,
-        "By literature, not by a run: Bal and Sengupta (2022/23) trained modern-Hopfield "
+        "By literature, not by a run: Bal and Sengupta (2023) trained modern-Hopfield "
         "attention by EqProp on text, and Hoier, Kerjan and Scellier (Convergent Energy "
         "Transformer, 2026) an energy transformer with log-sum-exp attention by centered EqProp.",
     )
@@ -23,7 +23,7 @@ def verdict_from(results: CellResults) -> Verdict:
 
 CLAIM = Claim(
     id="first-transformer",
-    statement="Nobody has trained a transformer by EqProp before.",
+    statement="No one has trained a transformer by EqProp before.",
     source="001, 004",
     threshold="no earlier publication",
     method="Search of publications; nothing is run.",

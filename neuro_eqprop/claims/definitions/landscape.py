@@ -92,7 +92,7 @@ CLAIM = Claim(
     method=(
         "The looped network (128 tanh units, bound 0.95) after {epochs} epochs on {images} digits; "
         "{samples} test samples, from zero and from {starts} states drawn over the range of the "
-        "rates, {sweeps} sweeps watched and then settled to 1e-8; two ends are alike if no rate "
+        "rates, {sweeps} sweeps observed and then settled to 1e-8; two ends are alike if no rate "
         "differs by 1e-3; {seeds} seeds."
     ),
     sizes=SIZES,

@@ -87,8 +87,8 @@ def chart(results: CellResults) -> tuple[Chart, ...]:
     for what, (title, label) in titles.items():
         found = along(results, what)
         lines = tuple(
-            Series(words, [float(n) for n in found], [found[n][way] / 2**20 for n in found])
-            for way, words in WAYS.items()
+            Series(name, [float(n) for n in found], [found[n][way] / 2**20 for n in found])
+            for way, name in WAYS.items()
         )
         made.append(Chart(title, label, "MiB alive at once", lines, log_x=True, log_y=True))
     return tuple(made)
@@ -109,8 +109,8 @@ CLAIM = Claim(
         "Bytes of torch tensors alive at once in one update, counted after every operation, "
         "parameters and data left out: a looped network of {width} units, batch {batch}, settle "
         "steps {steps}; chains of depth {depths} with 10 steps; widths 128 to 2048 with 25 steps. "
-        "Counted, not estimated: no seeds. In the perceptron a second hidden layer stands "
-        "for the loop."
+        "Counted, not estimated: no seeds. In the perceptron a second hidden layer takes the "
+        "place of the loop."
     ),
     sizes=SIZES,
     cells=cells,
@@ -125,6 +125,6 @@ CLAIM = Claim(
         "code that still kept autograd's graph. What holds is said above: constant in settle "
         "steps, not in depth."
     ),
-    shown={f"{words}, bytes": way for way, words in WAYS.items()},
+    shown={f"{name}, bytes": way for way, name in WAYS.items()},
     chart=chart,
 )

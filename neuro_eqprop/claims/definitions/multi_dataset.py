@@ -50,7 +50,7 @@ def size_of(task: str, budget: Budget) -> dict[str, Any]:
     return size | OWN[budget].get(task.split("-", maxsplit=1)[0], {})
 
 
-def told(budget: Budget) -> dict[str, Any]:
+def sizes_of_tasks(budget: Budget) -> dict[str, Any]:
     """The sizes of all tasks, for the method."""
     own = {
         f"{task}_{key}": value for task, size in OWN[budget].items() for key, value in size.items()
@@ -82,9 +82,11 @@ def verdict_from(results: CellResults) -> Verdict:
         ours, theirs = (column(results, f"{task}, {rule}", "test_accuracy") for rule in RULES)
         gaps[task], effects[task] = paired(ours, theirs), hedges_g(ours, theirs)
     worst = min(gaps, key=lambda task: gaps[task].value)
-    words = "; ".join(f"{task} {points(gap)}" for task, gap in gaps.items())
+    gaps_text = "; ".join(f"{task} {points(gap)}" for task, gap in gaps.items())
     finding = all_of([above(gap, -MARGIN) for gap in gaps.values()])
-    return verdict(finding, gaps[worst], f"EqProp less backprop: {words}.", effect=effects[worst])
+    return verdict(
+        finding, gaps[worst], f"EqProp less backprop: {gaps_text}.", effect=effects[worst]
+    )
 
 
 def chart(results: CellResults) -> tuple[Chart, ...]:
@@ -115,12 +117,12 @@ CLAIM = Claim(
         "{control_epochs}, with learning rates three times larger. {seeds} seeds. Tasks whose "
         "data is not here are left out; the claim can then be refuted but not confirmed."
     ),
-    sizes={budget: told(budget) for budget in Budget},
+    sizes={budget: sizes_of_tasks(budget) for budget in Budget},
     cells=cells,
     verdict_from=verdict_from,
     meaning=meanings(
         "Over small images and control by imitation, EqProp costs at most a point.",
-        "There are tasks on which EqProp costs more than a point; look at the table.",
+        "There are tasks on which EqProp costs more than a point; see the table.",
         "On most tasks EqProp costs no more than a point; the table shows where that is not sure.",
     ),
     conflict=(

@@ -62,14 +62,14 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
     made: list[Cell] = []
     for model, study in (("layered", LAYERED), ("looped", LOOPED)):
         for rule in ("eqprop", "backprop"):
-            told = arguments("mnist", study, rule, size)
-            made += over_seeds(f"{model}, {rule}", "contest", told, size["seeds"])
+            chosen = arguments("mnist", study, rule, size)
+            made += over_seeds(f"{model}, {rule}", "contest", chosen, size["seeds"])
     return tuple(made)
 
 
 def verdict_from(results: CellResults) -> Verdict:
     """The worse of the two networks against a feed-forward network."""
-    parts, told, findings = {}, [], []
+    parts, sentences, findings = {}, [], []
     for model in dict.fromkeys(name.split(",")[0] for name in cell_names(results)):
         ours, theirs = (
             column(results, f"{model}, {rule}", "test_accuracy") for rule in ("eqprop", "backprop")
@@ -78,9 +78,9 @@ def verdict_from(results: CellResults) -> Verdict:
         findings.append(above(gap, -MARGIN))
         parts[model] = (gap, hedges_g(ours, theirs))
         scores = f"{percent(student(ours))} against {percent(student(theirs))}"
-        told.append(f"{model} {scores}, {points(gap)}")
+        sentences.append(f"{model} {scores}, {points(gap)}")
     gap, effect = min(parts.values(), key=lambda each: each[0].value)
-    return verdict(all_of(findings), gap, f"{'; '.join(told)}.", effect=effect)
+    return verdict(all_of(findings), gap, f"{'; '.join(sentences)}.", effect=effect)
 
 
 def chart(results: CellResults) -> tuple[Chart, ...]:

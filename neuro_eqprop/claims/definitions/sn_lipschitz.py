@@ -76,7 +76,7 @@ def largest(results: CellResults, name: str) -> list[float]:
 
 
 def confirms_at_most(found: Finding) -> Finding:
-    """What a short training says: the largest L can only grow with the length of a training."""
+    """The verdict of a short training: the largest L can only grow with its length."""
     return Finding.UNDECIDED if found is Finding.REFUTED else found
 
 
@@ -150,7 +150,7 @@ CLAIM = Claim(
         "Keep a spectral bound: every sample then settles, and quickly.",
         "A bound keeps the contraction and costs no accuracy; but a training without one need not "
         "lose it, at least not at once, nor fail where it does. Keep the bound for its guarantee, "
-        "and watch the residual of the settling where there is none.",
+        "and check the residual of the settling where there is none.",
         "A bound of 0.95 keeps the contraction and costs no accuracy; whether a loop without one "
         "loses it depends on the network and the length of the training, and where it does, "
         "accuracy need not suffer. Keep the bound.",

@@ -1,4 +1,4 @@
-"""What training by EqProp costs against backpropagation, BPTT and implicit differentiation."""
+"""The cost of training by EqProp against backpropagation, BPTT and implicit differentiation."""
 
 from __future__ import annotations
 

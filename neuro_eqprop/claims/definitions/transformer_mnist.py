@@ -86,7 +86,7 @@ def cells(budget: Budget) -> tuple[Cell, ...]:
 
 
 def scores(results: CellResults, cells: list[str]) -> str:
-    """The accuracies of some cells in words."""
+    """The accuracies of some cells as a sentence."""
     return "; ".join(
         f"{name} {percent(student(column(results, name, 'test_accuracy')))}" for name in cells
     )
@@ -147,7 +147,7 @@ CLAIM = Claim(
     meaning=meanings(
         "A transformer with an energy can be trained by EqProp as well as by BPTT. MNIST does not "
         "need its attention; choose a task that does before saying that attention was trained.",
-        "Expect less from EqProp on this transformer; look at what attention adds.",
+        "Expect less from EqProp on this transformer; see what attention adds.",
     ),
     conflict=(
         "92.11, 92.37, 92.7 and 94.04 % are given for the same model. All were fed one token, "

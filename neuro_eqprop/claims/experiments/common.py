@@ -11,8 +11,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.claims.claim import UndecidedError
-from neuro_eqprop.data import DataError, Dataset, Split
-from neuro_eqprop.data import load as load_data
+from neuro_eqprop.data import DataError, Dataset, Split, load_data
 from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network

@@ -175,11 +175,11 @@ def saved_by_models() -> dict[str, int]:
         "sparse": {"hidden": (8,), "fan_in": 4},
     }
     ids = np.random.default_rng(0).integers(1, 9, (16, 5)).astype(float)
-    words = Dataset(ids, np.arange(16) % 2, ids, np.arange(16) % 2, vocabulary=9)
+    sentences = Dataset(ids, np.arange(16) % 2, ids, np.arange(16) % 2, vocabulary=9)
     return {
         name: saved_bytes(
             adapt(Study(), {"model": name, **sizes.get(name, {"hidden": (8,)})}),
-            words if name == "text" else few,
+            sentences if name == "text" else few,
         )
         for name in MODELS
     }

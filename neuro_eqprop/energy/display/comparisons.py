@@ -21,7 +21,7 @@ STYLES = {
 
 
 def print_dense(report: EnergyReport, console: Console) -> None:
-    """Print a dense pass on measured devices, and in plain words which side needs less."""
+    """Print a dense pass on measured devices, and a sentence on which side needs less."""
     if not report.references:
         return
     counted = report.counted
@@ -43,7 +43,7 @@ def print_dense(report: EnergyReport, console: Console) -> None:
             reference.boundary.value.replace("_", " "),
         )
     console.print(table)
-    print_verdicts(report, console)
+    print_summaries(report, console)
     for name, ratio in report.arithmetic_ratio.items():
         console.print(
             f"{escape(name)}: dense arithmetic over spiking arithmetic {ratio:.3g} "
@@ -52,7 +52,7 @@ def print_dense(report: EnergyReport, console: Console) -> None:
         )
 
 
-def print_verdicts(report: EnergyReport, console: Console) -> None:
+def print_summaries(report: EnergyReport, console: Console) -> None:
     """Print a row for each chip and device at batch 1; other batches are in the file."""
     rows = [
         (chip, each)
@@ -63,13 +63,13 @@ def print_verdicts(report: EnergyReport, console: Console) -> None:
     if not rows:
         return
     console.print("\n[bold]do spikes need less?[/bold]")
-    table = plain_table(console, ("chip", "in plain words"), wrap=True)
+    table = plain_table(console, ("chip", "comparison"), wrap=True)
     previous = ""
     for chip, each in rows:
         style, _ = STYLES[each.outcome]
         name = "" if chip.profile == previous else escape(chip.profile)
         previous = chip.profile
-        table.add_row(name, f"[{style}]{escape(each.verdict)}[/{style}]")
+        table.add_row(name, f"[{style}]{escape(each.summary)}[/{style}]")
     console.print(table)
     doubtful = [chip.profile for chip in report if chip.comparisons and chip.inference.missing]
     if doubtful:
@@ -108,17 +108,19 @@ def side_text(joules: float | None, reason: str, at_least: bool, ends: tuple[flo
 
 
 def print_pareto(report: EnergyReport, settings: CurveSettings, console: Console) -> None:
-    """Print the settings that no other beats in accuracy, joules and latency, over all chips."""
+    """Print all settings by joules, those that are Pareto-optimal over all chips marked."""
     points = [point for chip in report for point in chip.curve]
     kept = pareto_front(points)
+    order = sorted(points, key=lambda point: (point.joules, -point.accuracy))
     console.print(
         f"\n[bold]Pareto front[/bold] of {len(points)} settings over chips, codes, steps and bits, "
-        f"{settings.samples} samples each: none is better in accuracy, joules and latency together"
+        f"{settings.samples} samples each; *: no other is better in accuracy, joules and latency"
     )
-    columns = ("chip", "code", "steps", "bits", "accuracy", "joules", "latency", "")
+    columns = ("", "chip", "code", "steps", "bits", "accuracy", "joules", "latency", "")
     table = plain_table(console, columns, wrap=True)
-    for point in kept:
+    for point in order:
         table.add_row(
+            "*" if point in kept else "",
             escape(point.profile),
             point.code,
             str(point.steps),
@@ -127,6 +129,7 @@ def print_pareto(report: EnergyReport, settings: CurveSettings, console: Console
             si(point.joules, "J"),
             si(point.seconds, "s"),
             "" if point.fits else "[dim]unknown whether it fits[/dim]",
+            style="" if point in kept else "dim",
         )
     console.print(table)
     for code, reason in settings.left_out.items():

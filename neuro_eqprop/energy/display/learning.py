@@ -72,6 +72,8 @@ def learning_remarks(chips: Iterable[EnergyEstimate]) -> list[tuple[str, str]]:
         if found.joules is not None:
             missing = ", ".join(term.name for term in found.missing)
             remark = f"not included, because unknown: {missing}" if missing else ""
+            if found.seconds_at_least:
+                remark += "; the time is a lower bound, too"
         if remark:
             grouped.setdefault(remark, []).append(each.profile)
     return [(", ".join(names), remark) for remark, names in grouped.items()]

@@ -8,8 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from neuro_eqprop.backends.registry import load_learner
-from neuro_eqprop.data import Dataset, save_npz
-from neuro_eqprop.data import load as load_data
+from neuro_eqprop.data import Dataset, load_data, save_npz
 from neuro_eqprop.experiments.config import CUSTOM
 from neuro_eqprop.experiments.learn_on_chip.loop import (
     EpochCallback,
@@ -25,6 +24,7 @@ from neuro_eqprop.experiments.learn_on_chip.trace import TraceRequest
 from neuro_eqprop.experiments.on_chip_config import EPOCHS, RATES, learning_settings
 from neuro_eqprop.experiments.run_folder import TRACES
 from neuro_eqprop.experiments.train import ARRAYS, data_name
+from neuro_eqprop.experiments.workers import Shared
 from neuro_eqprop.io.trace.lazy import open_trace, read
 from neuro_eqprop.networks import Network
 
@@ -45,6 +45,8 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     snapshots: Sequence[int] = (),
     progress: EpochCallback | None = None,
     on_samples: SampleCallback = no_samples,
+    workers: int = 1,
+    deadline: float | None = None,
     **settings: object,
 ) -> OnChipModel:
     """Learn in the spiking domain: both phases and the Hebbian rule run in a simulator.
@@ -93,6 +95,12 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
         Called with the metrics of each epoch, a dict; `print` will do.
     on_samples : callable
         Called after every few samples with the number of samples done and that of all epochs.
+    workers : int
+        Threads that share the test samples after each epoch. Training samples follow one another,
+        since each starts from the weights that the one before left.
+    deadline : float, optional
+        Seconds after which learning is ended with a `DeadlineError`; the default is ten
+        minutes and ten times the estimated time.
     **settings
         Settings by name: `hidden`, `activation`, `beta`, `nudging`, `batch`, `learning_rate`,
         `seed`; `steps` of a nudged phase, or `free`, `settle` and `window` one by one; and all
@@ -119,6 +127,7 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     True
 
     """
+    Shared(workers).check()
     loaded, path = load_data(data), None if out is None else Path(out)
     study, config = learning_settings(
         {"on": on, "code": code, "bits": bits, "epochs": epochs, **settings}
@@ -128,11 +137,17 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     if config.on != RATES:
         load_learner(config.on)
     made = study.network(loaded) if isinstance(network, str) else network
-    task = prepare(study, config, loaded, made)
+    task = replace(prepare(study, config, loaded, made), workers=workers)
     output, on_epoch = Output(path, force, resume), progress or no_metrics
     with TemporaryDirectory() as folder:
         request = trace_request(traces, record, snapshots, Path(folder) / TRACES)
-        model = learn(task, output, trace=request, on_epoch=on_epoch, on_samples=on_samples)
+        model = learn(
+            *(task, output),
+            trace=request,
+            on_epoch=on_epoch,
+            on_samples=on_samples,
+            deadline=deadline,
+        )
         if request is not None:
             # A file that stays is opened; one in the temporary folder is read into memory.
             opened = read(request.path) if traces is None else open_trace(request.path)

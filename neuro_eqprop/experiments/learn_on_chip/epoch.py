@@ -16,6 +16,7 @@ from neuro_eqprop.experiments.learn_on_chip.state import (
 )
 from neuro_eqprop.experiments.learn_on_chip.task import Task
 from neuro_eqprop.experiments.rate_baseline import RateLearned, learn_rates, rate_config
+from neuro_eqprop.experiments.weight_quantiles import weight_quantiles
 from neuro_eqprop.spiking.plasticity import TrainingSamples, with_weights
 from neuro_eqprop.traces import Counts
 
@@ -38,7 +39,9 @@ def learn_epoch(
     seconds = time.perf_counter() - began
     after = LearningState(state.epoch + 1, weights, state.samples + len(rows))
     metrics |= evaluate_epoch(task, after)
-    metrics["spectral"] = spectral_norms(task.network, rate_parameters(task, after))
+    params = rate_parameters(task, after)
+    metrics["spectral"] = spectral_norms(task.network, params)
+    metrics["weight_quantiles"] = weight_quantiles(task.network, params)
     metrics["train_accuracy"] = float((drive.argmax(axis=1) == task.train.y[rows]).mean())
     return after, metrics | {"images_per_second": len(rows) / seconds, "seconds": seconds}
 
@@ -88,7 +91,7 @@ def learn_rate_samples(
         config=config,
         batch=task.study.training.batch,
         limit=task.config.bound,
-        watch=progress,
+        progress=progress,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.registry import load_backend
+from neuro_eqprop.backends.emulator.simulator import Emulator
 from neuro_eqprop.experiments.evaluate import equilibria
 from neuro_eqprop.experiments.learn_on_chip.state import LearningState, rate_parameters
 from neuro_eqprop.experiments.learn_on_chip.task import Task
@@ -47,7 +47,7 @@ def predict(task: Task, state: LearningState, x: Array) -> Array:
     It runs on the emulator, which gives the same result as the simulator that learns.
     """
     network = for_inference(with_weights(task.plastic, state.weights))
-    coding, emulator = task.config.coding, load_backend("emulator")
+    coding, emulator = task.config.coding, Emulator(threads=task.workers)
     steps = coding.code.steps
     schedule, drives = free_only(steps=steps, window=tail(steps, coding.tail)), []
     for start in range(0, len(x), CHUNK):

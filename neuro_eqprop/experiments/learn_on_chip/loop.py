@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from neuro_eqprop.checked_files.write import append_json, write_text
+from neuro_eqprop.deadlines import DeadlineError
+from neuro_eqprop.deadlines import check as check_deadline
 from neuro_eqprop.experiments import on_chip_config, run_folder
 from neuro_eqprop.experiments.learn_on_chip.direction import direction_warnings, measure_directions
 from neuro_eqprop.experiments.learn_on_chip.epoch import learn_epoch, weights_within_epoch
@@ -25,7 +27,7 @@ from neuro_eqprop.experiments.learn_on_chip.state import (
 )
 from neuro_eqprop.experiments.learn_on_chip.task import Task
 from neuro_eqprop.experiments.learn_on_chip.trace import TraceRequest, earlier_snapshots, open_trace
-from neuro_eqprop.experiments.request_size import check_simulation
+from neuro_eqprop.experiments.request_size import check_simulation, simulation_deadline
 from neuro_eqprop.experiments.synapse_trace import LearningRecorder
 from neuro_eqprop.history import History, read_history
 from neuro_eqprop.io import checkpoint
@@ -108,18 +110,29 @@ def learn(
     trace: TraceRequest | None = None,
     on_epoch: EpochCallback = no_metrics,
     on_samples: SampleCallback = no_samples,
+    deadline: float | None = None,
 ) -> OnChipModel:
     """Learn all epochs of a task that are left."""
     began = time.perf_counter()
     steps = sum(phase.steps for phase in task.plastic.rule.schedule)
-    units = sum(population.size for population in task.plastic.network.populations)
-    check_simulation(task.epochs * len(task.sample_order(0)), steps, units)
+    samples = task.epochs * len(task.sample_order(0))
+    check_simulation(task.config.on, task.plastic.network, samples, steps)
     recorder = open_trace(task, trace, overwrite=output.force or output.resume)
     if not task.on_rates:
         # Before the folder is taken, so that a refusal keeps the run that it holds.
         task.learner.check(task.plastic, task.training_samples(0)[1])
-    with output.writing():
-        model = learn_epochs(task, output, recorder, trace, on_epoch, on_samples)
+    # The directions of updates and the test samples of an epoch are simulated, too.
+    work = 2.0 * steps * (samples + task.epochs * len(task.data.test))
+    with (
+        simulation_deadline(task.config.on, task.plastic.network, work, deadline),
+        output.writing(),
+    ):
+        try:
+            model = learn_epochs(task, output, recorder, trace, on_epoch, on_samples)
+        except DeadlineError as error:
+            if output.path is None or not (output.path / run_folder.RESUME).exists():
+                raise
+            raise DeadlineError(f"{error}, and continue with resume=True") from error
     return replace(model, seconds=time.perf_counter() - began)
 
 
@@ -138,6 +151,7 @@ def learn_epochs(
 
     def count(more: int) -> None:
         nonlocal done
+        check_deadline()
         done += more
         on_samples(done, total)
 

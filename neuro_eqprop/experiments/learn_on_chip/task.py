@@ -45,6 +45,8 @@ class Task:
     data: Dataset
     network: Network
     plastic: PlasticNetwork
+    workers: int = 1
+    """Threads that share the test samples."""
 
     @property
     def on_rates(self) -> bool:
@@ -113,7 +115,11 @@ class Task:
         rates, rows = self.learning_rates(epoch, len(rows))[:most], rows[:most]
         target = one_hot(self.train.y[rows], self.data.classes)
         stimulus = training_stimulus(
-            self.network, self.train.take(rows).x, target, self.config.coding
+            self.network,
+            self.train.take(rows).x,
+            target,
+            self.config.coding,
+            self.plastic.rule.input_levels,
         )
         return rows, TrainingSamples(stimulus, rates, first)
 

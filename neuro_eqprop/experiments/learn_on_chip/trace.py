@@ -44,6 +44,8 @@ def open_trace(
     """The recorder of a run's epochs; entering it writes the first samples."""
     if request is None:
         return nullcontext(LearningRecorder())
+    if task.plastic.rule.margin:
+        raise RunError("a margin leaves out phases, which a trace records: learn with margin 0")
     path = Path(request.path)
     if path.exists() and not overwrite:
         raise RunError(f"{path} exists already; name another file, or replace it with `force`")

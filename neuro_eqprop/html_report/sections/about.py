@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 
 from neuro_eqprop.html_report.contents import RunContents
@@ -19,10 +20,8 @@ def body(run: RunContents) -> str:
 
 def facts(run: RunContents) -> str:
     """Settings, traces and notes of a run."""
-    settings = "".join(
-        f"<div><dt>{escape(key)}</dt><dd>{escape(str(value)) or DASH}</dd></div>"
-        for key, value in run.study.items()
-    )
+    used = {key: value for key, value in run.study.items() if is_used(key, value)}
+    unused = {key: value for key, value in run.study.items() if key not in used}
     packages = dict.fromkeys(versions(trace) for _, trace in run.traces)
     traces = [
         f"{name}: {trace.origin.backend}, seed {trace.origin.seed}, network "
@@ -30,10 +29,30 @@ def facts(run: RunContents) -> str:
         for name, trace in run.traces
     ] + [f"made with {each}" for each in packages]
     return (
-        (f"<dl>{settings}</dl>" if settings else "")
+        settings(used)
+        + (
+            f"<details><summary>{len(unused)} options that are off</summary>"
+            f"{settings(unused)}</details>"
+            if unused
+            else ""
+        )
         + listing("Traces", traces)
         + listing("Left out", run.notes)
     )
+
+
+def is_used(key: str, value: object) -> bool:
+    """Whether a setting does something: 0, false and nothing turn an option off."""
+    return key == "seed" or bool(value)
+
+
+def settings(given: Mapping[str, object]) -> str:
+    """Settings as a list of names and values."""
+    rows = "".join(
+        f"<div><dt>{escape(key)}</dt><dd>{escape(str(value)) or DASH}</dd></div>"
+        for key, value in given.items()
+    )
+    return f"<dl>{rows}</dl>" if rows else ""
 
 
 def versions(trace: Trace) -> str:

@@ -26,10 +26,10 @@ def body(run: RunContents) -> str:
     total, right = sum(map(sum, found)), sum(found[k][k] for k in range(len(found)))
     mistakes = [(found[i][j], i, j) for i in range(len(found)) for j in range(len(found)) if i != j]
     most, true, given = max(mistakes, default=(0, 0, 0))
-    words = f" The most frequent mistake takes {true} for {given}, {most} times." if most else ""
+    mistake = f" The most frequent mistake takes {true} for {given}, {most} times." if most else ""
     return (
-        f"<p>{right} of {total} test samples are classified correctly.{words} The colour is the "
-        f"share of a class.</p>{chart('confusion', 'Confusion of the classes', tall=True)}"
+        f"<p>{right} of {total} test samples are classified correctly.{mistake} The colour is "
+        f"the share of a class.</p>{chart('confusion', 'Confusion of the classes', tall=True)}"
     )
 
 

@@ -27,7 +27,7 @@ def courses(run: RunContents) -> list[tuple[TraceView, Array]]:
 
 
 def body(run: RunContents) -> str:
-    """What the curves show, and by how much each falls in its free phase."""
+    """A sentence on the curves, and by how much each falls in its free phase."""
     found = courses(run)
     if not found:
         return ""

@@ -187,13 +187,13 @@ def changes_list(report: EnergyReport) -> str:
 
 
 def comparison_list(report: EnergyReport) -> str:
-    """Whether spikes need less than dense devices, as a table in plain words."""
+    """Whether spikes need less than dense devices, as a table of sentences."""
     rows = [
         [
             text.text_cell(chip.title),
             text.text_cell(each.device),
             (each.ratio, f"{each.ratio:.2g}" if each.ratio is not None else text.DASH),
-            text.text_cell(each.verdict),
+            (each.summary, text.Html(f'<span class="remark">{escape(each.summary)}</span>')),
         ]
         for chip in report
         for each in chip.comparisons
@@ -201,7 +201,7 @@ def comparison_list(report: EnergyReport) -> str:
     ]
     if not rows:
         return ""
-    header = ["chip", "device at batch 1", "chip : device", "in plain words"]
+    header = ["chip", "device at batch 1", "chip : device", "comparison"]
     return f'<p class="listed">Do spikes need less?</p>{text.table("verdicts", header, rows)}'
 
 
@@ -212,7 +212,8 @@ def curve_text(report: EnergyReport, figure: str) -> str:
     choice = '<div class="controls"><label>chip <select id="trade-chip"></select></label></div>'
     return (
         f"{choice}{figure}<p class='small'>Each point is a code and a number of steps; the best "
-        "trade (star) is the cheapest within half a percent of the most accurate.</p>"
+        "trade (star) is the cheapest within half a percent of the most accurate. "
+        "<span id='trade-below'></span></p>"
     )
 
 

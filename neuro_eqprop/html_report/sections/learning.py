@@ -15,6 +15,7 @@ CHARTS = {
     "loss": ("loss", "Loss over epochs"),
     "settle_steps": ("settle", "Steps to settle"),
     "spectral": ("spectral", "Spectral norms of the weights"),
+    "weight_quantiles": ("weight-quantiles", "Weights over epochs (median, 5 to 95\u00a0%)"),
 }
 """Charts of metrics by connection or phase: id and label."""
 
@@ -25,8 +26,9 @@ def needs(run: RunContents) -> bool:
 
 
 def hint(run: RunContents) -> str:
-    """The command that trains."""
-    return missing("No training was recorded here; this trains:", "train", "--out", run.path)
+    """The command that trains; into another folder if this one holds a model."""
+    place = run.path if run.model is None else run.path.parent / f"{run.name}-trained"
+    return missing("No training was recorded here; this trains:", "train", "--out", place)
 
 
 def body(run: RunContents) -> str:
@@ -72,7 +74,15 @@ def curves(metrics: Sequence[Mapping[str, Any]]) -> Json:
         "loss": {"training": curve("loss")} if any(row.get("loss") for row in metrics) else {},
         "settle": {name: curve("settle_steps", name) for name in names("settle_steps")},
         "spectral": {name: curve("spectral", name) for name in names("spectral")},
+        "weights": {name: quantiles(metrics, name) for name in names("weight_quantiles")},
     }
+
+
+def quantiles(metrics: Sequence[Mapping[str, Any]], connection: str) -> list[list[float | None]]:
+    """Over the epochs, the lowest, the middle and the highest quantile of the weights."""
+    rows = [value_at(row, ("weight_quantiles", connection)) for row in metrics]
+    found = [row if isinstance(row, list) and len(row) == 5 else [None] * 5 for row in rows]
+    return [[number(row[k]) for row in found] for k in (0, 2, 4)]
 
 
 def value_at(row: object, path: Sequence[str]) -> object:

@@ -29,7 +29,7 @@ def body(run: RunContents) -> str:
 
 
 def sentence(model: Model) -> str:
-    """Layers and parameters in words."""
+    """Layers and parameters as a sentence."""
     layers = ", ".join(f"{layer.name} {layer.size}" for layer in model.network.layers)
     total = sum(int(value.size) for value in model.params.values())
     return f"{layers}; {total} parameters"
@@ -67,7 +67,8 @@ def diagram(model: Model, number: int) -> str:
         'markerHeight="7" orient="auto-start-reverse"><path d="M0 0 L8 4 L0 8 z"/></marker></defs>'
     )
     return (
-        f'<div class="wide"><svg class="network" viewBox="0 0 {width} {top + HEIGHT + 10}" '
+        f'<div class="wide" tabindex="0"><svg class="network" '
+        f'viewBox="0 0 {width} {top + HEIGHT + 10}" '
         f'width="{width}" role="img" aria-label="{label}">{head}{boxes}{"".join(lines)}</svg></div>'
     )
 

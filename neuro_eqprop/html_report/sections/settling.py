@@ -77,7 +77,7 @@ def data(run: RunContents, limits: Limits) -> Json:
             for view in views
             if (guide := guides[view.place]) is not None
         ],
-        "start": telling_sample(next((v for v in views if v.place == 0), None), limits),
+        "start": start_sample(next((v for v in views if v.place == 0), None), limits),
         "rasters": {v.key: raster(v.trace, limits) for v in views if v.spikes},
     }
 
@@ -89,7 +89,7 @@ def answers(trace: Trace) -> Ints | None:
     return np.asarray(trace.rate(trace.layers[-1]).argmax(axis=1))
 
 
-def telling_sample(view: TraceView | None, limits: Limits) -> int:
+def start_sample(view: TraceView | None, limits: Limits) -> int:
     """The first sample that is classified correctly, or else the first one."""
     given = None if view is None else answers(view.trace)
     if view is None or given is None:

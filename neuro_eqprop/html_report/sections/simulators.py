@@ -32,17 +32,26 @@ def hint(run: RunContents) -> str:
 def body(run: RunContents) -> str:
     """The last evaluation of each kind, of each run."""
     names = ["on", "code", "bits", "steps", "samples", "accuracy", "same answer", "Pearson", "RMSE"]
-    header = [*(["run"] if run.others else []), *names, "spikes", "synops", "seconds"]
+    header = ["run", *names, "spikes", "synops", "seconds", "compile"]
     rows = [
-        [*([text_cell(each.name)] if run.others else []), *cells(row)]
-        for each in run.runs
-        for row in last_evaluations(each)
+        [text_cell(each.name), *cells(row)] for each in run.runs for row in last_evaluations(each)
     ]
+    # A column in which nothing differs from nothing only takes place.
+    empty = {"run"} if not run.others else set()
+    empty |= {
+        name
+        for k, name in enumerate(header)
+        if name in ("bits", "compile") and not any(row[k][0] for row in rows)
+    }
+    kept = [k for k, name in enumerate(header) if name not in empty]
+    header, rows = [header[k] for k in kept], [[row[k] for k in kept] for row in rows]
     again = (each_command for each in run.runs for each_command in evaluate_commands(each))
     return (
         "<p>Same answer: the share of samples where the largest pre-activation of the output is "
         "the same unit as in the network of rates. Spikes (binary or graded) are per neuron; "
-        "synops, the synapses they reach, per sample. Click a heading to sort.</p>"
+        "synops, the synapses they reach, per sample. Seconds are those of the run; compile is the "
+        "time in which a simulator was compiled before, once for all runs. Click a heading to "
+        "sort.</p>"
         f"{table('simulators', header, rows)}{reproduce(*again)}"
     )
 
@@ -62,6 +71,7 @@ def cells(row: Row) -> list[Cell]:
         (row.get("spikes_per_neuron"), count(row.get("spikes_per_neuron"))),
         (row.get("synops_per_sample"), count(row.get("synops_per_sample"))),
         (row.get("seconds"), decimal(row.get("seconds"), 2)),
+        (row.get("compile_seconds"), decimal(row.get("compile_seconds"), 2)),
     ]
 
 

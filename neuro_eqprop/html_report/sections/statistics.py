@@ -1,8 +1,10 @@
-"""Statistics of the spike trains, as Elephant computes them."""
+"""Statistics of the spike trains, by Elephant where it is installed."""
 
 from __future__ import annotations
 
-from neuro_eqprop.analysis.spike_statistics import spike_statistics
+from html import escape
+
+from neuro_eqprop.analysis.spike_statistics import computed_by, spike_statistics
 from neuro_eqprop.html_report.contents import RunContents, TraceView
 from neuro_eqprop.html_report.html import Cell, decimal, table, text_cell
 from neuro_eqprop.html_report.section import Section
@@ -16,12 +18,13 @@ def spiking(run: RunContents) -> list[TraceView]:
 
 
 def body(run: RunContents) -> str:
-    """What the columns mean, and a row for each trace, layer and phase."""
+    """The meaning of the columns, and a row for each trace, layer and phase."""
     rows = [row for view in spiking(run) for row in cells(view)]
     return (
         "<p>Mean rate in hertz; coefficient of variation of the intervals between spikes (0 is "
         "regular, 1 is Poisson); Fano factor of the counts of a unit over the samples; mean "
-        "correlation of the counts of two units; inhibitory over excitatory input.</p>"
+        "correlation of the counts of two units; inhibitory over excitatory input. ISI CV and Fano "
+        f"factor computed by {escape(computed_by())}.</p>"
         f"{table('statistics', HEADER, rows)}"
     )
 

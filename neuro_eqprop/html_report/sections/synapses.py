@@ -13,9 +13,13 @@ from neuro_eqprop.html_report.contents import RunContents, TraceView
 from neuro_eqprop.html_report.encoding import encode
 from neuro_eqprop.html_report.html import chart
 from neuro_eqprop.html_report.section import Json, Limits, Section, asset
+from neuro_eqprop.html_report.sections.settling import answers
 from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.schedules import contrast
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
+
+LEAST_SHARE = 0.05
+"""Least share of the largest update that the update of a shown sample has."""
 
 
 def groups(run: RunContents) -> list[list[TraceView]]:
@@ -122,18 +126,26 @@ def matrices(trace: Trace) -> list[str]:
 
 
 def strongest_sample(trace: Trace, samples: int) -> int:
-    """The sample with the largest update of the output; of a run that learned, by its tags."""
+    """The sample with the largest update of the output, of those that are classified correctly.
+
+    Of a run that learned, by its tags; of all samples if those that are correct hardly have any.
+    """
     if learned(trace) and trace.hebbian:
         tags = [log.tag[trace.steps - 1 :: trace.steps] for log in trace.hebbian.values()]
-        return int(np.argmax(np.abs(np.concatenate(tags, axis=1)).max(axis=1)[:samples]))
-    if not has_nudged_phases(trace.schedule):
+        sizes = np.abs(np.concatenate(tags, axis=1)).max(axis=1)[:samples]
+    elif has_nudged_phases(trace.schedule):
+        output = trace.layers_with_rates[-1]
+        change = sum(
+            part * trace.rate(output, phase)[:samples]
+            for phase, part in contrast(trace.schedule).items()
+        )
+        sizes = np.abs(change).sum(axis=1)
+    else:
         return 0
-    output = trace.layers_with_rates[-1]
-    change = sum(
-        part * trace.rate(output, phase)[:samples]
-        for phase, part in contrast(trace.schedule).items()
-    )
-    return int(np.argmax(np.abs(change).sum(axis=1)))
+    given = answers(trace)
+    right = np.ones(len(sizes), bool) if given is None else (given == trace.label)[: len(sizes)]
+    correct = np.where(right, sizes, 0.0)
+    return int(np.argmax(correct if correct.max() > LEAST_SHARE * sizes.max() else sizes))
 
 
 def matrix(name: str, trace: Trace, *, traces: Mapping[str, Trace], most: int, sample: int) -> Json:

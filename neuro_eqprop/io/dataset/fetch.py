@@ -28,7 +28,7 @@ class FetchedFile:
 
     path: str
     address: str | None
-    verdict: str
+    state: str
 
 
 def fetch(manifest: Manifest, folder: Path, progress: Progress) -> list[FetchedFile]:

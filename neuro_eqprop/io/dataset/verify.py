@@ -24,7 +24,7 @@ class VerifiedFile:
     """
 
     path: str
-    verdict: str
+    state: str
 
 
 def digest(path: Path, *, unpack: bool = False) -> str:

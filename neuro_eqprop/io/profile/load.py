@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,9 @@ SCALED_SECTIONS = ("energy", "power", "time")
 
 Overrides = Mapping[str, str | float]
 """New values by key, in SI units or as text with a unit: {"energy.synop": "30pJ"}."""
+
+MOST_EXTENDED = 16
+"""Profiles that may extend each other in a chain."""
 
 
 def profile_folder() -> Path:
@@ -139,6 +144,14 @@ def parse_override(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
+@lru_cache(maxsize=64)
+def base_name(name: str) -> str:
+    """The name of the chip that a shipped profile is a variant of, or its own."""
+    path = profile_folder() / f"{name}.toml"
+    base = read_toml(path, ProfileError).content.get("extends") if path.is_file() else None
+    return name if base is None else base_name(str(base))
+
+
 def name_of(profile: str | Path | Profile) -> str:
     """The name of a profile as overrides use it."""
     if isinstance(profile, Profile):
@@ -157,8 +170,11 @@ def find(name: str) -> Path:
 
 def resolve(path: Path, *, seen: tuple[Path, ...]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The tables of a file merged over those of the profile it extends, and what they changed."""
-    if path.resolve() in seen:
+    place = Path(os.path.realpath(path))  # which links that form a loop do not stop
+    if place in seen:
         raise ProfileError(f"{path}: extends itself, by way of {seen[-1].name}")
+    if len(seen) > MOST_EXTENDED:
+        raise ProfileError(f"{path}: more than {MOST_EXTENDED} profiles extend each other")
     own = dict(read_toml(path, ProfileError).content)
     if "extends" not in own:
         return own, ()
@@ -169,9 +185,9 @@ def resolve(path: Path, *, seen: tuple[Path, ...]) -> tuple[dict[str, Any], tupl
         parent = beside if beside.is_file() and base not in profile_names() else find(base)
     except UnknownNameError as error:
         top.fail(str(error), key="extends")
-    tables, changed = resolve(parent, seen=(*seen, path.resolve()))
+    tables, changed = resolve(parent, seen=(*seen, place))
     merged, more = merge(top, tables)
-    shipped = path.resolve().parent == profile_folder()
+    shipped = place.parent == profile_folder()
     return merged, changed if shipped else (*changed, *more)
 
 

@@ -37,6 +37,10 @@ FIELDS = (
 )
 ONE_WORKLOAD = 0.3
 """Least relative range, to both sides, of a cost that was found with one workload."""
+ONE_LOAD = 2.0
+"""The same as a factor, of the power of a running chip at one load: others draw more or less.
+
+Chips measured at several loads span more: BrainScaleS-2 a factor of 4, ReckOn of 7."""
 EXACT = (Basis.ARCHITECTURAL, Basis.GIVEN)
 """Numbers by design or by the user, whose range is as stated."""
 KINDS = {"energy": Kind.MARGINAL, "power": Kind.POWER, "time": Kind.TIME}
@@ -116,6 +120,8 @@ def quantity(table: Table, key: str, *, sources: Collection[str]) -> Quantity:
     origin |= cost_fields(table, section)
     if table.integer("workloads", 1) < 2 and origin["basis"] not in EXACT:
         low, high = min(low, (1 - ONE_WORKLOAD) * value), max(high, (1 + ONE_WORKLOAD) * value)
+        if table.key.endswith("power.active"):
+            low, high = min(low, value / ONE_LOAD), max(high, value * ONE_LOAD)
     return Quantity(value * factor, low * factor, high * factor, dimension, **origin)
 
 

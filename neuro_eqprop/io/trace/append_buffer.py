@@ -32,7 +32,7 @@ class AppendBuffer:
 
     A timer writes them after `MAX_DELAY`, so that a pause of the simulator does not delay rows that
     it recorded before. A disk without room is noticed before a write, since HDF5 does not survive a
-    write that fails; after one the file is left as it is.
+    write that fails; after one the file is not changed.
     """
 
     def __init__(self, file: Node, path: Path) -> None:

@@ -97,10 +97,12 @@ def file_trace(reader: TraceReader) -> FileTrace:
         },
         counts=reader.counts(schedule, list(kinds)),
         complete=reader.complete,
-        weights=LazyMapping(tuple(reader.names("weights")), weights),
+        weights=LazyMapping(
+            "connection with recorded weights", tuple(reader.names("weights")), weights
+        ),
         hebbian={name: log(name) for name in reader.names(HEBBIAN)},
         epochs=reader.epochs(),
-        targets=rows("samples/target", samples) if "target" in reader.file["samples"] else None,
+        targets=rows("samples/target", samples) if reader.holds("samples/target") else None,
         snapshots=read_snapshots(reader),
         announced=reader.announced,
         unit_counts=sizes,

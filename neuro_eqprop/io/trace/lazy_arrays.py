@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.io.trace.read import ALL, TraceReader
 from neuro_eqprop.io.trace.schema import Node
 
@@ -73,12 +73,13 @@ class LazyArray(NDArrayOperatorsMixin):
 class LazyMapping(Mapping[str, T], Generic[T]):
     """Values by name, read at each lookup."""
 
+    kind: str
     names: tuple[str, ...]
     read: Callable[[str], T] = field(repr=False)
 
     def __getitem__(self, name: str) -> T:
         if name not in self.names:
-            raise KeyError(name)
+            raise UnknownNameError(self.kind, name, self.names)
         return self.read(name)
 
     def __iter__(self) -> Iterator[str]:

@@ -36,7 +36,10 @@ ALL = slice(None)
 EVENT = ("step", "unit", "value")
 
 
-DAMAGE = (OSError, KeyError, ValueError, TypeError, RuntimeError, OverflowError)
+DAMAGE = (
+    *(OSError, KeyError, ValueError, TypeError, RuntimeError, OverflowError, AttributeError),
+    *(IndexError, MemoryError),
+)
 """Errors that reading a damaged file raises."""
 
 
@@ -99,17 +102,39 @@ class TraceReader:
 
     def names(self, group: str) -> list[str]:
         """Names of the members of a group; none if the group is absent."""
-        return sorted(self.file[group]) if group in self.file else []
+        return sorted(self.group(group)) if self.holds(group) else []
+
+    def holds(self, name: str) -> bool:
+        """Whether an object is in this file; links to others are errors, and are not followed."""
+        import h5py
+
+        node = self.file
+        for part in name.split("/"):
+            if not isinstance(node, h5py.Group):
+                raise self.refuse(f"{name} lies in data that is no group")
+            link = node.get(part, getlink=True)
+            if link is None:
+                return False
+            if not isinstance(link, h5py.HardLink):
+                raise self.refuse(f"{name} is missing or lies in another file")
+            node = node[part]
+        return True
+
+    def group(self, name: str) -> Node:
+        """A group of this file."""
+        import h5py
+
+        if not self.holds(name) or not isinstance(self.file[name], h5py.Group):
+            raise TraceError(f"{self.path} is damaged: {name} is missing or no group")
+        return self.file[name]
 
     def data(self, name: str, *, kind: str, ndim: int | None) -> Node:
         """A data set with its type, shape and size checked; `kind` as in `numpy.dtype.kind`."""
         import h5py
 
-        node = self.file
-        for part in name.split("/"):
-            if not isinstance(node.get(part, getlink=True), h5py.HardLink):
-                raise self.refuse(f"{name} is missing or lies in another file")
-            node = node[part]
+        if not self.holds(name):
+            raise self.refuse(f"{name} is missing or lies in another file")
+        node = self.file[name]
         if not isinstance(node, h5py.Dataset) or node.is_virtual or node.external:
             raise self.refuse(f"{name} is not stored in this file")
         if node.dtype.kind not in kind or ndim not in (None, node.ndim):
@@ -163,8 +188,8 @@ class TraceReader:
 
     def origin(self) -> Origin:
         """Provenance of the trace."""
-        held = self.file["origin"].attrs
-        versions = self.json(self.file["origin"], "versions", dict)
+        held = self.group("origin").attrs
+        versions = self.json(self.group("origin"), "versions", dict)
         texts = {f.name: str(held[f.name]) for f in fields(Origin) if f.type == "str"}
         old = OLD_STEP_SECONDS.get(texts["backend"], DT)
         return Origin(
@@ -241,7 +266,7 @@ class TraceReader:
     @property
     def announced_epochs(self) -> int:
         """Number of epochs that the run will train; 0 if it does not train."""
-        return int(self.file["epochs"].attrs.get("announced", 0)) if "epochs" in self.file else 0
+        return int(self.group("epochs").attrs.get("announced", 0)) if self.holds("epochs") else 0
 
     def epochs(self) -> dict[str, Array]:
         """Metrics of a training run by name, up to the last complete epoch."""

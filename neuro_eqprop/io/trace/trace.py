@@ -49,7 +49,7 @@ class Trace(TraceData):
     counts : mapping of (layer, phase) to Counts
         Spikes, synaptic operations and neuron updates.
     snapshots : Snapshots
-        Whole weight matrices at chosen moments of a run that learns: `sample` and `weights`.
+        Complete weight matrices at chosen moments of a run that learns: `sample` and `weights`.
     targets : array of shape (samples, classes) or None
         Values that the nudged phases pull the output to.
     step_seconds : float

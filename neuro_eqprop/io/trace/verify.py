@@ -35,7 +35,7 @@ def verify_written(
     try:
         if os.name == "posix":
             request = [str(path.absolute()), dict(rows), digests]
-            reason = PROBER.ask(ENTRY, request, DEADLINE + size / BYTES_PER_SECOND)
+            reason = PROBER.call(ENTRY, request, DEADLINE + size / BYTES_PER_SECOND)
         else:
             verify_file(path, rows, digests)
             reason = ""

@@ -42,18 +42,23 @@ from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import shape_input
 from neuro_eqprop.training.fast.couplings import (
     Coupling,
+    DenseCoupling,
     Tensor,
     couple,
     is_of_images,
     pool_of,
 )
+from neuro_eqprop.training.fast.keep_last import keep_last
 from neuro_eqprop.training.fast.layer_state import (
     Feedback,
     LayerState,
+    OutputBlock,
     PlainState,
     PooledState,
+    add_transpose,
     displace,
     feedback_of,
+    output_block_of,
     settle,
 )
 
@@ -188,49 +193,92 @@ class Chain:
         return shaped.permute(0, 2, 3, 1).clone(memory_format=torch.contiguous_format)
 
 
-def build(ops: TorchOps, network: Network, params: Mapping[str, Tensor]) -> Chain:
-    """The chain of a supported network."""
-    stored = all(is_of_images(c.operator) for c in network.connections)
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The structure of a network that a chain uses, without parameters.
+
+    Connections are given by their positions in the network.
+    """
+
+    stored: bool
+    pools: tuple[int, ...]
+    """Of the sources of the connections."""
+    ends: tuple[tuple[int, int], ...]
+    """Source and target of each connection among the hidden layers, -1 for input and output."""
+    nodes: tuple[NodePlan, ...]
+    readouts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """The connections of a hidden layer, as in `Node`."""
+
+    layer: Layer
+    pool: int
+    entering: tuple[int, ...]
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    loops: tuple[int, ...]
+    readout: int | None
+
+
+@keep_last
+def plan_of(network: Network) -> Plan:
+    """The plan of a supported network."""
+    connections = network.connections
+    stored = all(is_of_images(c.operator) for c in connections)
     hidden = network.moving[:-1]
     place = {layer.name: k for k, layer in enumerate(hidden)}
     place |= {network.input.name: -1, network.output.name: -1}
     pools = {layer.name: port_pool(network, layer, stored) for layer in hidden}
-
-    def link(c: Connection, other: str) -> Link:
-        pool = pools.get(c.source, 1)
-        made = couple(ops, network, c, params[c.name], stored=stored, source_pool=pool)
-        return Link(c, made, place[other], network.feedback(c))
-
-    made = {c.name: link(c, c.source) for c in network.connections}
-
-    def links(layer: Layer, *, upwards: bool) -> list[tuple[Connection, Link]]:
-        found = []
-        for c in network.connections:
-            end, other = (c.source, c.target) if upwards else (c.target, c.source)
-            if end == layer.name and not c.loops:
-                at = made[c.name]
-                found.append((c, Link(c, at.coupling, place[other], at.gain)))
-        return found
-
     nodes = []
     for layer in hidden:
-        below, above = links(layer, upwards=False), links(layer, upwards=True)
-        reads = [at for c, at in above if c.target == network.output.name]
+        into = [k for k, c in enumerate(connections) if c.target == layer.name and not c.loops]
+        out = [k for k, c in enumerate(connections) if c.source == layer.name and not c.loops]
+        reads = [k for k in out if connections[k].target == network.output.name]
         nodes.append(
-            Node(
+            NodePlan(
                 layer,
                 pools[layer.name],
-                tuple(at for c, at in below if c.source == network.input.name),
-                tuple(at for c, at in below if c.source != network.input.name),
-                tuple(at for c, at in above if c.target != network.output.name),
-                tuple(
-                    made[c.name] for c in network.connections if c.loops and c.source == layer.name
-                ),
+                tuple(k for k in into if connections[k].source == network.input.name),
+                tuple(k for k in into if connections[k].source != network.input.name),
+                tuple(k for k in out if k not in reads),
+                tuple(k for k, c in enumerate(connections) if c.loops and c.source == layer.name),
                 reads[0] if reads else None,
             )
         )
-    readouts = tuple(at for _, at in links(network.output, upwards=False))
-    return Chain(ops, network, params, stored, tuple(nodes), readouts)
+    return Plan(
+        stored,
+        tuple(pools.get(c.source, 1) for c in connections),
+        tuple((place[c.source], place[c.target]) for c in connections),
+        tuple(nodes),
+        tuple(k for k, c in enumerate(connections) if c.target == network.output.name),
+    )
+
+
+def build(ops: TorchOps, network: Network, params: Mapping[str, Tensor]) -> Chain:
+    """The chain of a supported network."""
+    plan = plan_of(network)
+    below, above = list[Link](), list[Link]()
+    for c, pool, (source, target) in zip(network.connections, plan.pools, plan.ends, strict=True):
+        made = couple(ops, network, c, params[c.name], stored=plan.stored, source_pool=pool)
+        gain = network.feedback(c)
+        below.append(Link(c, made, source, gain))
+        above.append(Link(c, made, target, gain))
+    nodes = tuple(
+        Node(
+            node.layer,
+            node.pool,
+            tuple(below[k] for k in node.entering),
+            tuple(below[k] for k in node.lower),
+            tuple(above[k] for k in node.upper),
+            tuple(below[k] for k in node.loops),
+            None if node.readout is None else above[node.readout],
+        )
+        for node in plan.nodes
+    )
+    readouts = tuple(below[k] for k in plan.readouts)
+    return Chain(ops, network, params, plan.stored, nodes, readouts)
 
 
 def port_pool(network: Network, layer: Layer, stored: bool) -> int:
@@ -269,6 +317,8 @@ class Rest:
     """Drive of the output."""
     output: Tensor | None = None
     """Rates of the output; None for a readout, where they are zero."""
+    block: OutputBlock | None = None
+    """The output with the one layer it reads, where compiled code settles them."""
     residual: Tensor | None = None
     """Largest change of a rate in the last pair of half-sweeps, if measured."""
 
@@ -328,7 +378,7 @@ def start(chain: Chain, x: Tensor) -> Rest:
         state: LayerState = (
             PooledState(chain.ops, rate, node.pool, keeps=bool(node.lower))
             if node.pool > 1
-            else PlainState(rate)
+            else PlainState(chain.ops, rate)
         )
         total = chain.bias(node.layer)
         for link in node.entering:
@@ -342,7 +392,28 @@ def start(chain: Chain, x: Tensor) -> Rest:
         if link.other < 0:
             base = link.coupling.up(inputs, base)
     none: list[Tensor | None] = [None] * len(layers)
-    return Rest(inputs, layers, entered, none, list(none), base, base)
+    rest = Rest(inputs, layers, entered, none, list(none), base, base)
+    rest.block = output_block(chain, layers)
+    return rest
+
+
+def output_block(chain: Chain, layers: Sequence[LayerState]) -> OutputBlock | None:
+    """The output with the one layer that it reads, if compiled code settles them."""
+    link = chain.readouts[0]
+    node, state = chain.nodes[link.other], layers[link.other]
+    if not (
+        chain.feeds_back_at_rest
+        and len(chain.readouts) == 1
+        and link.other >= 0
+        and isinstance(link.coupling, DenseCoupling)
+        and isinstance(state, PlainState)
+        and node.layer.activation.piecewise_linear
+        and not (node.upper or node.loops)
+        and chain.ops.numpy_view(link.coupling.weight) is not None
+    ):
+        return None
+    rate = chain.network.output.activation
+    return output_block_of(state, link.coupling.weight, rate, link.gain, chain.inner)
 
 
 def upwards(chain: Chain, rest: Rest, *, first: bool, last: bool) -> None:
@@ -357,18 +428,19 @@ def upwards(chain: Chain, rest: Rest, *, first: bool, last: bool) -> None:
                 total = link.coupling.up(rest.layers[link.other].rates, total)
             state.drive(total)
         if not first:
-            rest.around[k] = around(node, state.rates)
-        ends = last and not (node.readout and chain.feeds_back_at_rest)
-        settle_layer(chain, rest, k, last=ends)
-    if last or not first:
+            rest.around[k] = around(node, state.rates, rest.around[k])
+        with_output = node.readout and chain.feeds_back_at_rest and (last or not first)
+        if not (with_output and rest.block):
+            settle_layer(chain, rest, k, last=last and not with_output)
+    if last or (chain.feeds_back_at_rest and not first):
         solve_output(chain, rest, last=last)
 
 
-def around(node: Node, values: Tensor) -> Tensor | None:
-    """The drive of a layer by itself."""
+def around(node: Node, values: Tensor, out: Tensor | None = None) -> Tensor | None:
+    """The drive of a layer by itself, written to `out` where possible."""
     total: Tensor | None = None
     for link in node.loops:
-        total = link.coupling.down(values, total, 1.0)
+        total = link.coupling.down(values, total, 1.0, out)
     return total
 
 
@@ -388,6 +460,9 @@ def output_feedback(node: Node, y: Tensor | None) -> Feedback:
 
 def solve_output(chain: Chain, rest: Rest, *, last: bool) -> None:
     """New rates of the output and of the layers it reads, in turns."""
+    if rest.block:
+        rest.drive, rest.output = rest.block.settle(rest.output_base, rest.output, last=last)
+        return
     for left in reversed(range(chain.inner + 1)):
         rest.drive = read(chain, rest.output_base, [state.rates for state in rest.layers])
         if not chain.feeds_back_at_rest:
@@ -444,7 +519,10 @@ class Displacement:
         self.pull = error * nudge.beta
         output = rest.output
         self.excess = None if output is None else rest.drive - output
-        self.output = self.solve_output()
+        if rest.block and output is not None:
+            self.output = rest.block.displace(self.pull, nudge.beta, (rest.drive, output))
+        else:
+            self.output = self.solve_output()
 
     def solve_output(self) -> Tensor:
         """Displacements of the output and of the layers it reads, in turns."""
@@ -489,11 +567,12 @@ class Displacement:
         """New changes of the drives from below, then of the output."""
         for k, node in enumerate(self.chain.nodes):
             if node.moves_upwards:
-                state, none = self.rest.layers[k], torch.zeros_like(self.chain.bias(node.layer))
+                state = self.rest.layers[k]
                 total = None if state.shift is None else around(node, state.shift)
                 for link in node.lower:
                     shift = self.rest.layers[link.other].shift
                     if shift is not None:
+                        none = torch.zeros_like(self.chain.bias(node.layer))
                         total = link.coupling.up(shift, none if total is None else total)
                 self.below[k] = total
                 if node.readout is None:  # else the output's iterations do it
@@ -505,8 +584,10 @@ class Displacement:
         """The displacements."""
         rates, full, bias = list[Tensor](), list[Tensor](), list[Tensor]()
         for state in self.rest.layers:
-            if state.shift is None or state.full_shift is None:
-                raise RuntimeError("no feedback reaches a layer, so the nudge does not move it")
+            if state.shift is None:  # too few sweeps for the nudge to reach this layer
+                state.stay()
+            assert state.shift is not None
+            assert state.full_shift is not None
             rates.append(state.shift)
             full.append(state.full_shift)
             bias.append(state.bias_shift())
@@ -517,28 +598,14 @@ def slopes(chain: Chain, rest: Rest, shifts: Sequence[Shifts], scale: float) -> 
     """The contrast of the phases for each parameter, times `scale`.
 
     `shifts` has the displacements of one nudge, contrasted with the free phase, or those of a
-    positive and a negative one. Rates and displacements are overwritten.
+    positive and a negative one. Rates and displacements are overwritten, and so is the gradient
+    that the optimiser left with a parameter: getting fresh memory for each batch takes time.
     """
     release(rest)
     (delta, gap), output = difference(shifts), middle(rest, shifts)
     network = chain.network
     per = scale / gap / network.output.stiffness
     found: dict[str, Tensor] = {}
-    for k, node in enumerate(chain.nodes):
-        layer, factor = node.layer, per * node.layer.stiffness
-        found[layer.name] = chain.bias_gradient(layer, delta.bias[k] * factor)
-        for link in node.entering:
-            found[link.connection.name] = link.coupling.slope(delta.full[k], rest.x, factor)
-        for link in node.lower:
-            pre = rest.layers[link.other].rates
-            slope = link.coupling.slope(delta.full[k], pre, factor)
-            if link.gain > SMALL_FEEDBACK:
-                post = rest.layers[k].full
-                slope += link.coupling.slope(post, delta.rates[link.other], factor)
-            found[link.connection.name] = slope
-        for link in node.loops:
-            product = link.coupling.slope(delta.full[k], rest.layers[k].full, factor)
-            found[link.connection.name] = 0.5 * (product + product.T)
     factor = per * network.output.stiffness
     found[network.output.name] = delta.output.sum(dim=0) * factor
     for link in chain.readouts:
@@ -547,6 +614,25 @@ def slopes(chain: Chain, rest: Rest, shifts: Sequence[Shifts], scale: float) -> 
         if link.other >= 0:
             slope += link.coupling.slope(output, delta.rates[link.other], factor)
         found[link.connection.name] = slope
+    # The largest weights, those from the input, come last: the optimiser finds them in the cache.
+    for k, node in reversed(list(enumerate(chain.nodes))):
+        layer, factor = node.layer, per * node.layer.stiffness
+        found[layer.name] = chain.bias_gradient(layer, delta.bias[k] * factor)
+        for link in node.entering:
+            out = chain.params[link.connection.name].grad
+            found[link.connection.name] = link.coupling.slope(delta.full[k], rest.x, factor, out)
+        for link in node.lower:
+            pre = rest.layers[link.other].rates
+            out = chain.params[link.connection.name].grad
+            slope = link.coupling.slope(delta.full[k], pre, factor, out)
+            if link.gain > SMALL_FEEDBACK:
+                post = rest.layers[k].full
+                slope += link.coupling.slope(post, delta.rates[link.other], factor)
+            found[link.connection.name] = slope
+        for link in node.loops:
+            out, full = chain.params[link.connection.name].grad, rest.layers[k].full
+            product = link.coupling.slope(delta.full[k], full, 0.5 * factor, out)
+            found[link.connection.name] = add_transpose(chain.ops, product)
     return found
 
 
@@ -561,7 +647,7 @@ def release(rest: Rest) -> None:
 
 def middle(rest: Rest, shifts: Sequence[Shifts]) -> Tensor:
     """Move the hidden rates to m, half-way between the contrasted phases; that of the output."""
-    output = 0.5 * torch.stack([each.output for each in shifts]).sum(dim=0)
+    output = 0.5 * sum((each.output for each in shifts[1:]), shifts[0].output)
     for each in shifts:
         for state, rates, full in zip(rest.layers, each.rates, each.full, strict=True):
             state.advance(rates, full, 0.5)

@@ -44,8 +44,11 @@ class Coupling(Protocol):
         """onto + gain A^T y, written to `out` where the product allows it."""
         ...
 
-    def slope(self, post: Tensor, pre: Tensor, factor: float) -> Tensor:
-        """`factor` times the gradient of post . A pre by the weight, summed over the batch."""
+    def slope(self, post: Tensor, pre: Tensor, factor: float, out: Tensor | None = None) -> Tensor:
+        """`factor` times the gradient of post . A pre by the weight, summed over the batch.
+
+        Written to `out`, which has the shape of the weight, where the product allows it.
+        """
         ...
 
 
@@ -84,10 +87,12 @@ class DenseCoupling:
             found = torch.addmm(onto, y, self.weight, alpha=gain, out=out)
         return found if shape is None else found.view(shape)
 
-    def slope(self, post: Tensor, pre: Tensor, factor: float) -> Tensor:
+    def slope(self, post: Tensor, pre: Tensor, factor: float, out: Tensor | None = None) -> Tensor:
         """factor times the sum over the batch of post pre^T."""
         pre = pre.reshape(len(pre), -1)
-        found = torch.addmm(pre.new_empty((1, 1)), post.T, pre, beta=0.0, alpha=factor)
+        out = out if self.image is None else None
+        first = pre.new_empty((1, 1)) if out is None else out
+        found = torch.addmm(first, post.T, pre, beta=0.0, alpha=factor, out=out)
         if self.image is None:
             return found
         channels, height, width = self.image
@@ -136,7 +141,7 @@ class ConvCoupling:
         ]
         return self.size[0] - covered[0], self.size[1] - covered[1]
 
-    def slope(self, post: Tensor, pre: Tensor, factor: float) -> Tensor:
+    def slope(self, post: Tensor, pre: Tensor, factor: float, out: Tensor | None = None) -> Tensor:
         """factor times the sum over batch and positions of post times the window of pre."""
         found = conv2d_weight(  # type: ignore[no-untyped-call]
             as_channels_first(pre),
@@ -166,7 +171,7 @@ class PooledCoupling:
         spread = unpooled(self.inner.down(y, None, gain), self.size)
         return spread if onto is None else spread.add_(onto)
 
-    def slope(self, post: Tensor, pre: Tensor, factor: float) -> Tensor:
+    def slope(self, post: Tensor, pre: Tensor, factor: float, out: Tensor | None = None) -> Tensor:
         """As the inner coupling, at the averages."""
         return self.inner.slope(post, pooled(pre, self.size), factor)
 
@@ -195,7 +200,7 @@ class OperatorCoupling:
         )
         return found
 
-    def slope(self, post: Tensor, pre: Tensor, factor: float) -> Tensor:
+    def slope(self, post: Tensor, pre: Tensor, factor: float, out: Tensor | None = None) -> Tensor:
         """By the operator."""
         found: Tensor = self.operator.weight_gradient(self.ops, self.weight, post, pre)
         return found * factor
@@ -207,7 +212,7 @@ def as_channels_first(image: Tensor) -> Tensor:
 
 
 def as_stored(image: Tensor) -> Tensor:
-    """The image (samples, channels, height, width) as it is stored, channels last."""
+    """The image (samples, channels, height, width) in the stored layout, channels last."""
     return image.permute(0, 2, 3, 1).contiguous()
 
 

@@ -15,6 +15,7 @@ from neuro_eqprop.schedules import Schedule
 from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.fast import chain as chains
 from neuro_eqprop.training.fast.chain import Nudge, Rest
+from neuro_eqprop.training.fast.layer_state import as_array
 
 
 def update_by_displacement(
@@ -27,14 +28,14 @@ def update_by_displacement(
     """The contrast of the phases of a schedule: a free one, then one or two nudged ones.
 
     A free phase of n steps takes n half-sweeps upwards and n - 1 downwards between them; a nudged
-    phase of n steps n half-sweeps downwards and n - 1 upwards between them. Loss, correct
-    predictions and residual are tensors: nothing is read back from the device.
+    phase of n steps n half-sweeps downwards and n - 1 upwards between them. Nothing is read back
+    from a device: there, loss, correct predictions and residual are tensors.
     """
     rest_phase, *nudged = schedule
     network, x = on_batch(ops, network, batch.x)
     chain = chains.build(ops, network, params)
     rest = chains.free(chain, x, rest_phase.steps - 1, measured=batch.measured)
-    loss, correct = evaluate(network, rest, batch.target)
+    loss, correct = evaluate(ops, network, rest, batch.target)
     shifts = [
         chains.displaced(chain, rest, Nudge(batch.target, phase.beta), phase.steps)
         for phase in nudged
@@ -51,12 +52,30 @@ def on_batch(ops: TorchOps, network: Network, x: Values) -> tuple[Network, Value
     return plain, x if operator is None else operator.normalise(ops, x)
 
 
-def evaluate(network: Network, rest: Rest, target: torch.Tensor) -> tuple[Values, Values]:
-    """Mean cost and number of correct predictions of the free phase, as tensors."""
+def evaluate(
+    ops: TorchOps, network: Network, rest: Rest, target: torch.Tensor
+) -> tuple[Values, Values]:
+    """Mean cost and number of correct predictions of the free phase; tensors beyond the CPU."""
     output = rest.drive if rest.output is None else rest.output
+    compiled = evaluate_compiled(ops, network, output, target)
+    if compiled is not None:
+        return compiled
     correct = (output.argmax(dim=1) == target.argmax(dim=1)).sum()
     if network.cost is Cost.CROSS_ENTROPY:
         cost = -(target * torch.log_softmax(output, dim=-1)).sum()
     else:
         cost = 0.5 * (output - target).square().sum()
+    return cost / len(target), correct
+
+
+def evaluate_compiled(
+    ops: TorchOps, network: Network, output: torch.Tensor, target: torch.Tensor
+) -> tuple[float, int] | None:
+    """The same by one pass of compiled code; None where it cannot access the values."""
+    if ops.numpy_view(output) is None or output.ndim != 2:
+        return None
+    from neuro_eqprop.training.fast import layer_kernels
+
+    arrays = as_array(output.contiguous()), as_array(target.contiguous())
+    correct, cost = layer_kernels.evaluate(*arrays, network.cost is Cost.CROSS_ENTROPY)
     return cost / len(target), correct

@@ -8,15 +8,17 @@ A layer settles at s = rho(u) of its drive u. A nudge changes the drive by Du an
 which equal rho(u + Du) - rho(u) exactly, kinks included. Neither subtracts two nearly equal rates,
 so a small beta loses no digits in float32.
 
-`PlainState` serves every layer. `PooledState` serves images that only pooled connections leave: it
-never stores the feedback to single pixels and runs in compiled code.
+`PlainState` serves every layer, `PooledState` images that only pooled connections leave: it never
+stores the feedback to single pixels. On the CPU both run in compiled code (`layer_kernels`,
+`pooling_kernels`), which makes one pass of several operations of torch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import torch
@@ -26,6 +28,9 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.training.fast import couplings
 from neuro_eqprop.training.fast.couplings import Coupling, Tensor
+
+if TYPE_CHECKING:
+    from neuro_eqprop.training.fast.output_kernels import Readout
 
 
 def settle(rate: Activation, u: Tensor, out: Tensor | None = None) -> Tensor:
@@ -55,7 +60,7 @@ Feedback: TypeAlias = Callable[[Tensor | None, Tensor | None], Tensor | None]
 
 
 class PlainState:
-    """A layer whose rates other layers see as they are.
+    """A layer whose rates reach other layers unchanged.
 
     Attributes
     ----------
@@ -67,8 +72,8 @@ class PlainState:
         Whether it was settled for the last time, so that it can be displaced.
     """
 
-    def __init__(self, rate: Activation) -> None:
-        self.rate = rate
+    def __init__(self, ops: TorchOps, rate: Activation) -> None:
+        self.ops, self.rate = ops, rate
         self.base: Tensor
         self.rates: Tensor
         self.shift: Tensor | None = None
@@ -90,28 +95,76 @@ class PlainState:
         self.base = base
 
     def clear(self) -> None:
-        """Set the displacements to zero."""
+        """Drop the displacements: none is known yet."""
         self.shift = None
 
+    def stay(self) -> None:
+        """Set the displacements to zero."""
+        self.shift = torch.zeros_like(self.rates)
+
+    @cached_property
+    def compiled(self) -> bool:
+        """Whether compiled code can be used: on the CPU, without autograd; tanh in float32."""
+        known = self.rate.piecewise_linear or self.base.dtype is torch.float32
+        return known and self.ops.numpy_view(self.base) is not None
+
+    @cached_property
+    def limits(self) -> Array:
+        """Lowest and highest rate, at the precision of the drive."""
+        return np.array([self.rate.low, self.rate.high], dtype=as_array(self.base).dtype)
+
     def settle(self, held: Tensor | None, feedback: Feedback, *, last: bool) -> None:
-        """New rates; the last time, the drive is overwritten and u - s takes its place."""
-        into = self.base if last else (self.rates if self.started else None)
-        own = self.base if held is None else torch.add(self.base, held, out=into)
-        fed = feedback(own, into)
-        u = own if fed is None else fed
-        self.rates = settle(self.rate, u, self.rates if self.started else None)
+        """New rates; the last time u - s is kept too, and `held` may be overwritten."""
+        fed = feedback(held, None)
+        keeps = last and self.rate.piecewise_linear
+        if self.compiled:
+            self.settle_compiled(fed, keeps=keeps)
+        else:
+            u = self.base if fed is None else self.base + fed
+            self.rates = settle(self.rate, u, self.rates if self.started else None)
+            self.excess = u - self.rates if keeps else None
         self.started, self.finished = True, last
-        if last and self.rate.piecewise_linear:
-            self.excess = torch.sub(u, self.rates, out=self.base if u is self.base else None)
+
+    def settle_compiled(self, fed: Tensor | None, *, keeps: bool) -> None:
+        """New rates, and u - s if `keeps`."""
+        from neuro_eqprop.training.fast import layer_kernels
+
+        base = self.base = self.base.contiguous()
+        above = NOTHING.to(base.dtype) if fed is None else fed.contiguous()
+        if not self.started:
+            self.rates = torch.empty_like(base)
+        if not self.rate.piecewise_linear:
+            layer_kernels.settle_tanh(flat(base), flat(above), flat(self.rates))
+            return
+        # u - s may take the place of the feedback, which is not needed again.
+        excess = NOTHING.to(base.dtype)
+        if keeps:
+            self.excess = excess = torch.empty_like(base) if fed is None else above
+        layer_kernels.settle_clipped(
+            flat(base), flat(above), self.limits, flat(self.rates), flat(excess)
+        )
 
     def displace(self, du: Tensor | None, from_below: Tensor | None) -> None:
         """Write the displacements over du."""
-        if from_below is not None:
-            du = from_below.clone() if du is None else du.add_(from_below)
+        if du is None and from_below is not None:
+            du, from_below = from_below.clone(), None
         if du is None:
             self.shift = None
             return
-        self.shift = displace(self.rate, du, self.rates, self.excess)
+        if not self.compiled:
+            du = du if from_below is None else du.add_(from_below)
+            self.shift = displace(self.rate, du, self.rates, self.excess)
+            return
+        from neuro_eqprop.training.fast import layer_kernels
+
+        self.shift = du = du.contiguous()
+        more = NOTHING.to(du.dtype) if from_below is None else from_below.contiguous()
+        if self.excess is None:
+            layer_kernels.displace_tanh(flat(du), flat(more), flat(self.rates))
+        else:
+            layer_kernels.displace_clipped(
+                flat(du), flat(more), flat(self.rates), flat(self.excess), self.limits
+            )
 
     def bias_shift(self) -> Tensor:
         """Sum over the batch."""
@@ -150,8 +203,12 @@ class PooledState:
         self.base = base
 
     def clear(self) -> None:
-        """Set the displacements to zero."""
+        """Drop the displacements: none is known yet."""
         self.shift = self.full_shift = None
+
+    def stay(self) -> None:
+        """Set the displacements to zero."""
+        self.shift, self.full_shift = torch.zeros_like(self.rates), torch.zeros_like(self.base)
 
     @cached_property
     def compiled(self) -> bool:
@@ -162,7 +219,7 @@ class PooledState:
     def limits(self) -> Array:
         """Lowest and highest rate and the weight of a pixel, at the precision of the drive."""
         limits = [self.rate.low, self.rate.high, 1.0 / self.size**2]
-        return np.array(limits, dtype=self.base.detach().numpy().dtype)
+        return np.array(limits, dtype=as_array(self.base).dtype)
 
     def settle(self, held: Tensor | None, feedback: Feedback, *, last: bool) -> None:
         """New rates and their averages."""
@@ -177,11 +234,20 @@ class PooledState:
             samples, height, width, channels = self.base.shape
             few = (samples, height // self.size, width // self.size, channels)
             self.rates = self.base.new_empty(few)
-            self.full = torch.empty_like(self.base) if self.keeps else nothing(self.base)
+            self.full = torch.empty_like(self.base) if self.keeps else self.rates
             self.started = True
-        fed = nothing(self.base) if self.fed is None else self.fed.contiguous()
-        base, above, full, rates = as_arrays(self.base, fed, self.full, self.rates)
-        pooling_kernels.settle(base, above, self.limits, self.size, full, rates)
+        known = flat(self.base), flat(self.feedback()), self.limits, *self.layout()
+        pooling_kernels.settle(*known, flat(self.rates))
+        if self.keeps:
+            pooling_kernels.rates(*known, flat(self.full))
+
+    def feedback(self) -> Tensor:
+        """The feedback to each square."""
+        return torch.zeros_like(self.rates) if self.fed is None else self.fed.contiguous()
+
+    def layout(self) -> tuple[tuple[int, ...], tuple[int, int]]:
+        """A square as compiled code takes it, then squares in a row and channels."""
+        return (0,) * self.size, (self.rates.shape[2], self.rates.shape[3])
 
     def drives(self) -> Tensor:
         """u, the drive of each unit; may be `base` itself."""
@@ -194,12 +260,11 @@ class PooledState:
         if du is not None and from_below is None and self.compiled:
             from neuro_eqprop.training.fast import pooling_kernels
 
-            fed = nothing(self.base) if self.fed is None else self.fed.contiguous()
             self.full_shift = torch.empty_like(self.base)
             self.shift = torch.empty_like(self.rates)
-            base, above, change = as_arrays(self.base, fed, du.contiguous())
-            moved, averages = as_arrays(self.full_shift, self.shift)
-            pooling_kernels.displace(base, above, change, self.limits, self.size, moved, averages)
+            known = flat(self.base), flat(self.feedback()), flat(du.contiguous()), self.limits
+            results = flat(self.full_shift), flat(self.shift)
+            pooling_kernels.displace(*known, *self.layout(), *results)
             return
         spread = None if du is None else couplings.unpooled(du, self.size)
         if from_below is not None:
@@ -233,14 +298,87 @@ class PooledState:
 LayerState: TypeAlias = PlainState | PooledState
 
 
-def nothing(like: Tensor) -> Tensor:
-    """An empty image, which compiled code takes for absent."""
-    return like.new_empty((0, 0, 0, 0))
+@dataclass(frozen=True, slots=True)
+class OutputBlock:
+    """The output with the one plain layer that it reads, settled by compiled code."""
+
+    state: PlainState
+    readout: Readout
+
+    def settle(self, bias: Tensor, before: Tensor | None, *, last: bool) -> tuple[Tensor, Tensor]:
+        """Drive and rates of the output; those of the layer are new, too."""
+        from neuro_eqprop.training.fast import output_kernels
+
+        state = self.state
+        base = state.base = state.base.contiguous()
+        if not state.started:
+            state.rates = torch.empty_like(base)
+        state.started, state.finished = True, last
+        state.excess = torch.empty_like(base) if last else base[:0]
+        drive, output = base.new_empty(2, len(base), len(self.readout.weight))
+        found = state.rates, state.excess, drive, output
+        output_kernels.settle(
+            self.readout,
+            as_array(base),
+            as_array(bias),
+            as_array(base[:0] if before is None else before),
+            tuple(as_array(values) for values in found),
+        )
+        return drive, output
+
+    def displace(self, pull: Tensor, beta: float, at: tuple[Tensor, Tensor]) -> Tensor:
+        """The displacement of the output, whose drive and rates are `at`; the layer's is new."""
+        from neuro_eqprop.training.fast import output_kernels
+
+        state, readout = self.state, self.readout
+        assert state.excess is not None
+        state.shift, found = torch.empty_like(state.rates), torch.empty_like(pull)
+        known, results = (state.rates, state.excess, *at), (state.shift, found)
+        output_kernels.displace(
+            readout,
+            tuple(as_array(values) for values in known),
+            as_array(pull),
+            readout.weight.dtype.type(beta),
+            tuple(as_array(values) for values in results),
+        )
+        return found
 
 
-def as_arrays(*tensors: Tensor) -> list[Array]:
-    """NumPy views."""
-    return [tensor.detach().numpy() for tensor in tensors]
+def output_block_of(
+    state: PlainState, weight: Tensor, rate: Activation, gain: float, turns: int
+) -> OutputBlock:
+    """The block of a layer and an output with activation `rate`, for weights (outputs, units)."""
+    from neuro_eqprop.training.fast.output_kernels import Readout
+
+    array = as_array(weight.contiguous())
+    limits = [state.rate.low, state.rate.high, rate.low, rate.high]
+    known = array.dtype.type(gain), np.array(limits, array.dtype), turns
+    return OutputBlock(state, Readout(array, *known))
+
+
+def add_transpose(ops: TorchOps, matrix: Tensor) -> Tensor:
+    """The matrix, which may be overwritten, plus its transpose."""
+    if ops.numpy_view(matrix) is None or not matrix.is_contiguous():
+        return matrix + matrix.T
+    from neuro_eqprop.training.fast import layer_kernels
+
+    layer_kernels.add_transpose(as_array(matrix))
+    return matrix
+
+
+NOTHING = torch.empty(0)
+"""Compiled code takes it for zeros."""
+
+
+def as_array(values: Tensor) -> Array:
+    """A NumPy view."""
+    found: Array = (values.detach() if values.requires_grad else values).numpy()
+    return found
+
+
+def flat(values: Tensor) -> Array:
+    """A NumPy view of one dimension of contiguous values."""
+    return as_array(values).reshape(-1)
 
 
 def feedback_of(coupling: Coupling | None, y: Tensor | None, gain: float) -> Feedback:

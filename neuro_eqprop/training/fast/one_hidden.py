@@ -8,7 +8,7 @@ rounding.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from neuro_eqprop.rate.field import Field, shape_input
 from neuro_eqprop.schedules import Schedule, contrast
 from neuro_eqprop.solve import Equilibrium, Stop, fixed_steps_result
 from neuro_eqprop.training.batch import Batch, BatchUpdate
+from neuro_eqprop.training.fast.keep_last import keep_last
 
 
 class PackedBatch(NamedTuple):
@@ -79,9 +80,12 @@ def has_one_hidden_layer(network: Network) -> bool:
 
 def is_worth_compiling(free: Field) -> bool:
     """Whether to use compiled code: not in double precision, which only diagnostics use."""
-    return has_one_hidden_layer(free.network) and bool(
-        free.input_drive[free.network.output.name].dtype.itemsize == 4
-    )
+    return is_single_precision(free) and has_one_hidden_layer(free.network)
+
+
+def is_single_precision(free: Field) -> bool:
+    """Whether rates are float32."""
+    return bool(free.input_drive[free.network.output.name].dtype.itemsize == 4)
 
 
 def relax_one_hidden(
@@ -158,17 +162,18 @@ def pack_batch(free: Field, target: Values, schedule: Schedule) -> PackedBatch |
         return None
     a, weight, bias, targets = (np.ascontiguousarray(array) for array in views)
     kind = a.dtype
-    rates = hidden.activation, output.activation
-    return PackedBatch(
-        a,
-        weight,
-        bias,
-        kind.type(network.feedback(between)),
-        targets,
-        betas=np.array([phase.beta for phase in schedule], dtype=kind),
-        steps=np.array([phase.steps for phase in schedule]),
-        limits=np.array([limit for rate in rates for limit in (rate.low, rate.high)], dtype=kind),
-    )
+    gain, limits = constants_of(network, kind)
+    betas = np.array([phase.beta for phase in schedule], dtype=kind)
+    steps = np.array([phase.steps for phase in schedule])
+    return PackedBatch(a, weight, bias, gain, targets, betas, steps, limits)
+
+
+@keep_last
+def constants_of(network: Network, kind: np.dtype[Any]) -> tuple[Values, Values]:
+    """Feedback and limits as in `PackedBatch`."""
+    rates = [layer.activation for layer in network.moving]
+    limits = [limit for rate in rates for limit in (rate.low, rate.high)]
+    return kind.type(network.feedback(network.connections[1])), np.array(limits, dtype=kind)
 
 
 def as_numpy_views(free: Field, *values: Values) -> list[Array] | None:

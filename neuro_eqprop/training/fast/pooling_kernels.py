@@ -5,6 +5,11 @@ range of rates:
 
     s = clip(u)                                    the rate
     D = clip(Du + (u - s), low - s, high - s)      its displacement when the drive changes by Du
+
+Arrays are flat. An image is (samples, height, width, channels), its averages are (samples,
+height / size, width / size, channels); `limits` are low, high and 1 / size^2. The side of a square
+is given as a tuple of that length, and so is a constant of the compiled code: loops over a square
+are unrolled. Positions are unsigned, since numba checks signed ones for negative values.
 """
 
 from __future__ import annotations
@@ -13,6 +18,9 @@ import numpy as np
 
 from neuro_eqprop.jit import inner, outer
 from neuro_eqprop.ops.protocol import Values
+
+Square = tuple[int, ...]
+Row = tuple[np.uint64, np.uint64, np.uint64]
 
 
 @inner
@@ -23,58 +31,53 @@ def clip(value: float, low: float, high: float) -> float:
 
 
 @inner
-def spread(line: Values, size: int, channels: int, part: float, into: Values) -> None:
-    """The feedback to each pixel of a row, from that to the squares that it crosses."""
-    for j in range(line.size // channels):
-        for d in range(size):
-            start = (j * size + d) * channels
+def spread(values: Values, start: Values, row: Row, part: float, to: Values) -> None:
+    """Divide the values of a row of squares among the pixels of a row."""
+    width, channels, size = row
+    for j in range(width):
+        for x in range(size):
+            first, pixel = start + j * channels, (j * size + x) * channels
             for c in range(channels):
-                into[start + c] = line[j * channels + c] * part
-
-
-@inner
-def average(line: Values, size: int, channels: int, part: float, into: Values) -> None:
-    """The averages over squares, from sums over the rows of a square."""
-    for j in range(into.size // channels):
-        for c in range(channels):
-            total = line[j * size * channels + c]
-            for d in range(1, size):
-                total += line[(j * size + d) * channels + c]
-            into[j * channels + c] = total * part
+                to[pixel + c] = values[first + c] * part
 
 
 @outer
 def settle(
-    base: Values, fed: Values, limits: Values, size: int, rates: Values, averages: Values
+    base: Values, fed: Values, limits: Values, square: Square, row: tuple[int, int], to: Values
 ) -> None:
-    """Write the averages of the rates over squares, and the rates unless that array is empty.
+    """Write the averages of the rates over squares; `row` is their width and channels."""
+    unsigned = np.uint64
+    size, width, channels = unsigned(len(square)), unsigned(row[0]), unsigned(row[1])
+    low, high, part, zero = limits[0], limits[1], limits[2], limits.dtype.type(0)
+    length = width * size * channels
+    for r in range(unsigned(to.size) // (width * channels)):
+        for j in range(width):
+            first, pixel = (r * width + j) * channels, r * size * length + j * size * channels
+            for c in range(channels):
+                above, total = fed[first + c] * part, zero
+                for y in range(size):
+                    for x in range(size):
+                        u = base[pixel + y * length + x * channels + c] + above
+                        total += clip(u, low, high)
+                to[first + c] = total * part
 
-    base and rates are (samples, height, width, channels), fed and averages
-    (samples, height / size, width / size, channels); an empty `fed` stands for zeros. `limits` are
-    low, high and 1 / size^2. Rows of an image are passed over as long vectors.
-    """
-    samples, height, width, channels = averages.shape
+
+@outer
+def rates(
+    base: Values, fed: Values, limits: Values, square: Square, row: tuple[int, int], to: Values
+) -> None:
+    """Write the rates of all pixels."""
+    unsigned = np.uint64
+    size, width, channels = unsigned(len(square)), unsigned(row[0]), unsigned(row[1])
     low, high, part = limits[0], limits[1], limits[2]
     length = width * size * channels
-    rows = base.reshape(samples, height * size, length)
-    feedback = fed.reshape(samples if fed.size else 0, height, width * channels)
-    means = averages.reshape(samples, height, width * channels)
-    kept = rates.reshape(samples if rates.size else 0, height * size, length)
-    above, total = np.zeros(length, dtype=base.dtype), np.zeros(length, dtype=base.dtype)
-    for b in range(samples):
-        for i in range(height):
-            if fed.size:
-                spread(feedback[b, i], size, channels, part, above)
-            total[:] = 0.0
-            for y in range(i * size, (i + 1) * size):
-                row = rows[b, y]
-                for q in range(length):
-                    total[q] += clip(row[q] + above[q], low, high)
-                if rates.size:
-                    to = kept[b, y]
-                    for q in range(length):
-                        to[q] = clip(row[q] + above[q], low, high)
-            average(total, size, channels, part, means[b, i])
+    above = np.empty(length, dtype=base.dtype)
+    for r in range(unsigned(fed.size) // (width * channels)):
+        spread(fed, r * width * channels, (width, channels, size), part, above)
+        for y in range(size):
+            start = (r * size + y) * length
+            for k in range(length):
+                to[start + k] = clip(base[start + k] + above[k], low, high)
 
 
 @outer
@@ -83,36 +86,34 @@ def displace(
     fed: Values,
     shift: Values,
     limits: Values,
-    size: int,
+    square: Square,
+    row: tuple[int, int],
     moved: Values,
     averages: Values,
 ) -> None:
-    """Write displacements and their averages over squares.
-
-    `shift` is the change of `fed`; both have the shape of `averages`.
-    """
-    samples, height, width, channels = averages.shape
-    low, high, part = limits[0], limits[1], limits[2]
-    length = width * size * channels
-    rows = base.reshape(samples, height * size, length)
-    feedback = fed.reshape(samples if fed.size else 0, height, width * channels)
-    shifts = shift.reshape(samples, height, width * channels)
-    means = averages.reshape(samples, height, width * channels)
-    results = moved.reshape(samples, height * size, length)
-    above, change = np.zeros(length, dtype=base.dtype), np.zeros(length, dtype=base.dtype)
-    total = np.zeros(length, dtype=base.dtype)
-    for b in range(samples):
-        for i in range(height):
-            if fed.size:
-                spread(feedback[b, i], size, channels, part, above)
-            spread(shifts[b, i], size, channels, part, change)
-            total[:] = 0.0
-            for y in range(i * size, (i + 1) * size):
-                row, to = rows[b, y], results[b, y]
-                for q in range(length):
-                    u = row[q] + above[q]
-                    s = clip(u, low, high)
-                    by = clip(change[q] + (u - s), low - s, high - s)
-                    to[q] = by
-                    total[q] += by
-            average(total, size, channels, part, means[b, i])
+    """Write displacements and their averages over squares; `shift` is the change of `fed`."""
+    unsigned = np.uint64
+    size, width, channels = unsigned(len(square)), unsigned(row[0]), unsigned(row[1])
+    low, high, part, zero = limits[0], limits[1], limits[2], limits.dtype.type(0)
+    length, kind = width * size * channels, base.dtype
+    above, change, total = np.empty(length, kind), np.empty(length, kind), np.empty(length, kind)
+    for r in range(unsigned(fed.size) // (width * channels)):
+        first = r * width * channels
+        spread(fed, first, (width, channels, size), part, above)
+        spread(shift, first, (width, channels, size), part, change)
+        for k in range(length):
+            total[k] = zero
+        for y in range(size):
+            start = (r * size + y) * length
+            for k in range(length):
+                u = base[start + k] + above[k]
+                s = clip(u, low, high)
+                by = clip(change[k] + (u - s), low - s, high - s)
+                moved[start + k] = by
+                total[k] += by
+        for j in range(width):
+            for c in range(channels):
+                mean = zero
+                for x in range(size):
+                    mean += total[(j * size + x) * channels + c]
+                averages[first + j * channels + c] = mean * part

@@ -2,7 +2,8 @@
 
 A batch settles in a free phase and in one or two nudged phases; the update is a contrast of these
 states (`rules.hebbian`, `rules.asymmetric`). Nothing is backpropagated and no graph is recorded.
-`path_of` says how the update of a network is computed.
+`path_of` says how the update of a network is computed; `rules.contrastive_rules` describes the
+rules.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from neuro_eqprop.training.batch import Batch, BatchUpdate
 from neuro_eqprop.training.config import Nudging, Rule, TrainingConfig
 from neuro_eqprop.training.fast.chain import is_supported
 from neuro_eqprop.training.fast.displacement import update_by_displacement
+from neuro_eqprop.training.fast.keep_last import keep_last
 from neuro_eqprop.training.fast.one_hidden import (
     has_one_hidden_layer,
-    is_worth_compiling,
+    is_single_precision,
     update_one_hidden,
 )
 from neuro_eqprop.training.relax import uses_plain_sweeps
 from neuro_eqprop.training.rules.asymmetric import vector_field
-from neuro_eqprop.training.rules.base import EVERY, UpdateRule
 from neuro_eqprop.training.rules.hebbian import hebbian
 from neuro_eqprop.training.rules.holomorphic import holomorphic
 from neuro_eqprop.training.rules.phases import (
@@ -34,7 +35,6 @@ from neuro_eqprop.training.rules.phases import (
     settle_phases,
     settling,
 )
-from neuro_eqprop.training.settings import ContrastiveSettings
 
 
 class Path(Enum):
@@ -60,6 +60,10 @@ def path_of(ops: Ops, network: Network, config: TrainingConfig) -> Path:
     return Path.DISPLACEMENT if is_supported(network) else Path.PHASES
 
 
+known_path = keep_last(path_of)
+"""`path_of`, which takes long beside a small batch, worked out once in a training."""
+
+
 def contrastive(
     ops: Ops,
     network: Network,
@@ -70,12 +74,12 @@ def contrastive(
     """The update of a batch from its free and nudged equilibria."""
     if config.nudging is Nudging.HOLOMORPHIC:
         return holomorphic(ops, network, params, batch, config)
-    path = path_of(ops, network, config)
+    path = known_path(ops, network, config)
     if path is Path.DISPLACEMENT and isinstance(ops, TorchOps):
         schedule = config.schedule(batch.beta)
         return update_by_displacement(ops, network, params, batch, schedule)
     free = field(ops, network, params, batch.x)
-    if path is Path.ONE_HIDDEN and is_worth_compiling(free):
+    if path is Path.ONE_HIDDEN and is_single_precision(free):
         compiled = update_one_hidden(free, batch, config.schedule(batch.beta))
         if compiled is not None:
             return compiled
@@ -101,31 +105,3 @@ def phase_gradients(
     )
     check_gradients(ops, network, states, gradients)
     return gradients
-
-
-HEBBIAN = UpdateRule(
-    "hebbian",
-    "contrast of Hebbian products; the gradient for small beta if all connections are symmetric",
-    contrastive,
-    ContrastiveSettings,
-    nudgings=EVERY,
-    compares_phases=True,
-    needs_feedback=True,
-)
-VECTOR_FIELD = UpdateRule(
-    "vector-field",
-    "shift of the target times the free rate of the source",
-    contrastive,
-    ContrastiveSettings,
-    nudgings=EVERY,
-    compares_phases=True,
-    needs_feedback=True,
-)
-ASYMMETRIC = UpdateRule(
-    "asymmetric",
-    "vector-field rule with the adjoint nudge; the gradient also without symmetric connections",
-    contrastive,
-    ContrastiveSettings,
-    nudgings=EVERY,
-    compares_phases=True,
-)

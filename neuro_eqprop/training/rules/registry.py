@@ -10,9 +10,9 @@ RULES = Registry(
     "rule",
     UpdateRule,
     {
-        "hebbian": f"{HERE}.contrastive:HEBBIAN",
-        "vector-field": f"{HERE}.contrastive:VECTOR_FIELD",
-        "asymmetric": f"{HERE}.contrastive:ASYMMETRIC",
+        "hebbian": f"{HERE}.contrastive_rules:HEBBIAN",
+        "vector-field": f"{HERE}.contrastive_rules:VECTOR_FIELD",
+        "asymmetric": f"{HERE}.contrastive_rules:ASYMMETRIC",
         "hybrid": f"{HERE}.hybrid:HYBRID",
         "single-phase": f"{HERE}.predictive:SINGLE_PHASE",
         "backprop": f"{HERE}.baselines:BACKPROP",

@@ -45,7 +45,7 @@ def test_a_file_that_its_reader_does_not_survive_is_refused(
     def lost(*_: object) -> str:
         raise LostError(reason)
 
-    monkeypatch.setattr(Prober, "ask", lost)
+    monkeypatch.setattr(Prober, "call", lost)
     for path in (foreign, GOLDEN / "mixed.nir"):  # also a sealed one: anyone can seal a file
         PROBER.known.clear()
         with pytest.raises(NirError, match=f"is damaged: {reason}"):

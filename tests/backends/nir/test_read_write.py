@@ -38,7 +38,7 @@ from neuro_eqprop.spiking.rounding import Rounding
 nir: Any = import_module("nir")
 File: TypeAlias = Any
 Node: TypeAlias = Any
-Told: TypeAlias = Any
+Result: TypeAlias = Any
 
 LEAKY = Spiking(1.0, 0.125, 1.0, Reset.SUBTRACT, -1.0, inf)
 NETWORK = SpikingNetwork(
@@ -66,7 +66,7 @@ def unprobed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     made = tmp_path / "net.nir"
-    write(Document(NETWORK, (FEED,), {"told": [1, None, "so"]}), made)
+    write(Document(NETWORK, (FEED,), {"note": [1, None, "so"]}), made)
     return made
 
 
@@ -90,10 +90,10 @@ def describe(path: Path, change: Callable[[Any], None]) -> None:
 
     def rewrite(file: File) -> None:
         place = file[f"node/metadata/{KEY}"]
-        told = json.loads(place["description"][()])
-        change(told)
+        result = json.loads(place["description"][()])
+        change(result)
         del place["description"]
-        place["description"] = json.dumps(told)
+        place["description"] = json.dumps(result)
 
     edit(path, rewrite)
 
@@ -101,7 +101,7 @@ def describe(path: Path, change: Callable[[Any], None]) -> None:
 def test_a_document_comes_back_whole(path: Path) -> None:
     document = read(path)
     assert document.network.digest == NETWORK.digest
-    assert document.notes == {"told": [1, None, "so"]}
+    assert document.notes == {"note": [1, None, "so"]}
     assert document.features == 4
     assert [feed.target for feed in document.feeds] == ["hidden"]
     assert np.array_equal(document.feeds[0].weight, FEED.weight)
@@ -173,8 +173,8 @@ def test_numbers_of_a_foreign_type_are_refused(path: Path) -> None:
 
 
 def put(place: str, key: str, value: object) -> Callable[[Any], None]:
-    def change(told: Told) -> None:
-        told[place][0][key] = value
+    def change(result: Result) -> None:
+        result[place][0][key] = value
 
     return change
 
@@ -191,12 +191,12 @@ def put(place: str, key: str, value: object) -> Callable[[Any], None]:
         (put("populations", "name", 7), "7 is no text"),
         (put("populations", "neuron", {"theta": "1"}), "there is no 'activation'"),
         (put("populations", "neuron", None), "NoneType"),
-        (lambda told: told.update(dt="1"), "'1' is no number"),
-        (lambda told: told.update(dt=-1.0), "dt must be above zero"),
-        (lambda told: told.update(semantics="at once"), "its semantics are 'at once'"),
-        (lambda told: told.pop("feeds"), "there is no 'feeds'"),
-        (lambda told: told["feeds"].clear(), "not those its metadata describe"),
-        (lambda told: told["populations"][0]["neuron"].update(threshold=2.0), "contradict"),
+        (lambda result: result.update(dt="1"), "'1' is no number"),
+        (lambda result: result.update(dt=-1.0), "dt must be above zero"),
+        (lambda result: result.update(semantics="at once"), "its semantics are 'at once'"),
+        (lambda result: result.pop("feeds"), "there is no 'feeds'"),
+        (lambda result: result["feeds"].clear(), "not those its metadata describe"),
+        (lambda result: result["populations"][0]["neuron"].update(threshold=2.0), "contradict"),
     ],
 )
 def test_wrong_descriptions_are_refused(
@@ -290,7 +290,7 @@ def lif(**changes: object) -> Node:
     return nir.LIF(**{name: np.broadcast_to(value, 2).copy() for name, value in values.items()})
 
 
-def test_a_graph_without_semantics_is_refused_unless_told(tmp_path: Path) -> None:
+def test_a_graph_without_semantics_is_refused_unless_assumed(tmp_path: Path) -> None:
     path = foreign(tmp_path / "other.nir", lif())
     assert "does not say how it is stepped" in refused(path)
     document = read(path, Assumptions(dt=1.0, delay=2, reset=Reset.SUBTRACT, floor=-1.0))

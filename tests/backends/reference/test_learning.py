@@ -187,7 +187,7 @@ def test_copies_that_are_rounded_apart_drift_apart() -> None:
 
 
 @pytest.mark.parametrize("code", ["rate", "graded"])
-def test_whole_numbers_round_the_real_rule_without_bias(code: str) -> None:
+def test_fixed_point_rounds_the_rule_without_bias(code: str) -> None:
     """The mean of many seeds' first change is the tag times eta, which no seed alone can be."""
     changes, wanted = [], []
     for seed in range(30):
@@ -231,7 +231,7 @@ def test_a_bias_learns_through_the_unit_that_is_always_on() -> None:
     assert moved[0, 0] > 0 > moved[1:, 0].min()
 
 
-def test_the_story_of_a_synapse() -> None:
+def test_the_history_of_a_synapse() -> None:
     plastic, training = grown("rate", LearningRule(CENTERED, 5.0))
     chosen = Synapses((("hidden->output", 0, 3), ("output->hidden", 3, 0)))
     history = learn(plastic, training, chosen).history

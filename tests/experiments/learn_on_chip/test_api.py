@@ -14,7 +14,7 @@ import neuro_eqprop
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered
 from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.data import Dataset, load
+from neuro_eqprop.data import Dataset, load_data
 from neuro_eqprop.experiments import on_chip_config
 from neuro_eqprop.experiments.learn_on_chip import (
     OnChipModel,
@@ -69,7 +69,7 @@ def test_it_returns_a_model_with_history_and_writes_no_folder(
 
 
 def test_data_is_a_name_an_object_or_a_file(learned: OnChipModel, tmp_path: Path) -> None:
-    digits = load("digits")
+    digits = load_data("digits")
     check_equal(learned, learn_on_chip("layered", digits, **SMALL))
     train, test = digits.train, digits.test
     np.savez(tmp_path / "mine.npz", x=train.x, y=train.y, x_test=test.x, y_test=test.y)
@@ -177,7 +177,7 @@ def test_the_number_of_steps_sets_the_phases() -> None:
 
 
 def test_own_arrays_of_two_classes_learn_in_fixed_point(tmp_path: Path) -> None:
-    digits = load("digits")
+    digits = load_data("digits")
     train, test = (s.take(np.flatnonzero(s.y < 2)) for s in (digits.train, digits.test))
     data = Dataset.from_splits("zeros-and-ones", train, test, 2)
     model = learn_on_chip("layered", data, bits=8, bias=0.2, out=tmp_path / "run", **SMALL)

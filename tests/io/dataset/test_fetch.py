@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from neuro_eqprop.cli import main
-from neuro_eqprop.data import FOLDER, DataError, load
+from neuro_eqprop.data import FOLDER, DataError, load_data
 from neuro_eqprop.io.dataset import fetch, verify
 from neuro_eqprop.io.dataset import manifest as manifestfile
 from neuro_eqprop.io.dataset.manifest import DatasetFile, Manifest
@@ -96,9 +96,9 @@ def test_mirrors_are_tried_until_one_serves_the_right_bytes(mirror: str, tmp_pat
     ways = [f"{mirror}/{way}/" for way in ("gone", "lies", "cut", "works", "lies")]
     came: list[tuple[str, int, int]] = []
     folder = tmp_path / "new" / "made"
-    (found,) = fetch.fetch(described(listed(), *ways), folder, lambda *told: came.append(told))
+    (found,) = fetch.fetch(described(listed(), *ways), folder, lambda *result: came.append(result))
     assert found.address == f"{mirror}/works/a-ubyte.gz"
-    assert found.verdict == SAME
+    assert found.state == SAME
     assert (folder / "a-ubyte.gz").read_bytes() == PACKED
     assert [path.name for path in folder.iterdir()] == ["a-ubyte.gz"]
     assert sum(more for _, more, _ in came) >= len(PACKED)
@@ -118,7 +118,7 @@ def test_the_hash_of_the_file_as_served_is_compared_too(mirror: str, tmp_path: P
 
 def test_without_a_known_checksum_this_is_said(mirror: str, tmp_path: Path) -> None:
     manifest = described(listed(known=False), f"{mirror}/works/")
-    assert fetch.fetch(manifest, tmp_path, ignore)[0].verdict == UNKNOWN
+    assert fetch.fetch(manifest, tmp_path, ignore)[0].state == UNKNOWN
 
 
 def test_what_is_here_is_kept_and_what_is_wrong_is_replaced(mirror: str, tmp_path: Path) -> None:
@@ -178,9 +178,9 @@ def test_a_mirror_without_https_is_refused() -> None:
 
 
 def test_without_a_network_one_sentence_says_so(tmp_path: Path) -> None:
-    nobody = described(listed(), "http://127.0.0.1:9/", "https://nowhere.invalid/")
+    empty = described(listed(), "http://127.0.0.1:9/", "https://nowhere.invalid/")
     with pytest.raises(DataError, match=r"not be downloaded.*refused.*try again with a network"):
-        fetch.fetch(nobody, tmp_path / "made", ignore)
+        fetch.fetch(empty, tmp_path / "made", ignore)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -211,10 +211,10 @@ def test_a_data_set_is_fetched_checked_and_loaded(
     monkeypatch.setenv(FOLDER, str(tmp_path))
     code, out, err = call("data", "get", "kmnist", "--json")
     assert (code, err) == (0, "")
-    told = json.loads(out)
-    assert told["folder"] == str(tmp_path / "kmnist")
-    assert [each["verdict"] for each in told["files"]] == [SAME] * 4
-    found = load("kmnist")
+    result = json.loads(out)
+    assert result["folder"] == str(tmp_path / "kmnist")
+    assert [each["verdict"] for each in result["files"]] == [SAME] * 4
+    found = load_data("kmnist")
     assert (len(found.train), len(found.test), found.shape) == (6, 4, (1, 2, 2))
     checked = json.loads(call("data", "check", "kmnist", "--json")[1])
     assert len(checked["files_as_in_manifest"]) == 4

@@ -83,7 +83,7 @@ def test_files_are_compared_uncompressed(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(DataError, match=r"of 'mnist': its SHA-256 differs.*data get mnist"):
         verify("mnist")
     monkeypatch.setattr(verify_module, "load_manifest", lambda _: small)
-    assert [each.verdict for each in verify("mnist")] == [SAME] * 4
+    assert [each.state for each in verify("mnist")] == [SAME] * 4
 
 
 def test_a_file_without_a_known_checksum_says_so(
@@ -94,7 +94,7 @@ def test_a_file_without_a_known_checksum_says_so(
         path.with_suffix("").write_bytes(gzip.decompress(path.read_bytes()))
         path.unlink()
     monkeypatch.setenv(FOLDER, str(tmp_path))
-    assert [each.verdict for each in verify("kmnist")] == [UNKNOWN] * 4
+    assert [each.state for each in verify("kmnist")] == [UNKNOWN] * 4
 
 
 GOOD = """\

@@ -174,14 +174,14 @@ def test_a_broken_file_is_refused_with_file_key_and_reason(
     assert words in str(error.value)
 
 
-def test_a_missing_file_and_an_unknown_name_are_told_apart(tmp_path: Path) -> None:
+def test_a_missing_file_and_an_unknown_name_have_different_errors(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match="no such file"):
         load_profile(str(tmp_path / "none.toml"))
     with pytest.raises(UnknownNameError, match="known: loihi1"):
         load_profile("loihi_1")
 
 
-def test_a_file_extends_a_profile_and_tells_what_it_changed(tmp_path: Path) -> None:
+def test_a_file_extends_a_profile_and_lists_its_changes(tmp_path: Path) -> None:
     path = tmp_path / "faster.toml"
     path.write_text(
         'schema = "neuro_eqprop.profile/1"\nextends = "loihi1"\nname = "faster"\n'

@@ -215,7 +215,7 @@ def test_samples_that_do_not_come_are_missed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("index", "recording", "told"),
+    ("index", "recording", "message"),
     [
         (1, sample(0), "sample 1 arrived where 0 was expected"),
         (
@@ -226,10 +226,10 @@ def test_samples_that_do_not_come_are_missed(tmp_path: Path) -> None:
     ],
 )
 def test_a_sample_that_does_not_fit_is_refused(
-    index: int, recording: Recording, told: str, tmp_path: Path
+    index: int, recording: Recording, message: str, tmp_path: Path
 ) -> None:
     with (
-        pytest.raises(TraceError, match=told),
+        pytest.raises(TraceError, match=message),
         Writer(tmp_path / "t.h5", plan(), overwrite=False) as writer,
     ):
         writer.sample(index, recording)
@@ -263,7 +263,7 @@ def test_names_that_mean_another_place_are_refused(name: str, tmp_path: Path) ->
         Writer(tmp_path / "t.h5", bad, overwrite=False)
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with (
         pytest.raises(TraceError, match="cannot be written"),
         Writer(tmp_path / "absent" / "t.h5", plan(), overwrite=False),
@@ -352,7 +352,7 @@ def test_a_pause_keeps_nothing_back(tmp_path: Path) -> None:
     assert len(read(path).index) == 21
 
 
-def test_a_failure_behind_the_scenes_is_told(tmp_path: Path) -> None:
+def test_a_failure_of_the_writer_thread_is_raised(tmp_path: Path) -> None:
     class Broken:
         def __getitem__(self, name: str) -> None:
             raise OSError("disk full")
@@ -478,7 +478,7 @@ def shorten(name: str, rows: int) -> Callable[[Node], None]:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (set_attribute("schema", 3), "schema 3 and this program reads up to 2: update"),
         (set_attribute("format", "other"), "not a trace of this program"),
@@ -501,16 +501,16 @@ def shorten(name: str, rows: int) -> Callable[[Node], None]:
     ],
 )
 def test_a_spoilt_file_gets_one_sentence(
-    change: Callable[[Node], None], told: str, episode: dict[str, Trace], tmp_path: Path
+    change: Callable[[Node], None], message: str, episode: dict[str, Trace], tmp_path: Path
 ) -> None:
     spoil(change, tmp_path / "t.h5", episode["spikes"])
-    with pytest.raises(TraceError, match=told) as caught:
+    with pytest.raises(TraceError, match=message) as caught:
         read(tmp_path / "t.h5")
     assert "t.h5" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_foreign_truncated_and_missing_files_are_told_apart(
+def test_foreign_truncated_and_missing_files_have_different_errors(
     episode: dict[str, Trace], tmp_path: Path
 ) -> None:
     path = tmp_path / "t.h5"

@@ -199,9 +199,9 @@ def test_a_run_can_be_opened_while_it_writes(tmp_path: Path) -> None:
         writer.sample(0, sample(0))
         writer.counts({})
         words = [sys.executable, "-c", look, str(path)]
-        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        result = subprocess.run(words, capture_output=True, text=True, check=True).stdout
         writer.sample(1, sample(1))
-    assert told.split(maxsplit=3) == ["1", "2", "False", "(8, 4)\n"]
+    assert result.split(maxsplit=3) == ["1", "2", "False", "(8, 4)\n"]
 
 
 def test_a_closed_trace_says_so(files: dict[str, Path]) -> None:
@@ -241,7 +241,7 @@ def text(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "message"),
     [
         (newer, "schema 99"),
         (foreign, "not a trace"),
@@ -251,12 +251,12 @@ def text(path: Path) -> None:
     ],
 )
 def test_a_file_that_is_no_trace_gets_one_sentence(
-    spoil: Callable[[Path], None], told: str, episode: dict[str, Trace], tmp_path: Path
+    spoil: Callable[[Path], None], message: str, episode: dict[str, Trace], tmp_path: Path
 ) -> None:
     path = tmp_path / "t.h5"
     write(path, episode["spikes"], overwrite=False)
     spoil(path)
-    with pytest.raises(TraceError, match=told) as caught:
+    with pytest.raises(TraceError, match=message) as caught:
         neuro_eqprop.open_trace(path)
     assert "\n" not in str(caught.value)
 
@@ -294,18 +294,18 @@ def test_spikes_of_units_that_do_not_exist_are_refused(
 
 @tables
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("hidden2", "spikes"), r"layer with spikes in .* 'hidden2'; known: hidden, output"),
         (("output", "volts"), r"'output:volts'; known: output:voltage"),
     ],
 )
 def test_what_is_not_there_is_named(
-    words: tuple[str, str], told: str, files: dict[str, Path]
+    words: tuple[str, str], message: str, files: dict[str, Path]
 ) -> None:
     with neuro_eqprop.open_trace(files["spikes"]) as trace:
         for view in (trace.to_pandas, trace.to_xarray):
-            with pytest.raises(ValueError, match=told):
+            with pytest.raises(ValueError, match=message):
                 view(*words)
         with pytest.raises(ValueError, match="unknown phase 'fre'; known: free"):
             trace.rate("hidden", "fre")
@@ -364,7 +364,7 @@ def test_an_array_with_labels_selects_by_them(
 
 
 @pytest.mark.parametrize("name", ["pandas", "xarray"])
-def test_a_missing_package_is_told_with_the_way_to_get_it(
+def test_a_missing_package_is_reported_with_the_way_to_get_it(
     name: str, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, name, None)

@@ -27,6 +27,7 @@ from neuro_eqprop.backends.learning import (
     ProgressCallback,
     Synapses,
     recordings,
+    refuse_margin,
     tally_learning,
 )
 from neuro_eqprop.spiking.ir import Gain, Graded
@@ -109,6 +110,7 @@ def check(learning: LearningJob) -> None:
     learning.training.stimulus.check(network)
     if not learning.training.stimulus.samples:
         raise BackendError("lava: there are no training samples; pass at least one")
+    refuse_margin("lava", plastic)
     graded = any(isinstance(p.neuron, Graded) for p in network.populations)
     if isinstance(plastic.rule.numbers, IntegerArithmetic) and graded:
         raise BackendError(f"lava: {UNSIGNED_PAYLOAD}")

@@ -3,7 +3,7 @@
 Populations run the step of `neuro_eqprop.spiking.ir` in Python process models of this file, which
 have no chip model; projections in floating point are Lava's own `Dense`. The input is held during a
 sample, and its current arrives in the same step. With `reset_interval` every population starts a
-sample at rest and drops what was sent before.
+sample at its resting state and drops what was sent before.
 """
 
 # No `from __future__ import annotations`: Lava executes this file under another module name.

@@ -82,7 +82,7 @@ class ExportedNetworkModel(AbstractSubProcessModel):  # type: ignore[misc]
         proc.check_connected()
 
     def keep(self, name: str, process: AbstractProcess) -> Any:  # noqa: ANN401
-        """Keep a sub-process as an attribute, where Lava looks for it."""
+        """Keep a sub-process as an attribute, where Lava expects it."""
         setattr(self, name, process)
         return process
 

@@ -30,7 +30,7 @@ const decodeSteps = (text) => {
   return found;
 };
 
-// Purple to green in steps that look even, also to the colour-blind; neighbours lie far apart on it.
+// Purple to green in even steps, also for the colour-blind; neighbours lie far apart on it.
 const RAMP = ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30"];
 const ramp = (share) => {
   const from = colour("dark") === "1" ? 2 : 0;

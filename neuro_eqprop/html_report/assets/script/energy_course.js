@@ -11,11 +11,12 @@ const drawEnergyCourse = () => {
     type: "line", xref: "x", yref: "paper", x0: phase.start, x1: phase.start, y0: 0, y1: 1, line: { color: colour("line"), width: 1 },
   }));
   const names = phases.map((phase) => ({
-    xref: "x", yref: "paper", x: (phase.start + phase.stop) / 2, y: 0, yanchor: "bottom", showarrow: false, text: plain(phase.name),
+    xref: "x", yref: "paper", x: (phase.start + phase.stop) / 2, y: 1, yanchor: "bottom", showarrow: false, text: plain(phase.name),
     font: { size: 12, color: colour("soft") },
   }));
   draw("energy-course", traces, layout(axis("percent of a sample", { range: [0, 100] }), axis("E"), {
-    shapes: lines, annotations: names, margin: { l: 56, r: 12, t: 22 + 19 * Math.ceil(traces.length / 2), b: 44 },
+    shapes: lines, annotations: names, margin: { l: 56, r: 12, t: 40 + 19 * Math.ceil(traces.length / 2), b: 44 },
+    legend: { orientation: "h", y: 1.12, yanchor: "bottom", x: 0 },
   }));
 };
 register(drawEnergyCourse);

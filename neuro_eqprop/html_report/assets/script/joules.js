@@ -73,16 +73,30 @@ const drawTerms = (id, rows, tint) => {
   draw(id, traces, layout(x, y, { bargap: 0.35 }));
 };
 
+// Accuracies far below the best would make one line of the others: they lie below the axis.
+const FAR = 5;
 const drawTrade = () => {
   const chosen = byId("trade-chip"), points = chosen && data.energy.curves[chosen.value];
   if (!points) return;
   const codes = [...new Set(points.map((point) => point.code))], colours = palette();
+  const ends = [Math.min(...points.map((point) => point.low)), Math.max(...points.map((point) => point.high))].map(Math.log10);
+  const span = [ends[0] - 0.08, ends[1] + 0.08], dtick = span[1] - span[0] > 1.2 ? 1 : "D2";
+  const top = Math.max(...points.map((point) => 100 * point.accuracy));
+  const near = points.filter((point) => 100 * point.accuracy >= top - FAR), least = Math.min(...near.map((point) => 100 * point.accuracy));
+  const pad = Math.max(0.25, 0.15 * (top - least));
+  const pixels = (value) => ((Math.log10(value) - span[0]) / (span[1] - span[0])) * (byId("trade").clientWidth - 80);
   const traces = codes.map((code, k) => {
-    const mine = points.filter((point) => point.code === code).sort((a, b) => a.steps - b.steps);
+    const mine = points.filter((point) => point.code === code).sort((a, b) => a.joules - b.joules);
+    let last = -Infinity;  // a number of steps is left out where it would lie on the one before
+    const labels = mine.map((point) => {
+      if (!near.includes(point) || pixels(point.joules) - last < 26) return "";
+      last = pixels(point.joules);
+      return `${point.steps}`;
+    });
     return {
-      type: "scatter", mode: "lines+markers+text", name: plain(code), line: { color: colours[k % colours.length], width: 1.6 }, marker: { size: 7 },
-      x: mine.map((point) => point.joules), y: mine.map((point) => 100 * point.accuracy), text: mine.map((point) => point.steps),
-      textposition: "bottom right", textfont: { size: 11, color: colour("soft") },
+      type: "scatter", mode: "lines+markers+text", name: plain(code), line: { color: colours[k % colours.length], width: 1.6 }, marker: { size: 7, symbol: k },
+      x: mine.map((point) => point.joules), y: mine.map((point) => 100 * point.accuracy), text: labels,
+      textposition: k % 2 ? "top center" : "bottom center", textfont: { size: 11, color: colours[k % colours.length] },
       customdata: mine.map((point) => `${plain(code)}, ${point.steps} steps: ${(100 * point.accuracy).toFixed(2)} % for ${joules(point.joules)}<br>${range(point)}${point.fits ? "" : "<br>unknown whether it fits"}`),
       hovertemplate: "%{customdata}<extra></extra>",
       error_x: {
@@ -93,16 +107,14 @@ const drawTrade = () => {
   });
   const best = points.find((point) => point.best);
   if (best) traces.push({
-    type: "scatter", mode: "markers+text", name: "best trade", x: [best.joules], y: [100 * best.accuracy], hoverinfo: "skip",
-    marker: { symbol: "star", size: 17, color: colour("fifth"), line: { color: colour("ink"), width: 1 } },
-    text: [`best trade: ${plain(best.code)}, ${best.steps} steps`], textposition: "top right", textfont: { color: colour("ink") },
+    type: "scatter", mode: "markers", name: `best trade: ${plain(best.code)}, ${best.steps} steps`, x: [best.joules], y: [100 * best.accuracy], hoverinfo: "skip",
+    marker: { symbol: "star", size: 15, color: colour("fifth"), line: { color: colour("ink"), width: 1 } },
   });
-  const least = Math.min(...points.map((point) => 100 * point.accuracy));
-  const ends = [Math.min(...points.map((point) => point.low)), Math.max(...points.map((point) => point.high))].map(Math.log10);
-  const span = [ends[0] - 0.08, ends[1] + 0.08], dtick = span[1] - span[0] > 1.2 ? 1 : "D2";
+  const below = points.length - near.length;
+  byId("trade-below").textContent = below ? `${below} of ${points.length} points lie below the axis, at ${(100 * Math.min(...points.map((point) => point.accuracy))).toFixed(0)} % and more: too few steps to settle.` : "";
   const x = axis("joules of an inference; the numbers are steps", { type: "log", range: span, dtick, tickformat: "~s", ticksuffix: "J" });
-  const y = axis("test accuracy, %", { range: [least - 0.08 * (100 - least) - 0.5, 100 + 0.14 * (100 - least) + 0.5] });
-  draw("trade", traces, layout(x, y, {}));
+  const y = axis("test accuracy, %", { range: [least - pad, top + pad], nticks: 6 });
+  draw("trade", traces, layout(x, y, { margin: { l: 50, r: 12, t: 24 + 19 * Math.ceil(traces.length / (byId("trade").clientWidth < 560 ? 1 : 3)), b: 44 } }));
 };
 
 const drawEnergy = () => {

@@ -18,7 +18,7 @@ const shownAs = (trace) => (trace.spikes ? `Firing rates, ${trace.on}` : `Rates$
 const chosen = (id) => (byId(id) ? traceOf(byId(id).value) : undefined);
 const samplesOf = (trace) => data.samples[trace.place] || [];
 const sampleNow = () => Number(byId("sample").value);
-const describe = (sample) => `${sample.name}, label ${sample.label}${sample.answer === null || sample.answer === sample.label ? "" : `, answer ${sample.answer}`}`;
+const describe = (sample) => `${sample.name}, label ${sample.label}${sample.answer === null || sample.answer === sample.label ? "" : `, answered ${sample.answer}: wrong`}`;
 // The selected phase; undefined for all of them.
 const phaseNow = (trace) => { const place = byId("zoom"); return place ? trace.phases[Number(place.value) - 1] : undefined; };
 const stepsShown = (trace) => { const phase = phaseNow(trace); return phase ? [phase.start + 0.5, phase.stop + 0.5] : [0.5, end(trace.phases) + 0.5]; };

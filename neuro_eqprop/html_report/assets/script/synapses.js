@@ -152,7 +152,6 @@ const fillSynapses = () => {
   data.synapses.matrices.forEach((held) => option(byId("connection"), held.key, held.key));
   fillConnection();
   started = true;
-  if (byId("sample") && matrixOf().linked) byId("sample").value = byId("synapse-sample").value;
   byId("matrix").on("plotly_click", (event) => {
     const held = matrixOf(), point = event.points[0];
     choose(held.rows[point.pointIndex[0]], held.columns[point.pointIndex[1]]);

@@ -1,0 +1,92 @@
+"""The gallery of plots: every plot function in one line, with the figure it draws.
+
+`python sims/gallery/figures.py` runs each line of `PLOTS` after `SETUP`, and writes
+docs/reference/gallery.md with the pictures beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import matplotlib as mpl
+
+ROOT = Path(__file__).parents[2]
+PAGE, PICTURES = ROOT / "docs" / "reference" / "gallery.md", ROOT / "docs" / "pictures" / "gallery"
+SETUP = """\
+import neuro_eqprop as ne
+from neuro_eqprop.analysis.spike_statistics import settling_energy
+from neuro_eqprop.plots.statistics import plot_energy
+
+data = ne.load_data("digits")
+model = ne.train("layered", data, hidden=(32,), epochs=8, seed=0)
+x, y = data.test.x[:20], data.test.y[:20]
+rates = model.record(x, y, phases=True)
+trace = model.to_spiking(code="rate").record(x, y, phases=True, on="emulator")
+chip = ne.learn_on_chip(
+    "layered", data, hidden=(32,), code="rate", epochs=2, samples=200, beta=0.2,
+    learning_rate=0.05, record=["input:spikes", "hidden->output:hebbian"],
+)
+run = model.to_spiking(code="rate").run(x, on="emulator")
+energy = ne.estimate_energy(run, ["loihi1", "loihi2"])
+"""
+PLOTS = {
+    "raster": ("Spike raster of a layer in one sample", 'trace.plot_raster("hidden", sample=3)'),
+    "settling": ("Rates of the units that vary most", 'trace.plot_settling("output", sample=3)'),
+    "psth": ("Peri-stimulus time histogram", 'trace.plot_psth("hidden")'),
+    "synapse": ("History of a synapse that learns", 'chip.trace.plot_synapse("hidden->output")'),
+    "weights": ("Weights after learning", 'chip.trace.plot_weights("hidden->output")'),
+    "history": ("Accuracy over the epochs", "model.history.plot()"),
+    "loss": ("Loss over the epochs", "model.history.plot(loss=True)"),
+    "compare": ("Rates against spikes", "ne.compare(rates, trace).plot()"),
+    "descent": (
+        "Energy E(t) along settling",
+        "plot_energy(trace, settling_energy(model, trace), 3)",
+    ),
+    "energy": ("Joules on several chips", "energy.plot()"),
+    "terms": ("Joules of one chip by term", 'energy["loihi1"].plot()'),
+    "pairs": ("What one pair of spikes does", 'ne.pair_protocol("emulator").plot()'),
+    "timing": (
+        "Change of synapses against spike timing",
+        'ne.spike_timing(chip.trace, "hidden->output").plot()',
+    ),
+}
+
+
+def main() -> None:
+    """Draw every figure and write the page."""
+    mpl.use("Agg")
+    mpl.rcParams.update({"figure.figsize": (6.0, 3.6), "figure.dpi": 80, "font.size": 9})
+    from matplotlib import pyplot
+
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    names: dict[str, Any] = {}
+    parts = [
+        "# Gallery of plots",
+        "Every plot is one line, draws with matplotlib, and returns its axes (a list of them for a "
+        "synapse), to label or save: `axes.figure.savefig(...)`. Most take `ax=` to draw into axes "
+        "of your own. Made by `python sims/gallery/figures.py`, which runs these lines.",
+        f"```python\n{SETUP}```",
+    ]
+    with TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        os.chdir(folder)
+        exec(SETUP, names)
+        for key, (title, line) in PLOTS.items():
+            drawn = eval(line, names)
+            axes = drawn[0] if isinstance(drawn, list) else drawn
+            if isinstance(drawn, list):
+                axes.figure.set_size_inches(6.0, 7.0)
+            axes.figure.savefig(PICTURES / f"{key}.png", metadata={"Software": None})
+            pyplot.close("all")
+            parts += [f"## {title}", f"```python\n{line}\n```"]
+            parts.append(f"![{title}](../pictures/gallery/{key}.png)")
+            print(key, flush=True)
+    PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

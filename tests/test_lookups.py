@@ -1,0 +1,92 @@
+"""Look-ups by a wrong name raise an error that lists what exists, closest first."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import neuro_eqprop as ne
+from neuro_eqprop.arrays import Named, UnknownNameError
+from neuro_eqprop.hardware.placement import place
+from neuro_eqprop.hardware.workload import NetworkShape, PopulationShape
+
+Lookup = Callable[["Nouns"], object]
+
+
+class Nouns:
+    """One of each public noun with look-ups."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data = ne.load_data("digits")
+        x = self.data.test.x[:2]
+        self.model = ne.train("layered", self.data, hidden=(8,), epochs=1)
+        self.spiking = self.model.to_spiking()
+        self.simulation = self.spiking.run(x, on="reference", steps=8)
+        self.trace = self.model.record(x, steps=5, record=["hidden->output:hebbian"])
+        self.stored = ne.open_trace(self.trace.save(folder / "trace.h5"))
+        self.profile = ne.load_profile("loihi1")
+        self.equilibrium = self.model.equilibrium(x)
+
+
+@pytest.fixture(scope="module")
+def nouns(tmp_path_factory: pytest.TempPathFactory) -> Nouns:
+    return Nouns(tmp_path_factory.mktemp("lookups"))
+
+
+@pytest.mark.parametrize(
+    ("look_up", "message"),
+    [
+        (lambda n: n.model.network["hiden"], "unknown layer 'hiden'; known: hidden, "),
+        (lambda n: n.model.network.parameters()["hiden"], "parameter 'hiden'; known: hidden, "),
+        (lambda n: n.model.params["input->hiden"], "known: input->hidden, "),
+        (lambda n: n.spiking.network["hiden"], "unknown population 'hiden'; known: hidden, "),
+        (lambda n: n.simulation.rates["hiden"], "unknown layer 'hiden'; known: hidden, "),
+        (lambda n: n.simulation.counts["hidden", "fre"], "known: hidden:free, "),
+        (lambda n: n.equilibrium.state["hiden"], "unknown layer 'hiden'; known: hidden, "),
+        (lambda n: n.trace.signals["hidden", "rat"], "'hidden:rat'; known: hidden:rate, "),
+        (lambda n: n.trace.spikes["hidden"], "recorded spikes 'hidden'; known: none"),
+        (lambda n: n.trace.hebbian["hidden->out"], "synapses 'hidden->out'; known: hidden->output"),
+        (lambda n: n.trace.weights["hidden->out"], "known: hidden->output, "),
+        (lambda n: n.stored.weights["hidden->out"], "known: hidden->output, "),
+        (lambda n: n.stored.signals["hidden", "rat"], "'hidden:rat'; known: hidden:rate, "),
+        (lambda n: n.trace.epochs["los"], "metric of an epoch 'los'; known: none"),
+        (lambda n: n.profile.known("energy.synopp"), "known: energy.synop, "),
+        (lambda n: n.profile.limit("neurons"), "known: capacity.neurons_per_core, "),
+        (lambda n: n.profile.entries["energy.synopp"], "known: energy.synop, "),
+        (lambda n: n.profile.sources["none"], "unknown source 'none'; known: "),
+        (lambda n: n.data.parts["tests"], "unknown split 'tests'; known: test, train"),
+        (lambda n: n.model.history["epochs"], "unknown column of the history 'epochs'"),
+    ],
+)
+def test_a_wrong_name_lists_what_exists_closest_first(
+    look_up: Lookup, message: str, nouns: Nouns
+) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        look_up(nouns)
+    assert message in str(caught.value)
+
+
+def test_a_placement_names_its_populations() -> None:
+    shape = NetworkShape((PopulationShape("hidden", 4),), (), "hidden")
+    with pytest.raises(UnknownNameError, match="known: hidden"):
+        shape["hiden"]
+    with pytest.raises(UnknownNameError, match="known: hidden"):
+        place(shape, ne.load_profile("loihi1"))["hiden"]
+
+
+def test_other_uses_of_a_mapping_stay_those_of_a_dict() -> None:
+    named = Named("layer", {"hidden": 1})
+    assert named == {"hidden": 1}
+    assert "hiden" not in named
+    assert named.get("hiden") is None
+    assert pickle.loads(pickle.dumps(named)) == named
+    with pytest.raises(KeyError, match="unknown layer 'hiden'; known: hidden"):
+        named["hiden"]
+
+
+def test_accuracy_needs_a_class_for_each_sample(nouns: Nouns) -> None:
+    with pytest.raises(ValueError, match=r"y has shape \(3,\).*2 samples"):
+        nouns.simulation.accuracy([1, 2, 3])
