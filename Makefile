@@ -74,10 +74,11 @@ browser:
 	echo "axe-core could not be installed: the tests of accessibility are skipped"
 
 # Two workers; `make test WORKERS=0` runs one test after the other. tests/conftest.py has the order.
+# A worker that crashes ends the run: with a new one, the scheduler of pytest-xdist can wait for ever.
 WORKERS ?= 2
 
 test: check browser
-	NEURO_EQPROP_DATA="$(DATA)" $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
+	NEURO_EQPROP_DATA="$(DATA)" $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 
 # Heavy, so no part of `make test`; docs/results/wheel.md has the last result.
 wheel-test: dev

@@ -146,7 +146,10 @@ def pool_messages(
     pooled: Array,
     places: Places,
 ) -> int:
-    """Sum messages over squares of pixels; return how many places, (y, x, channel), are listed."""
+    """Sum messages over squares of pixels; return how many places, (y, x, channel), are listed.
+
+    A place whose messages cancel can be listed again, so there may be as many as messages.
+    """
     pool, wide = uint64(image[POOL]), uint64(image[WIDE_IN])
     across, channels = wide * pool, uint64(image[CHANNELS])
     area, found = uint64(image[HIGH_IN]) * pool * across, uint64(0)
@@ -588,7 +591,7 @@ def workspace(
         np.ones(length),
         np.zeros((depth, populations), dtype=np.int64),
         np.zeros((2, pixels)),
-        np.zeros(pixels, dtype=np.uint64),
+        np.zeros(units if pixels else 0, dtype=np.uint64),
     )
 
 
