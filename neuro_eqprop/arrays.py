@@ -66,6 +66,13 @@ def closest_first(name: str, known: Iterable[str]) -> list[str]:
     return sorted(sorted(known), key=similarity, reverse=True)
 
 
+class ArgumentError(ValueError):
+    """An argument has a value that it cannot have, or arguments contradict each other.
+
+    The command line exits with code 2, as for an unknown option.
+    """
+
+
 class UnknownNameError(ValueError, KeyError):
     """An unknown name; the message lists the known names, closest first.
 

@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from importlib import import_module
 
 from neuro_eqprop import __version__
-from neuro_eqprop.arrays import UnknownNameError
-from neuro_eqprop.cli.command import FAILURE, Command, UsageError, common, in_flags, to_json
+from neuro_eqprop.arrays import ArgumentError, UnknownNameError
+from neuro_eqprop.cli.command import FAILURE, Command, common, in_flags, to_json
 from neuro_eqprop.cli.parsers import Parser, suggestion
 from neuro_eqprop.cli.signals import ending_by_signals, exit_code
 
@@ -148,5 +148,5 @@ def attempt(args: Namespace) -> int:
         if isinstance(error, MemoryError):
             sentence += "; request a smaller network, or fewer samples at a time"
         sys.stderr.write(f"neuro-eqprop {args.command}: {sentence}\n")
-        return 2 if isinstance(error, UnknownNameError | UsageError) else 1
+        return 2 if isinstance(error, UnknownNameError | ArgumentError) else 1
     return 0

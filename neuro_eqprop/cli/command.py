@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rich.console import Console
 
+from neuro_eqprop.arrays import ArgumentError
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -64,7 +66,7 @@ class Command:
         return to_json(self.run(args))
 
 
-class UsageError(ValueError):
+class UsageError(ArgumentError):
     """A call has wrong arguments, found after parsing; exit code 2."""
 
 
@@ -93,16 +95,20 @@ def run_argument(run: str) -> str:
 def in_flags(sentence: str, options: Callable[[ArgumentParser], None]) -> str:
     """A message of the library with the options of a command in the place of its arguments.
 
-    `out` becomes --out, and force=True becomes --force, where the command has such an option.
+    `out` becomes --out, force=True becomes --force and on='rate' becomes --on rate, where the
+    command has such an option.
     """
     parser = ArgumentParser(add_help=False)
     options(parser)
     flags = {a.dest: a.option_strings[-1] for a in parser._actions if a.option_strings}
 
     def flag(found: re.Match[str]) -> str:
-        return flags.get(found["name"] or found["switch"], found[0])
+        option = flags.get(found["name"] or found["argument"])
+        value = found["value"]
+        return found[0] if option is None else option + (f" {value}" if value else "")
 
-    return re.sub(r"`(?P<name>\w+)`|\b(?P<switch>\w+)=True\b", flag, sentence)
+    argument = r"\b(?P<argument>\w+)=(?:True\b|'(?P<value>[^']+)')"
+    return re.sub(rf"`(?P<name>\w+)`|{argument}", flag, sentence)
 
 
 def size_option(parser: ArgumentParser) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -43,19 +40,11 @@ def log(sentence: str) -> None:
     Console(stderr=True, highlight=False).print(f"demo: {sentence}", markup=False)
 
 
-@contextmanager
-def counted(label: str, total: int, unit: str) -> Iterator[Callable[[Any], None]]:
-    """A progress bar, as a callback that takes a number of samples or the metrics of an epoch."""
-    from neuro_eqprop.cli.progress import bar
-
-    with bar(label, total) as advance:
-        yield lambda done: advance(done if isinstance(done, int) else 1, unit)
-
-
 def run(args: Namespace) -> Json:
     """Train, evaluate on every simulator, record, compare, estimate energy, report."""
     import neuro_eqprop as ne
     from neuro_eqprop.backends.base import BackendError
+    from neuro_eqprop.cli.progress import counted
 
     log("training a layered network 64-128-10 on the digits by equilibrium propagation")
     with counted("training", EPOCHS, "epochs") as done:
@@ -65,7 +54,7 @@ def run(args: Namespace) -> Json:
         size = samples or len(opened.data.test)
         try:
             with counted(f"evaluating: {name}", size, "samples") as done:
-                found = opened.evaluate(on=on, code=code or "rate", samples=samples, progress=done)
+                found = opened.evaluate(on=on, code=code, samples=samples, progress=done)
             evaluations.append({"name": name, **found.to_dict()})
         except BackendError as error:
             log(f"left out: {error}")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -15,7 +13,6 @@ from neuro_eqprop.cli.command import (
     FAILURE,
     Command,
     Json,
-    UsageError,
     deadline_option,
     fraction,
     offer,
@@ -25,13 +22,8 @@ from neuro_eqprop.cli.command import (
     size_option,
 )
 from neuro_eqprop.cli.executors import shard_options, shared_by
-from neuro_eqprop.spiking.codes import CODES, Code, find_code
+from neuro_eqprop.spiking.codes import CODES
 from neuro_eqprop.spiking.input_coding import INPUT_CODINGS
-
-if TYPE_CHECKING:
-    from neuro_eqprop.backends.base import Backend
-    from neuro_eqprop.data import Dataset, Split
-    from neuro_eqprop.model import Model
 
 BITS_HELP = "bits of integer weights, in fixed point (default: floating point)"
 SWEPT = ("steps", "accuracy", "agreement", "pearson", "rmse", "p999", "spikes_per_neuron")
@@ -55,43 +47,6 @@ def source_options(parser: ArgumentParser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="a run folder, or NET.nir")
     meaning = "with NET.nir: a data set (see `data list`) or an .npz file (default: that of RUN)"
     offer(parser.add_argument("--dataset", metavar="NAME", help=meaning), DATASETS)
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The model that a command works on, its data, and the code and bits of its spikes."""
-
-    model: Model
-    data: Dataset
-    code: Code
-    bits: int | None
-
-
-def open_source(
-    path: Path, dataset: str | None, code: str | None, bits: int | None = None
-) -> Source:
-    """The model in a run folder or NIR file; code `rate` and floating point unless given."""
-    given = None if code is None else find_code(code)
-    if path.is_dir() or path.suffix != ".nir":
-        from neuro_eqprop.experiments.run_folder import open_run
-
-        if dataset is not None:
-            raise UsageError(f"--dataset goes with a NET.nir; the run {path} names its own")
-        run = open_run(path)
-        return Source(run.model, run.data, given or find_code("rate"), bits)
-    from neuro_eqprop.experiments.translate import open_nir
-
-    if dataset is None:
-        raise UsageError(f"{path} names no data set to evaluate it on; add --dataset")
-    opened = open_nir(path, dataset)
-    if given not in {None, opened.code}:
-        raise UsageError(
-            f"{path} holds a network of code {opened.code.name!r}, not {code!r}; leave out --code"
-        )
-    if bits not in {None, opened.bits}:
-        held = "floating point" if opened.bits is None else f"{opened.bits} bits"
-        raise UsageError(f"{path} holds a network in {held}, not {bits}; leave out --bits")
-    return Source(opened.model, opened.data, opened.code, opened.bits)
 
 
 def code_options(parser: ArgumentParser) -> None:
@@ -134,62 +89,35 @@ def options(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> Json:
-    """Evaluate and append the result to the run's evaluations; a sweep gives several."""
-    from neuro_eqprop.checked_files.write import append_json
-    from neuro_eqprop.experiments.evaluate import RATES
-    from neuro_eqprop.experiments.run_folder import EVALUATIONS, first_samples
+    """Evaluate the run, with each number of steps of a sweep."""
+    from neuro_eqprop.cli.progress import counted
+    from neuro_eqprop.experiments.run_folder import open_run
 
-    if args.on in RATES and args.code is not None and args.run.suffix != ".nir":
-        raise UsageError(
-            f"--code {args.code} is for spikes, and --on {args.on} settles rates; name a "
-            "simulator, for example --on emulator, or leave out --code"
-        )
-    backend = backend_of(args)
-    source = open_source(args.run, args.dataset, args.code, args.bits)
-    if args.on in RATES and args.bits is not None:
-        raise UsageError(
-            f"--bits is for spikes, and --on {args.on} settles rates; use --on emulator"
-        )
-    split = first_samples(source.data, args.samples)
-    found = [
-        {"run": str(args.run), **evaluate_once(args, backend, source, split, steps)}
-        for steps in args.sweep or [args.steps]
-    ]
-    if args.run.is_dir():
-        for each in found:
-            append_json(args.run / EVALUATIONS, each)
+    backend, shared = backend_of(args), shared_by(args)
+    opened, found = open_run(args.run, dataset=args.dataset), list[Json]()
+    for steps in args.sweep or [args.steps]:
+        with counted(f"on {args.on}", len(opened.test_samples(args.samples)), "samples") as done:
+            result = opened.evaluate(
+                on=backend,
+                samples=args.samples,
+                code=args.code,
+                bits=args.bits,
+                steps=steps,
+                input=args.input,
+                progress=done,
+                workers=shared.workers,
+                executor=shared.executor,
+            )
+        found.append({"run": str(args.run), **result.to_dict()})
     outcome = found[-1]
     if args.sweep:
         outcome["sweep"] = [{key: each[key] for key in SWEPT} for each in found]
-    drop = outcome["rate_accuracy"] - outcome["accuracy"]
-    if args.max_drop is not None and drop > args.max_drop:
+    if args.max_drop is not None and result.drop > args.max_drop:
         outcome[FAILURE] = (
-            f"{percent(drop)} of accuracy is lost on {args.on}, more than --max-drop allows; "
-            f"use more --steps or --code graded"
+            f"{percent(result.drop)} of accuracy is lost on {args.on}, more than --max-drop "
+            f"allows; use more --steps or --code graded"
         )
     return outcome
-
-
-def evaluate_once(
-    args: Namespace, backend: str | Backend, source: Source, split: Split, steps: int | None
-) -> Json:
-    """One evaluation, with a progress bar."""
-    from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.experiments.evaluate import RATES
-
-    shared = shared_by(args)
-    with bar(f"on {args.on}", len(split)) as advance:
-        return source.model.evaluate(
-            split,
-            on=backend,
-            code=source.code,
-            steps=steps,
-            bits=None if args.on in RATES else source.bits,
-            input=args.input,
-            progress=lambda more: advance(more, "samples"),
-            workers=shared.workers,
-            executor=shared.executor,
-        ).to_dict()
 
 
 def show(outcome: Json, console: Console) -> None:

@@ -170,7 +170,6 @@ def run(args: Namespace) -> Json:
         learn_on_chip,
         learning_result,
     )
-    from neuro_eqprop.experiments.on_chip_config import SettingsError
     from neuro_eqprop.experiments.run_folder import TRACES
 
     given = settings(args)
@@ -181,22 +180,19 @@ def run(args: Namespace) -> Json:
     if args.traces:
         path = args.out / TRACES if args.traces == BESIDE else args.traces
         trace = TraceRequest(path, args.record, args.watched, announce, args.snapshots)
-    try:
-        with ProgressBar(f"learning {data}") as bar, printed_warnings():
-            learned = learn_on_chip(
-                model,
-                data,
-                out=args.out,
-                force=args.force,
-                resume=args.resume,
-                traces=trace,
-                progress=bar.on_epoch,
-                on_samples=bar.on_samples,
-                workers=args.workers,
-                **given,
-            )
-    except SettingsError as error:
-        raise UsageError(str(error)) from error
+    with ProgressBar(f"learning {data}") as bar, printed_warnings():
+        learned = learn_on_chip(
+            model,
+            data,
+            out=args.out,
+            force=args.force,
+            resume=args.resume,
+            traces=trace,
+            progress=bar.on_epoch,
+            on_samples=bar.on_samples,
+            workers=args.workers,
+            **given,
+        )
     return learning_result(learned) | ({} if trace is None else {"traces": str(trace.path)})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import (
@@ -48,6 +48,13 @@ def bar(description: str, total: int) -> Iterator[Advance]:
             progress.update(task, advance=more, text=text)
 
         yield advance
+
+
+@contextmanager
+def counted(description: str, total: int, unit: str) -> Iterator[Callable[[Any], None]]:
+    """A progress bar, as a callback that takes a number of samples or the metrics of an epoch."""
+    with bar(description, total) as advance:
+        yield lambda done: advance(done if isinstance(done, int) else 1, unit)
 
 
 @contextmanager

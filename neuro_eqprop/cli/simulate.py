@@ -7,14 +7,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.backends.registry import BACKENDS
 from neuro_eqprop.cli.biology import backend_of, biology_options
 from neuro_eqprop.cli.command import (
     Command,
     Json,
-    UsageError,
-    check_overwrite,
     deadline_option,
     offer,
     positive_int,
@@ -26,7 +23,6 @@ from neuro_eqprop.cli.evaluate import (
     BITS_HELP,
     code_options,
     input_option,
-    open_source,
     source_options,
 )
 from neuro_eqprop.cli.executors import shard_options, shared_by
@@ -60,55 +56,29 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Simulate and write the trace."""
-    from neuro_eqprop.cli.progress import announce, bar
-    from neuro_eqprop.experiments.event_stats import warnings_of
-    from neuro_eqprop.experiments.run_folder import TRACES, first_samples
-    from neuro_eqprop.experiments.simulate import TraceOutput, record_rates, record_spikes
-    from neuro_eqprop.spiking.model import to_spiking
+    from neuro_eqprop.cli.progress import announce, counted
+    from neuro_eqprop.experiments.run_folder import open_run
 
-    if args.on != "rate" and args.on not in BACKENDS:
-        raise UnknownNameError("backend", args.on, ("rate", *BACKENDS))
-    backend = backend_of(args)
-    source = open_source(args.run, args.dataset, args.code, args.bits)
-    path = args.traces or (args.run / TRACES if args.run.is_dir() else args.run.with_suffix(".h5"))
-    check_overwrite(path, args.force)
-    split, steps = first_samples(source.data, args.samples), args.steps or source.code.steps
-    rates, spiking, workers = args.on == "rate", None, shared_by(args)
-    if rates and args.bits is not None:
-        raise UsageError("--bits is for spikes, and --on rate settles rates; use --on emulator")
-    with bar(f"on {args.on}", len(split)) as advance:
-        shared: Json = {
-            "steps": steps,
-            "phases": args.phases,
-            "record": args.record,
-            "output": TraceOutput(
-                path, args.force, lambda more: advance(more, "samples"), announce
-            ),
-        }
-        if rates:
-            part = source.code.tail
-            found = record_rates(source.model, split.x, split.y, part=part, **shared)
-        else:
-            spiking = to_spiking(source.model, code=source.code, bits=source.bits, input=args.input)
-            found = record_spikes(spiking, split.x, split.y, on=backend, shared=workers, **shared)
-    return {
-        "run": str(args.run),
-        "traces": str(path),
-        "on": args.on,
-        "code": None if spiking is None else spiking.code,
-        "bits": None if spiking is None else spiking.bits,
-        "samples": len(split),
-        "steps": steps,
-        "phases": [phase.name for phase in found.plan.schedule],
-        "recorded": found.recorded,
-        "most_bytes": found.plan.most_bytes,
-        "input": None if spiking is None else spiking.input.name,
-        "input_spikes": found.input_counts.spikes,
-        "input_synops": found.input_counts.synops,
-        "warnings": [] if spiking is None else warnings_of(spiking, steps),
-        "bytes": path.stat().st_size,
-        "seconds": found.seconds,
-    }
+    backend, shared = backend_of(args), shared_by(args)
+    opened = open_run(args.run, dataset=args.dataset)
+    with counted(f"on {args.on}", args.samples, "samples") as done:
+        found = opened.simulate(
+            on=backend,
+            samples=args.samples,
+            traces=args.traces,
+            phases=args.phases,
+            record=args.record,
+            code=args.code,
+            steps=args.steps,
+            bits=args.bits,
+            input=args.input,
+            force=args.force,
+            progress=done,
+            announce=announce,
+            workers=shared.workers,
+            executor=shared.executor,
+        )
+    return {"run": str(args.run), **found.to_json()}
 
 
 def show(outcome: Json, console: Console) -> None:

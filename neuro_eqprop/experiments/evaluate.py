@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array, Ints, UnknownNameError
+from neuro_eqprop.arrays import ArgumentError, Array, Ints, UnknownNameError
 from neuro_eqprop.backends.base import Backend, Feature
 from neuro_eqprop.backends.registry import BACKENDS, load_backend
 from neuro_eqprop.data import Split
@@ -32,6 +32,17 @@ from neuro_eqprop.traces import Counts
 
 RATES = ("rate", "numpy")
 """Where rates settle: in torch with float32, as in training, or in NumPy with float64."""
+
+
+def check_rates(on: object, code: object, bits: int | None) -> None:
+    """Raise ArgumentError for a spike code or bits where rates settle."""
+    if code is not None:
+        raise ArgumentError(
+            f"code={str(code)!r} is for spikes, and on={on!r} settles rates; name a simulator, for "
+            "example on='emulator', or leave out `code`"
+        )
+    if bits is not None:
+        raise ArgumentError(f"`bits` is for spikes, and on={on!r} settles rates; use on='emulator'")
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,6 +102,11 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         return html_table("Evaluation", {k: v for k, v in self.to_dict().items() if v is not None})
+
+    @property
+    def drop(self) -> float:
+        """The accuracy that is lost against the rates settled in float64."""
+        return self.rate_accuracy - self.accuracy
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain JSON values."""
@@ -197,8 +213,8 @@ def evaluate(  # noqa: PLR0913 - those of `Model.evaluate`
     """Evaluate a model on a split, see `Model.evaluate`."""
     if isinstance(on, str) and on not in RATES and on not in BACKENDS:
         raise UnknownNameError("backend", on, (*RATES, *BACKENDS))
-    if on in RATES and bits is not None:
-        raise ValueError(f"on={on!r} settles rates, which have no bits; use on='emulator'")
+    if on in RATES:
+        check_rates(on, None, bits)
     most = samples_compared(model.network)
     if isinstance(on, str) and on in RATES and len(split) > most:
         with rate_deadline(deadline):

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from neuro_eqprop.arrays import UnknownNameError
+from neuro_eqprop.arrays import ArgumentError, UnknownNameError
 from neuro_eqprop.backends.registry import BACKENDS, learner_names
 from neuro_eqprop.experiments import config as study_config
 from neuro_eqprop.experiments.config import Study
@@ -28,7 +28,7 @@ from neuro_eqprop.spiking.plasticity import (
 from neuro_eqprop.spiking.rounding import power_above
 
 
-class SettingsError(ValueError):
+class SettingsError(ArgumentError):
     """A setting has a value that it cannot have."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,6 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuro_eqprop.arrays import ArgumentError, UnknownNameError
+from neuro_eqprop.backends.registry import BACKENDS
 from neuro_eqprop.checked_files.lock import FileLock, LockedError
 from neuro_eqprop.checked_files.read import read_toml
 from neuro_eqprop.checked_files.write import append_json, remove, sweep, write_text
@@ -22,10 +24,15 @@ from neuro_eqprop.history import History, read_history
 from neuro_eqprop.html import html_table
 from neuro_eqprop.io import checkpoint
 from neuro_eqprop.model import Model
+from neuro_eqprop.spiking.codes import Code, find_code
 
 if TYPE_CHECKING:
     from neuro_eqprop.backends.base import Backend
+    from neuro_eqprop.executors import Executor
     from neuro_eqprop.experiments.evaluate import Evaluation
+    from neuro_eqprop.experiments.simulate import AnnounceCallback, RecordedRun, SampleCallback
+    from neuro_eqprop.spiking.input_coding import InputCoding
+    from neuro_eqprop.spiking.model import SpikingModel
 
 STUDY, MODEL, METRICS, RESUME = (
     "study.toml",
@@ -49,11 +56,13 @@ class Run:
     Parameters
     ----------
     path : Path
-        The folder.
+        The folder, or a NIR file.
     model : Model
-        The trained or converted model in `model.safetensors`.
+        The trained or converted model in `model.safetensors`, or that of the NIR file.
     study : Study
         The settings in `study.toml`.
+    spiking : SpikingModel, optional
+        The spiking model of a NIR file, whose code and bits are fixed; None for a folder.
 
     Examples
     --------
@@ -66,6 +75,7 @@ class Run:
     path: Path
     model: Model
     study: Study
+    spiking: SpikingModel | None = None
 
     @cached_property
     def data(self) -> Dataset:
@@ -81,10 +91,12 @@ class Run:
         data, network = load_data(self.study.dataset), self.model.network
         sizes = network.input.size, network.output.size
         if sizes != (data.features, data.classes):
+            folder = self.spiking is None
             raise RunError(
-                f"{self.path / MODEL} goes from {sizes[0]} to {sizes[1]} units, but "
-                f"{self.study.dataset!r} has {data.features} features and {data.classes} classes; "
-                f"{STUDY} is of another run"
+                f"{self.path / MODEL if folder else self.path} goes from {sizes[0]} to {sizes[1]} "
+                f"units, but {self.study.dataset!r} has {data.features} features and "
+                f"{data.classes} classes; "
+                + (f"{STUDY} is of another run" if folder else "name its own data set")
             )
         return data
 
@@ -106,11 +118,29 @@ class Run:
         """The results in `evaluations.jsonl`, oldest first."""
         return read_history(self.path / EVALUATIONS).rows
 
+    def coding(self, code: str | Code | None, bits: int | None) -> tuple[Code, int | None]:
+        """The spike code and the bits of weights: those given, of the NIR file, or the defaults."""
+        given, held = None if code is None else find_code(code), self.spiking
+        if held is None:
+            return given or Code.RATE, bits
+        if given not in {None, held.coding.code}:
+            raise ArgumentError(
+                f"{self.path} holds a network of code {held.code!r}, not {code!r}; leave out `code`"
+            )
+        if bits not in {None, held.bits}:
+            number = "floating point" if held.bits is None else f"{held.bits} bits"
+            raise ArgumentError(
+                f"{self.path} holds a network in {number}, not {bits}; leave out `bits`"
+            )
+        return held.coding.code, held.bits
+
     def evaluate(
         self,
         *,
         on: str | Backend = "rate",
         samples: int | None = None,
+        code: str | Code | None = None,
+        bits: int | None = None,
         **options: Any,  # noqa: ANN401
     ) -> Evaluation:
         """Evaluate the model on test samples and append the result to `evaluations.jsonl`.
@@ -121,8 +151,13 @@ class Run:
             "rate", "numpy" or a simulator.
         samples : int, optional
             Use only the first test samples; all if None.
+        code : str, optional
+            Spike code on a simulator; "rate" if None, or that of a NIR file.
+        bits : int, optional
+            Bits of the weights in fixed point; floating point if None, or as in a NIR file.
         **options
-            `code`, `steps`, `bits`, `input` and `progress` as in `Model.evaluate`.
+            `steps`, `input`, `progress`, `workers`, `executor` and `deadline` as in
+            `Model.evaluate`.
 
         Returns
         -------
@@ -139,9 +174,125 @@ class Run:
         >>> run.evaluations[-1]["on"]
         'emulator'
         """
-        found = self.model.evaluate(self.test_samples(samples), on=on, **options)
-        append_json(self.path / EVALUATIONS, {"run": str(self.path), **found.to_dict()})
+        from neuro_eqprop.experiments.evaluate import RATES, check_rates
+
+        chosen, bits_held = self.coding(code, bits)
+        if on in RATES:
+            check_rates(on, None if self.spiking else code, bits)
+            bits_held = None
+        split = self.test_samples(samples)
+        found = self.model.evaluate(split, on=on, code=chosen, bits=bits_held, **options)
+        if self.spiking is None:
+            append_json(self.path / EVALUATIONS, {"run": str(self.path), **found.to_dict()})
         return found
+
+    def simulate(  # noqa: PLR0913 - keyword arguments, all with defaults
+        self,
+        *,
+        on: str | Backend,
+        samples: int | None = 10,
+        traces: str | Path | None = None,
+        phases: bool = False,
+        record: Iterable[str] = (),
+        code: str | Code | None = None,
+        steps: int | None = None,
+        bits: int | None = None,
+        input: str | InputCoding = "current",  # noqa: A002
+        force: bool = False,
+        progress: SampleCallback | None = None,
+        announce: AnnounceCallback | None = None,
+        workers: int = 1,
+        executor: Executor | None = None,
+        deadline: float | None = None,
+    ) -> RecordedRun:
+        """Run test samples, as rates or as spikes on a simulator, and write a trace file.
+
+        Parameters
+        ----------
+        on : str or Backend
+            "rate" or a simulator.
+        samples : int, optional
+            Use only the first test samples; all if None.
+        traces : str or Path, optional
+            The trace file; by default `traces.h5` of the run folder, or that beside a NIR file.
+        phases : bool
+            Whether two nudged phases (-beta, +beta) follow the free one.
+        record : iterable of str
+            Variables beside the activity: "hidden:voltage", "hidden->output[3,17]:hebbian".
+        code, bits
+            As in `evaluate`.
+        steps : int, optional
+            Steps of each phase; the default is that of the code.
+        input : str
+            How data enter the spiking network: "current", "graded" or "rate".
+        force : bool
+            Whether to replace the trace file.
+        progress : callable, optional
+            Called with the number of samples done since the last call.
+        announce : callable, optional
+            Called with the plan of the recording, before the first step.
+        workers, executor, deadline
+            As in `SpikingModel.record`.
+
+        Returns
+        -------
+        RecordedRun
+            `trace` is the recording; `to_json()` are the fields of `simulate --json`.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> _ = ne.train("layered", "digits", hidden=(16,), epochs=1, out="runs/simulated")
+        >>> run = ne.open_run("runs/simulated")
+        >>> found = run.simulate(on="emulator", samples=2, steps=20, phases=True)
+        >>> found.path.name, found.trace.rate("hidden", "free").shape
+        ('traces.h5', (2, 16))
+        """
+        from neuro_eqprop.experiments.evaluate import check_rates
+        from neuro_eqprop.experiments.simulate import (
+            TraceOutput,
+            no_announcement,
+            no_progress,
+            record_rates,
+            record_spikes,
+        )
+        from neuro_eqprop.experiments.workers import Shared
+        from neuro_eqprop.spiking.model import to_spiking
+
+        if isinstance(on, str) and on != "rate" and on not in BACKENDS:
+            raise UnknownNameError("backend", on, ("rate", *BACKENDS))
+        chosen, held_bits = self.coding(code, bits)
+        beside = self.path / TRACES if self.spiking is None else self.path.with_suffix(".h5")
+        path = Path(traces or beside)
+        if path.exists() and not force:
+            raise RunError(f"{path} exists already; name another file or use force=True")
+        split = self.test_samples(samples)
+        output = TraceOutput(path, force, progress or no_progress, announce or no_announcement)
+        steps = steps or chosen.steps
+        if on == "rate":
+            check_rates(on, None, bits)
+            return record_rates(
+                self.model,
+                split.x,
+                split.y,
+                steps=steps,
+                phases=phases,
+                record=record,
+                part=chosen.tail,
+                output=output,
+            )
+        return record_spikes(
+            to_spiking(self.model, code=chosen, bits=held_bits, input=input),
+            split.x,
+            split.y,
+            on=on,
+            steps=steps,
+            phases=phases,
+            record=record,
+            output=output,
+            shared=Shared(workers, executor),
+            deadline=deadline,
+        )
 
     def summary(self) -> dict[str, Any]:
         """The fields of `train --json`: settings, accuracies, settling and spectral norms."""
@@ -298,13 +449,16 @@ def save_model(path: Path, model: Model) -> None:
     remove(path / BEFORE)
 
 
-def open_run(path: str | Path) -> Run:
-    """Open the folder of a finished run.
+def open_run(path: str | Path, *, dataset: str | Path | None = None) -> Run:
+    """Open the folder of a finished run, or a NIR file.
 
     Parameters
     ----------
     path : str or Path
-        The folder that `train(..., out=path)` or `neuro-eqprop train --out PATH` has written.
+        The folder that `train(..., out=path)` or `neuro-eqprop train --out PATH` has written, or a
+        file of `neuro-eqprop translate`.
+    dataset : str or Path, optional
+        The data set that a NIR file is evaluated on; a folder names its own.
 
     Returns
     -------
@@ -327,6 +481,10 @@ def open_run(path: str | Path) -> Run:
     1
     """
     path = Path(path)
+    if path.suffix == ".nir" and not path.is_dir():
+        return open_nir(path, dataset)
+    if dataset is not None:
+        raise ArgumentError(f"`dataset` goes with a NET.nir; the run {path} names its own")
     if path.is_file():
         raise RunError(
             f"{path} is a file and no run folder; a run is a folder such as {path.parent}"
@@ -349,6 +507,17 @@ def open_run(path: str | Path) -> Run:
     history = read_history(path / METRICS)
     model = replace(checkpoint.load(path / MODEL), study=study, history=history)
     return Run(path, model, study)
+
+
+def open_nir(path: Path, dataset: str | Path | None) -> Run:
+    """A NIR file as a run without a folder, to be evaluated on a data set."""
+    from neuro_eqprop.experiments.translate import from_nir
+
+    if dataset is None:
+        raise ArgumentError(f"{path} names no data set to evaluate it on; add `dataset`")
+    spiking = from_nir(path)
+    study = config.adapt(spiking.model.study or Study(), {"dataset": str(dataset)})
+    return Run(path, replace(spiking.model, study=study), study, spiking)
 
 
 def save_run(model: Model, out: str | Path, *, dataset: str | Path, force: bool = False) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import tee
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.data import one_hot
 from neuro_eqprop.deadlines import check as check_deadline
 from neuro_eqprop.experiments.environment import versions
+from neuro_eqprop.experiments.event_stats import warnings_of
 from neuro_eqprop.experiments.request_size import (
     check_rates,
     check_simulation,
@@ -145,7 +147,7 @@ class TraceOutput:
 IN_MEMORY = TraceOutput()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RecordedRun:
     """A finished recording, in memory or in a file."""
 
@@ -156,6 +158,42 @@ class RecordedRun:
     """Events of the populations that carry the input; these are not part of the trace."""
     path: Path | None
     seconds: float
+    spiking: SpikingModel | None = None
+    """None for rates."""
+
+    def __repr__(self) -> str:
+        phases = ", ".join(phase.name for phase in self.plan.schedule)
+        where = "in memory" if self.path is None else f"in {self.path}"
+        return (
+            f"RecordedRun({len(self.plan.index)} samples on {self.plan.origin.backend}, "
+            f"{phases}, {self.steps} steps each, {where})"
+        )
+
+    @property
+    def steps(self) -> int:
+        """Steps of the free phase."""
+        return int(self.plan.schedule[0].steps / self.plan.origin.steps_per_spike)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of `simulate --json`."""
+        spiking, path = self.spiking, self.path
+        return {
+            "traces": None if path is None else str(path),
+            "on": self.plan.origin.backend,
+            "code": None if spiking is None else spiking.code,
+            "bits": None if spiking is None else spiking.bits,
+            "samples": len(self.plan.index),
+            "steps": self.steps,
+            "phases": [phase.name for phase in self.plan.schedule],
+            "recorded": self.recorded,
+            "most_bytes": self.plan.most_bytes,
+            "input": None if spiking is None else spiking.input.name,
+            "input_spikes": self.input_counts.spikes,
+            "input_synops": self.input_counts.synops,
+            "warnings": [] if spiking is None else warnings_of(spiking, self.steps),
+            "bytes": None if path is None else path.stat().st_size,
+            "seconds": self.seconds,
+        }
 
     @cached_property
     def trace(self) -> Trace:
@@ -253,7 +291,7 @@ def record_spikes(  # noqa: PLR0913 - those of `SpikingModel.record`
             add_counts(counts, tally(network, part, schedule, result))
         return counts
 
-    return carry_out(plan, work, output)
+    return replace(carry_out(plan, work, output), spiking=spiking)
 
 
 def refined(schedule: Schedule, substeps: int) -> Schedule:

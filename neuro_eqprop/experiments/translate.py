@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.nir.document import Document, Feed, NirError
 from neuro_eqprop.backends.nir.read import read, read_graph
 from neuro_eqprop.backends.nir.write import beyond, graph_of, write
-from neuro_eqprop.data import Dataset, load_data
 from neuro_eqprop.experiments.config import Study, adapt
 from neuro_eqprop.io.checkpoint import describe, rebuild
 from neuro_eqprop.model import FROM_NIR, Model
@@ -27,22 +25,6 @@ from neuro_eqprop.spiking.model import SpikingModel, to_spiking
 from neuro_eqprop.spiking.operator_synapses import weight_from_synapses
 from neuro_eqprop.spiking.serialize import integer
 from neuro_eqprop.spiking.synapses import Synapses
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A NIR file opened with a data set: the spiking network in it, and the model it was made from.
-
-    The model's parameters are the weights and biases of the file, on the grid of its code: they
-    settle as rates for comparison, and become the same spiking network again.
-    """
-
-    model: Model
-    data: Dataset
-    network: SpikingNetwork
-    code: Code
-    bits: int | None
-    """Of its weights, if it is in fixed point."""
 
 
 def document_of(
@@ -162,21 +144,6 @@ def from_nir(graph: Any) -> SpikingModel:  # noqa: ANN401
     else:
         name, document = "the graph", read_graph(graph, "the graph")
     return rebuilt(document, name, str(document.notes.get("dataset", Study().dataset)))
-
-
-def open_nir(path: Path, dataset: str) -> Opened:
-    """The file as a model, to be evaluated on a data set."""
-    document = read(path)
-    check_rate_network(document, str(path))
-    data = load_data(dataset)
-    spiking = rebuilt(document, str(path), dataset)
-    rate = spiking.model.network
-    if (rate.input.size, rate.output.size) != (data.features, data.classes):
-        raise NirError(
-            f"{path} goes from {rate.input.size} to {rate.output.size} units, but {dataset!r} has "
-            f"{data.features} features and {data.classes} classes; name its own data set"
-        )
-    return Opened(spiking.model, data, document.network, spiking.coding.code, spiking.bits)
 
 
 def check_rate_network(document: Document, name: str) -> None:

@@ -30,7 +30,7 @@ from neuro_eqprop.cli import main
 from neuro_eqprop.experiments.config import make_study
 from neuro_eqprop.experiments.config import write as as_toml
 from neuro_eqprop.experiments.run_folder import MODEL, STUDY, open_run
-from neuro_eqprop.experiments.translate import document_of, open_nir
+from neuro_eqprop.experiments.translate import document_of
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.io.checkpoint import save
 from neuro_eqprop.model import Model
@@ -173,9 +173,10 @@ def test_a_looped_network_and_its_nudge_come_back(tmp_path: Path) -> None:
     folder = put(tmp_path / "run", looped(64, 9, 10, **rates, bound=0.95))
     document = document_of(open_run(folder).model, Code.GRADED, nudged=True)
     write(document, tmp_path / "net.nir")
-    opened = open_nir(tmp_path / "net.nir", "digits")
-    assert opened.network.digest == document.network.digest
-    assert any(p.gain is Gain.BETA for p in opened.network.projections)
+    opened = open_run(tmp_path / "net.nir", dataset="digits")
+    assert opened.spiking is not None
+    assert opened.spiking.network.digest == document.network.digest
+    assert any(p.gain is Gain.BETA for p in opened.spiking.network.projections)
     assert opened.model.network == open_run(folder).model.network
     assert opened.model.beta == 0.25
 
@@ -203,7 +204,7 @@ def test_a_network_that_is_not_dense_comes_back_and_runs_alike(
     same = ("code", "steps", "accuracy", "spikes_per_neuron", "synops_per_sample")
     assert {key: of_file[key] for key in same} == {key: of_run[key] for key in same}
     assert of_file["rmse"] == pytest.approx(of_run["rmse"], abs=1e-3)
-    found, wanted = open_nir(path, "digits").model, open_run(run).model
+    found, wanted = open_run(path, dataset="digits").model, open_run(run).model
     assert found.network == wanted.network
     for name, value in wanted.params.items():
         np.testing.assert_allclose(found.params[name], value, atol=0.5 * 2.0**-10)
@@ -250,7 +251,7 @@ def test_a_network_that_is_not_what_its_rates_become_is_refused(run: Path, tmp_p
     odd = replace(document.network, projections=(replace(first, delay=2), *rest))
     write(replace(document, network=odd), tmp_path / "net.nir")
     with pytest.raises(NirError, match="not what its rate network becomes"):
-        open_nir(tmp_path / "net.nir", "digits")
+        open_run(tmp_path / "net.nir", dataset="digits")
 
 
 # What frameworks make of it.
