@@ -52,6 +52,8 @@ class Model:
         The metrics of its training, a row for each epoch.
     provenance : str
         How it was made: "trained", "converted from torch", ...
+    diverged : str, optional
+        Why its training ended at an earlier epoch than planned; None if it did not.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class Model:
     study: Study | None = None
     history: History = field(default_factory=History)
     provenance: str = TRAINED
+    diverged: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", Named("parameter", self.params))

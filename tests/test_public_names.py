@@ -119,7 +119,7 @@ def test_a_wrong_option_or_type_names_what_exists() -> None:
             call(**options)
     with pytest.raises(UnknownNameError, match="unknown setting 'bit'; known: bits"):
         ne.learn_on_chip("layered", "digits", on="emulator", bit=8)
-    with pytest.raises(TypeError, match="name of a model or a Network"):
-        ne.train(None, "digits")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="name of a model, a Network"):
+        ne.train(None, "digits")
     with pytest.raises(TypeError, match="from_torch converts other modules"):
         ne.from_snntorch(3)  # type: ignore[arg-type]

@@ -7,7 +7,6 @@ import shlex
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rich.console import Console
@@ -123,12 +122,6 @@ def deadline_option(parser: ArgumentParser) -> None:
 
     parser.add_argument("--deadline", type=positive_float, metavar="S", help=DEADLINE_HELP)
     parser.set_defaults(simulates=True)
-
-
-def check_overwrite(path: Path, force: bool) -> None:
-    """Raise ValueError if a file that a command writes is there and may not be replaced."""
-    if path.exists() and not force:
-        raise ValueError(f"{path} exists already; name another file or use --force")
 
 
 def positive_int(text: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentParser, Namespace
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -35,71 +36,16 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """List, download or check."""
+    from neuro_eqprop.cli.progress import stages
+    from neuro_eqprop.io.dataset.manage import check_data, download_data, list_data
+
     if args.verb == "list":
-        return {"datasets": listing()}
-    return get(args.name, args.to) if args.verb == "get" else check(args.name)
-
-
-def listing() -> list[Json]:
-    """Every data set, none of them loaded."""
-    from neuro_eqprop.data.registry import DATASETS, copy_of, missing, place
-
-    return [
-        {
-            "name": entry.name,
-            "place": place(entry),
-            "what": entry.what,
-            "shape": list(entry.shape),
-            "classes": entry.classes,
-            "train": entry.train,
-            "test": entry.test,
-            "missing": missing(entry),
-            "note": copy_of(entry),
-        }
-        for entry in DATASETS.values()
-    ]
-
-
-def get(name: str, to: Path | None) -> Json:
-    """Download the files of a data set, if it has any."""
-    from neuro_eqprop.cli.progress import bar
-    from neuro_eqprop.data import DataError, missing
-    from neuro_eqprop.data.paths import home
-    from neuro_eqprop.data.registry import DATASETS
-
-    entry = DATASETS.find(name)
-    if not entry.files:
-        if lacking := missing(entry):
-            raise DataError(f"data set {name!r} {lacking}")
-        return {"name": name, "folder": f"nothing to download: {entry.origin}", "files": []}
-    from neuro_eqprop.io.dataset.fetch import fetch
-    from neuro_eqprop.io.dataset.manifest import load_manifest
-
-    folder, listed = (to or home()) / name, load_manifest(name)
-    with bar(f"downloading {name}", sum(file.bytes for file in listed.files)) as advance:
-        found = fetch(listed, folder, lambda file, more, _: advance(more, f"bytes, {file}"))
-    files = [{"path": e.path, "address": e.address, "verdict": e.state} for e in found]
-    return {"name": name, "folder": str(folder), "files": files}
-
-
-def check(name: str) -> Json:
-    """Compare the checksums of the files of a data set, then read it."""
-    from neuro_eqprop import data
-    from neuro_eqprop.io.dataset.verify import SAME, UNKNOWN, verify
-
-    files, found = verify(name), data.load_data(name)
-    return {
-        "name": found.name,
-        "train": len(found.train),
-        "test": len(found.test),
-        "features": found.features,
-        "shape": list(found.shape),
-        "classes": found.classes,
-        "note": found.note,
-        "files_as_in_manifest": [each.path for each in files if each.state == SAME],
-        "files_without_checksum": [each.path for each in files if each.state == UNKNOWN],
-        "files_of_a_copy": [each.path for each in files if each.state not in (SAME, UNKNOWN)],
-    }
+        return {"datasets": [each.to_json() for each in list_data()]}
+    if args.verb == "check":
+        return check_data(args.name).to_json()
+    with stages() as advance:
+        bar = partial(advance, f"downloading {args.name}")
+        return download_data(args.name, args.to, progress=bar).to_json()
 
 
 def shape(numbers: list[int]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.cli.command import (
     Command,
     Json,
@@ -78,42 +76,21 @@ def assumptions(args: Namespace) -> Assumptions | None:
     return None
 
 
-def select_frameworks(only: list[str] | None) -> list[tuple[str, bool]]:
-    """The frameworks to run, and whether each is a backend of this package."""
-    from neuro_eqprop.backends.nir.framework_check import IMPORTERS, OURS
-
-    for name in only or ():
-        if name not in (*OURS, *IMPORTERS):
-            raise UnknownNameError("framework", name, {*OURS, *IMPORTERS})
-    every = [(name, True) for name in OURS] + [(name, False) for name in IMPORTERS]
-    return [pair for pair in every if not only or pair[0] in only]
-
-
 def run(args: Namespace) -> Json:
-    """Run the reference, then every framework in a separate child process."""
-    from neuro_eqprop.backends.nir.framework_check import examine, prepare
-    from neuro_eqprop.backends.nir.read import read
-    from neuro_eqprop.cli.progress import bar
+    """Run the reference, then every framework."""
+    from neuro_eqprop.backends.nir.framework_check import check_nir
+    from neuro_eqprop.cli.progress import stages
 
-    assume, chosen = assumptions(args), select_frameworks(args.only)
-    document = read(args.file, assume)
-    trial = prepare(args.file, document, samples=args.samples, steps=args.steps)
-    frameworks = []
-    with bar("nir doctor", len(chosen)) as advance:
-        for name, ours in chosen:
-            found = asdict(examine(trial, name, ours=ours, deadline=args.deadline))
-            result = found.pop("result").value
-            frameworks.append(found | {"verdict": result})
-            advance(1, name)
-    return {
-        "file": str(args.file),
-        "digest": document.network.digest,
-        "steps": args.steps,
-        "samples": args.samples,
-        "values": int(trial.expected.size),
-        "events": int((trial.expected != 0).sum()),
-        "frameworks": frameworks,
-    }
+    with stages() as advance:
+        return check_nir(
+            args.file,
+            only=args.only or (),
+            samples=args.samples,
+            steps=args.steps,
+            assume=assumptions(args),
+            deadline=args.deadline,
+            progress=lambda _, done, total: advance("nir doctor", done, total),
+        ).to_json()
 
 
 def show(outcome: Json, console: Console) -> None:

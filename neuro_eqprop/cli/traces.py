@@ -7,10 +7,9 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
@@ -60,14 +59,13 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Summarise, follow or export the trace."""
-    from neuro_eqprop.io.trace.lazy import read
+    from neuro_eqprop.analysis.trace_summary import trace_summary
 
-    if args.action == "show":
-        return outline(args.file) | summary(read(args.file))
     if args.action == "watch":
         with web_view(args):
-            followed = watch(args.file, patience=args.patience)
-        return followed | summary(read(args.file))
+            watch(args.file, patience=args.patience)
+    if args.action != "export":
+        return trace_summary(args.file)
     return {"file": str(args.file), "made": [str(path) for path in export(args)]}
 
 
@@ -109,7 +107,7 @@ def export(args: Namespace) -> list[Path]:
     return made
 
 
-def watch(path: Path, *, patience: float) -> Json:
+def watch(path: Path, *, patience: float) -> None:
     """Follow a trace until it is complete, with a live view on standard error."""
     from rich.live import Live
 
@@ -130,7 +128,7 @@ def watch(path: Path, *, patience: float) -> Json:
             pace = (seen.taken - first) / (now - began) if now > began else 0.0
             live.update(escape("\n".join(picture(path, seen, pace, now - grown))))
             if seen.trace.complete:
-                return outline(path)
+                return
             if now - grown > patience:
                 raise RuntimeError(
                     f"{path} has not grown for {patience:g} s: its run may have stopped"
@@ -157,6 +155,8 @@ def picture(path: Path, seen: Progress, pace: float, waited: float) -> list[str]
 
     `pace` is in samples per second; `waited` is the time in seconds since the last sample.
     """
+    from neuro_eqprop.analysis.trace_summary import parts, population_summaries
+
     trace, left = seen.trace, time_left(seen, pace, waited)
     progress = f"{seen.taken} of {seen.announced} samples"
     if seen.epochs:
@@ -169,7 +169,7 @@ def picture(path: Path, seen: Progress, pace: float, waited: float) -> list[str]
             f"{'epoch':>12} {sparkline(accuracy[-WIDTH:])} {last.pop('epoch'):.0f}: "
             + ", ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in last.items())
         )
-    for each in summary(trace)["populations"]:
+    for each in population_summaries(trace):
         rates = ", ".join(f"{n} {0.0 if r is None else r:.4f}" for n, r in each["rate"].items())
         sent = "" if each["events"] is None else f"; {each['events']} spikes"
         lines.append(f"{each['population']:>12} {sparkline(each['course'])} {rates}{sent}")
@@ -180,72 +180,6 @@ def picture(path: Path, seen: Progress, pace: float, waited: float) -> list[str]
             course = sparkline([float(part.mean()) for part in parts(np.array(weight))])
             lines.append(f"{'weight':>12} {course} {weight[-1]:+.4f}, {name}[{target},{source}]")
     return lines
-
-
-def outline(path: Path) -> Json:
-    """Data sets of a file: name, shape, unit."""
-    from contextlib import closing
-
-    import h5py
-
-    from neuro_eqprop.io.trace.read import TraceReader
-
-    found: list[Json] = []
-
-    def add_dataset(name: str, node: Any) -> None:  # noqa: ANN401
-        if isinstance(node, h5py.Dataset):
-            unit = str(node.attrs.get("unit", ""))
-            found.append({"name": name, "shape": list(node.shape), "unit": unit})
-
-    with closing(TraceReader.open(path)) as reader, reader.guard():
-        reader.file.visititems(add_dataset)
-        schema = int(reader.file.attrs.get("schema", 0))
-        return {"file": str(path), "schema": schema, "data": found}
-
-
-def summary(trace: Trace) -> Json:
-    """Samples, phases, and the mean rate of each population by phase and over the steps."""
-    from neuro_eqprop.analysis.spike_statistics import spike_statistics
-
-    populations: list[Json] = []
-    for name in trace.layers_with_rates if len(trace.index) else ():
-        course = trace.time_course(name)
-        populations.append(
-            {
-                "population": name,
-                "kind": trace.kinds[name].value,
-                "units": course.shape[2],
-                "events": len(trace.spikes[name].step) if name in trace.spikes else None,
-                "rate": {p.name: finite(trace.rate(name, p.name).mean()) for p in trace.schedule},
-                "course": [finite(part.mean()) for part in parts(course.mean(axis=(0, 2)))],
-            }
-        )
-    return {
-        "complete": trace.complete,
-        "samples": len(trace.index),
-        "steps": trace.steps,
-        "origin": asdict(trace.origin),
-        "phases": [asdict(phase) for phase in trace.schedule],
-        "connections": list(trace.connections),
-        "populations": populations,
-        "spike_statistics": [each.to_json() for each in spike_statistics(trace)]
-        if len(trace.index)
-        else [],
-        "step_seconds": trace.step_seconds,
-        "max_rate": trace.max_rate,
-        "watched": {name: list(log.synapses) for name, log in trace.hebbian.items()},
-        "epochs": {name: [finite(v) for v in values] for name, values in trace.epochs.items()},
-    }
-
-
-def parts(course: Any) -> list[Any]:  # noqa: ANN401
-    """The steps split into at most `WIDTH` parts."""
-    return np.array_split(course, min(WIDTH, len(course)))
-
-
-def finite(value: Any) -> float | None:  # noqa: ANN401
-    """A finite number, or None."""
-    return float(value) if np.isfinite(value) else None
 
 
 def sparkline(values: list[float | None]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -21,6 +22,9 @@ from neuro_eqprop.cli.command import (
     run_argument,
     size_option,
 )
+
+if TYPE_CHECKING:
+    from neuro_eqprop.experiments.config import Study
 
 TYPES: dict[str, Callable[[str], Any]] = {
     "dataset": str,
@@ -95,48 +99,57 @@ def changes(args: Namespace) -> dict[str, object]:
     return named
 
 
-def run(args: Namespace) -> Json:
-    """Train and write the run."""
-    import torch
-
-    from neuro_eqprop.cli.progress import announce, bar
+def study_of(args: Namespace) -> Study:
+    """The settings of the study file, or of the run to resume, changed by the options."""
     from neuro_eqprop.experiments import config
-    from neuro_eqprop.experiments.run_folder import STUDY, TRACES, check_begun
-    from neuro_eqprop.experiments.train import run_training
+    from neuro_eqprop.experiments.run_folder import STUDY, check_begun
 
-    torch.set_num_threads(args.threads)
     if args.resume:
         check_begun(args.out)
     written = args.study or (args.out / STUDY if args.resume else None)
     study = config.read(written) if written else config.Study()
     try:
-        study = config.adapt(study, changes(args))
+        return config.adapt(study, changes(args))
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+def run(args: Namespace) -> Json:
+    """Train and write the run."""
+    import torch
+
+    from neuro_eqprop.cli.progress import announce, bar
+    from neuro_eqprop.experiments.run_folder import TRACES, open_run
+    from neuro_eqprop.experiments.train import TrainingWarning, train
+    from neuro_eqprop.training.distributed import started_by_torchrun
+
+    torch.set_num_threads(args.threads)
+    study, shown = study_of(args), ""
     with bar(f"training {study.model.name} on {study.dataset}", study.training.epochs) as advance:
-        shown: list[str] = []
 
-        def show_epoch(line: Json) -> None:
-            shown[:] = [f"test {percent(line['test_accuracy'])}"]
-            advance(0.0, f"epochs, {shown[0]}")
+        def on_epoch(row: Json) -> None:
+            nonlocal shown
+            shown = f"test {percent(row['test_accuracy'])}"
+            advance(0.0, f"epochs, {shown}")
 
-        def tick(part: float, right: float) -> None:
-            advance(part, f"epochs, {shown[0] if shown else f'train {percent(right)}'}")
+        def on_batch(part: float, right: float) -> None:
+            advance(part, f"epochs, {shown or f'train {percent(right)}'}")
 
-        traces = args.out / TRACES if args.traces == BESIDE else args.traces
-        result = run_training(
+        warnings.simplefilter("ignore", TrainingWarning)  # it is the failure of the outcome
+        model = train(
             study,
-            args.out,
+            out=args.out,
             force=args.force,
             resume=args.resume,
-            on_epoch=show_epoch,
-            traces=traces,
+            traces=args.out / TRACES if args.traces == BESIDE else args.traces,
+            progress=on_epoch,
+            on_batch=on_batch,
             announce=announce,
-            on_batch=tick,
         )
-    if not result:  # a process of torchrun other than the main one
+    if not started_by_torchrun().main:
         raise SystemExit(0)
-    return result | ({FAILURE: result["diverged"]} if result["diverged"] else {})
+    result = open_run(args.out).summary() | {"diverged": model.diverged}
+    return result | ({FAILURE: model.diverged} if model.diverged else {})
 
 
 def show(outcome: Json, console: Console) -> None:

@@ -10,17 +10,14 @@ from rich.console import Console
 from neuro_eqprop.cli.command import (
     Command,
     Json,
-    UsageError,
-    check_overwrite,
     offer,
     percent,
     positive_int,
     print_facts,
 )
 from neuro_eqprop.cli.evaluate import BITS_HELP
-from neuro_eqprop.spiking.codes import CODES, find_code
-
-FORMATS = ("nir", "lava", "netx")
+from neuro_eqprop.experiments.run_folder import FORMATS, open_run
+from neuro_eqprop.spiking.codes import CODES
 
 
 def options(parser: ArgumentParser) -> None:
@@ -53,49 +50,17 @@ def options(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Json:
     """Translate and write."""
-    from neuro_eqprop.experiments.run_folder import open_run
-
-    code = find_code(args.code or ("rate" if args.to == "nir" else "graded"))
-    check_overwrite(args.out, args.force)
-    if args.to == "nir":
-        from neuro_eqprop.experiments.translate import translate
-
-        model = open_run(args.run).model
-        found = translate(
-            model, args.out, code=code, nudged=args.nudged, force=args.force, bits=args.bits
-        )
-        return {"run": str(args.run), "to": "nir", **found}
-    from neuro_eqprop.experiments.export import export_lava, export_netx
-
-    opened = open_run(args.run)
-    x = opened.data.test.take(slice(args.samples)).x
-    if args.to == "lava":
-        made = export_lava(
-            opened.model,
-            args.out,
-            x,
-            code=code,
-            bits=args.bits,
-            neurons=args.neurons,
-            steps=args.steps,
-            force=args.force,
-        )
-    else:
-        if code.name != "graded":
-            raise UsageError(f"a netx file holds graded messages, not code {code.name!r}")
-        made = export_netx(opened.model, args.out, x, steps=args.steps, force=args.force)
-    return {
-        "run": str(args.run),
-        "to": args.to,
-        "path": str(made.path),
-        "code": made.code,
-        "neurons": made.neurons,
-        "bits": made.bits,
-        "agreement": made.agreement,
-        "samples": made.samples,
-        "load": made.load,
-        "warning": made.warning,
-    }
+    return open_run(args.run).translate(
+        args.out,
+        to=args.to,
+        code=args.code,
+        bits=args.bits,
+        nudged=args.nudged,
+        neurons=args.neurons,
+        steps=args.steps,
+        samples=args.samples,
+        force=args.force,
+    )
 
 
 def show(outcome: Json, console: Console) -> None:

@@ -83,7 +83,20 @@ def how_to_install(name: str) -> str:
 
 
 def check_environment() -> list[Finding]:
-    """Check everything that the package can use."""
+    """Check everything that the package can use on this machine.
+
+    Returns
+    -------
+    list of Finding
+        Each package, simulator, tool and data set: `thing`, whether it is `here`, and a `note`
+        with its version, or how to get it.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> [found.here for found in ne.check_environment() if found.thing == "numpy"]
+    [True]
+    """
     findings = [Finding("python", True, sys.version.split()[0])]
     for name in (*PACKAGES, *EXTRAS):
         number = installed(name)

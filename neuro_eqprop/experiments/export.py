@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +64,10 @@ class Export:
             f"only {100 * self.agreement:.1f} % of {self.samples} samples have the class of the "
             f"rate network; use more steps, or measure on more samples"
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as plain JSON values."""
+        return asdict(self) | {"path": str(self.path), "warning": self.warning}
 
 
 def export_lava(

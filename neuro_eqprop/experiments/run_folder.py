@@ -17,7 +17,7 @@ from neuro_eqprop.backends.registry import BACKENDS
 from neuro_eqprop.checked_files.lock import FileLock, LockedError
 from neuro_eqprop.checked_files.read import read_toml
 from neuro_eqprop.checked_files.write import append_json, remove, sweep, write_text
-from neuro_eqprop.data import Dataset, Split, load_data
+from neuro_eqprop.data import Dataset, Split, hold_out, load_data
 from neuro_eqprop.experiments import config
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.history import History, read_history
@@ -294,12 +294,86 @@ class Run:
             deadline=deadline,
         )
 
+    def translate(  # noqa: PLR0913 - keyword arguments, all with defaults
+        self,
+        out: str | Path,
+        *,
+        to: str = "nir",
+        code: str | Code | None = None,
+        bits: int | None = None,
+        nudged: bool = False,
+        neurons: str = "exact",
+        steps: int | None = None,
+        samples: int = 20,
+        force: bool = False,
+    ) -> dict[str, Any]:
+        """Write the spiking network as a file or package of another program.
+
+        Parameters
+        ----------
+        out : str or Path
+            The file to write; with `to="lava"` the folder of the package.
+        to : str
+            "nir" (a NIR file with the exact step semantics in its metadata), "lava" (a package
+            that needs lava-nc alone) or "netx" (the file of lava-dl).
+        code : str, optional
+            Spike code; "rate" for NIR and "graded" for the others if None.
+        bits : int, optional
+            Bits of the weights in fixed point; floating point if None.
+        nudged : bool
+            Whether a NIR file has the synapses of the nudge.
+        neurons : str
+            "exact" or "stock" processes of a Lava package.
+        steps : int, optional
+            Steps of a sample of Lava or netx; the default is that of the code.
+        samples : int
+            Test samples on which the agreement of Lava or netx with the rates is measured.
+        force : bool
+            Whether to replace what is there.
+
+        Returns
+        -------
+        dict
+            The fields of `translate --json`.
+
+        Examples
+        --------
+        >>> import neuro_eqprop as ne
+        >>> _ = ne.train("layered", "digits", hidden=(16,), epochs=1, out="runs/translated")
+        >>> made = ne.open_run("runs/translated").translate("net.nir", code="graded", bits=8)
+        >>> made["path"], made["bits"], len(made["populations"])
+        ('net.nir', 8, 2)
+        """
+        from neuro_eqprop.experiments.export import export_lava, export_netx
+        from neuro_eqprop.experiments.translate import translate
+
+        if to not in FORMATS:
+            raise UnknownNameError("format", to, FORMATS)
+        chosen = find_code(code or ("rate" if to == "nir" else "graded"))
+        if Path(out).exists() and not force:
+            raise RunError(f"{out} exists already; name another file or use force=True")
+        head = {"run": str(self.path), "to": to}
+        if to == "nir":
+            found = translate(self.model, out, code=chosen, nudged=nudged, force=force, bits=bits)
+            return head | found
+        x = self.data.test.take(slice(samples)).x
+        if to == "netx":
+            if chosen is not Code.GRADED:
+                raise ArgumentError(f"a netx file holds graded messages, not code {chosen.name!r}")
+            return head | export_netx(self.model, out, x, steps=steps, force=force).to_json()
+        made = export_lava(
+            self.model, out, x, code=chosen, bits=bits, neurons=neurons, steps=steps, force=force
+        )
+        return head | made.to_json()
+
     def summary(self) -> dict[str, Any]:
         """The fields of `train --json`: settings, accuracies, settling and spectral norms."""
         from neuro_eqprop.experiments.train import training_result
 
+        part = self.study.training.validation
+        data = hold_out(self.data, part, self.study.seed) if part else self.data
         seconds = float(sum(row.get("seconds", 0.0) for row in self.history))
-        return training_result(self.model, self.data, out=self.path, seconds=seconds)
+        return training_result(self.model, data, out=self.path, seconds=seconds)
 
     def test_samples(self, count: int | None = None) -> Split:
         """The first `count` test samples, or all."""
@@ -317,6 +391,8 @@ def first_samples(data: Dataset, count: int | None) -> Split:
     return data.test.take(slice(0, count))
 
 
+FORMATS = ("nir", "lava", "netx")
+"""The formats of `Run.translate`."""
 RUN = (STUDY, MODEL, METRICS, RESUME)
 """The files by which a folder holds a run."""
 OWN = (*RUN, BEST, EVALUATIONS, TRACES, ENERGY, REPORT)

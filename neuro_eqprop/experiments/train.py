@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -88,14 +87,17 @@ class TrainingOutput:
 IN_MEMORY = TrainingOutput()
 
 
-def train(
-    network: str | Network,
-    data: str | Path | Dataset,
+def train(  # noqa: PLR0913 - keyword arguments, all with defaults
+    network: str | Path | Network | Study | None = None,
+    data: str | Path | Dataset | None = None,
     *,
     out: str | Path | None = None,
     force: bool = False,
     resume: bool = False,
+    traces: str | Path | None = None,
     progress: EpochCallback | None = None,
+    on_batch: BatchCallback | None = None,
+    announce: AnnounceCallback | None = None,
     **settings: Any,  # noqa: ANN401
 ) -> Model:
     """Train a rate network by equilibrium propagation.
@@ -106,18 +108,26 @@ def train(
 
     Parameters
     ----------
-    network : str or Network
-        The name of a model ("layered", "looped", "conv", "transformer", ...), or a network.
-    data : str, Path or Dataset
-        The name of a data set ("digits", "mnist"), a `.npz` file, or the data.
+    network : str, Path, Network or Study
+        The name of a model ("layered", "looped", "conv", "transformer", ...), a network, or a
+        study: all settings, as an object or in a `.toml` file. None resumes the run in `out`.
+    data : str, Path or Dataset, optional
+        The name of a data set ("digits", "mnist"), a `.npz` file, or the data; by default those
+        that the study names.
     out : str or Path, optional
         The run folder to write; None keeps the result in memory.
     force : bool
         Whether to replace a run that `out` already holds.
     resume : bool
         Whether to continue the run in `out`; all settings must be the same.
+    traces : str or Path, optional
+        A trace file, `.h5`, in which a few samples settle after each epoch.
     progress : callable, optional
         Called with the metrics of each epoch, a dict; `print` will do.
+    on_batch : callable, optional
+        Called with the part of an epoch done since the last call, and the accuracy in it so far.
+    announce : callable, optional
+        Called with the plan of the trace, before the first epoch.
     **settings
         Settings of the study by name: `hidden`, `activation`, `epochs`, `batch`, `learning_rate`,
         `beta`, `rule`, `nudging`, `seed`, `validation`, ...
@@ -130,7 +140,7 @@ def train(
     Warns
     -----
     TrainingWarning
-        If the training diverged; the model is that of the last good epoch.
+        If the training diverged; the model is that of the last good epoch, and `diverged` says why.
 
     Examples
     --------
@@ -141,32 +151,64 @@ def train(
     (2,)
     >>> model.evaluate(data.test).accuracy > 0.5
     True
+
+    The settings of a run, with another seed:
+
+    >>> _ = ne.train("layered", "digits", hidden=(16,), epochs=1, out="runs/seed0")
+    >>> ne.train("runs/seed0/study.toml", seed=1).study.seed
+    1
     """
-    if not isinstance(network, str | Network):
-        raise TypeError(
-            f"train takes the name of a model or a Network first, not a {type(network).__name__}"
-        )
-    whole, path = load_data(data), None if out is None else Path(out)
-    given = dict(settings) | {"model": network if isinstance(network, str) else config.CUSTOM.name}
-    study = config.make_study(**given, dataset=data_name(data, whole, path))
+    path = None if out is None else Path(out)
+    base = starting_study(network, path, resume=resume)
+    whole = load_data(base.dataset if data is None else data)
+    study = config.adapt(base, dict(**settings, dataset=data_name(data, whole, path)))
     part = study.training.validation
     loaded = hold_out(whole, part, study.seed) if part else whole
-    made = study.network(loaded) if isinstance(network, str) else network
-    output = TrainingOutput(path, force, resume, on_epoch=progress or no_metrics)
+    made = network if isinstance(network, Network) else study.network(loaded)
+    output = TrainingOutput(
+        path,
+        force,
+        resume,
+        None if traces is None else Path(traces),
+        progress or no_metrics,
+        on_batch or no_progress,
+        announce or no_announcement,
+    )
     model, diverged = train_study(study, made, loaded, output)
     main = started_by_torchrun().main
     if main and path is not None and study.dataset == str((path / ARRAYS).resolve()):
         save_npz(whole, path / ARRAYS)
     if diverged:
         warnings.warn(diverged, TrainingWarning, stacklevel=2)
-    return model
+    return replace(model, diverged=diverged)
+
+
+def starting_study(
+    network: str | Path | Network | Study | None, out: Path | None, *, resume: bool
+) -> Study:
+    """The study that settings change: that of a model, a network, a file, or a begun run."""
+    if isinstance(network, Study):
+        return network
+    if isinstance(network, Network):
+        return config.make_study(model=config.CUSTOM.name)
+    if network is None and resume and out is not None:
+        run_folder.check_begun(out)
+        return config.read(out / run_folder.STUDY)
+    if not isinstance(network, str | Path):
+        raise TypeError(
+            f"train takes the name of a model, a Network or a Study first, not a "
+            f"{type(network).__name__}"
+        )
+    if Path(network).suffix == ".toml":
+        return config.read(Path(network))
+    return config.make_study(model=str(network))
 
 
 ARRAYS = "data.npz"
 """The file of a run folder that holds data which were given as arrays."""
 
 
-def data_name(data: str | Path | Dataset, loaded: Dataset, out: Path | None) -> str:
+def data_name(data: str | Path | Dataset | None, loaded: Dataset, out: Path | None) -> str:
     """The name of the data in the study: that of a data set, or the path of a file."""
     if str(loaded.name).endswith(".npz"):
         return str(Path(loaded.name).resolve())  # a run is opened again from other folders
@@ -176,28 +218,11 @@ def data_name(data: str | Path | Dataset, loaded: Dataset, out: Path | None) -> 
 
 
 def run_training(
-    study: Study,
-    out: Path,
-    *,
-    force: bool,
-    resume: bool,
-    on_epoch: EpochCallback = no_metrics,
-    traces: Path | None = None,
-    on_batch: BatchCallback = no_progress,
-    announce: AnnounceCallback = no_announcement,
+    study: Study, out: Path, *, force: bool, resume: bool, on_epoch: EpochCallback = no_metrics
 ) -> dict[str, Any]:
-    """Train a study into a run folder; return the fields of `train --json`.
-
-    Of several processes that `torchrun` started, all but the main one return an empty result.
-    """
-    check_device(study.training.device)
-    began, data = time.perf_counter(), load_for(study)
-    output = TrainingOutput(out, force, resume, traces, on_epoch, on_batch, announce)
-    model, diverged = train_study(study, study.network(data), data, output)
-    if not started_by_torchrun().main:
-        return {}
-    result = training_result(model, data, out=out, seconds=time.perf_counter() - began)
-    return result | {"diverged": diverged}
+    """Train a study into a run folder; return the fields of `train --json`."""
+    model = train(study, out=out, force=force, resume=resume, progress=on_epoch)
+    return run_folder.Run(out, model, study).summary()
 
 
 def train_study(
@@ -609,6 +634,7 @@ def training_result(
         "cosine": last["cosine"],
         "warning": last["warning"],
         "note": data.note,
+        "diverged": model.diverged,
     }
 
 

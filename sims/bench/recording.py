@@ -26,7 +26,7 @@ from neuro_eqprop.data import one_hot
 from neuro_eqprop.experiments.config import Study, make_study
 from neuro_eqprop.experiments.run_folder import Run, open_run
 from neuro_eqprop.experiments.simulate import TraceOutput, record_spikes
-from neuro_eqprop.experiments.train import run_training
+from neuro_eqprop.experiments.train import train
 from neuro_eqprop.traces import NOTHING, Recording
 
 TRAINING = "training"
@@ -101,9 +101,7 @@ def training(folder: Path) -> tuple[float, float]:
 
     def once(traces: Path | None) -> None:
         study = make_study(epochs=EPOCHS)
-        run_training(
-            study, folder / "t", force=True, resume=False, on_epoch=lambda _: None, traces=traces
-        )
+        train(study, out=folder / "t", force=True, traces=traces)
 
     return cost(TRAINING, lambda: once(None), lambda: once(folder / "training.h5"))
 
@@ -130,7 +128,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         study = make_study(epochs=1)
-        run_training(study, folder / "run", force=False, resume=False, on_epoch=lambda _: None)
+        train(study, out=folder / "run")
         run = open_run(folder / "run")
         for where in sys.argv[1:] or (TRAINING, *SAMPLES):
             try:

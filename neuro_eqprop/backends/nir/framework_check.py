@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from enum import Enum
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -15,12 +15,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import Array, UnknownNameError
 from neuro_eqprop.backends import subprocess
 from neuro_eqprop.backends.base import Feature
 from neuro_eqprop.backends.lava import job as lava_job
+from neuro_eqprop.backends.nir.assume import Assumptions
 from neuro_eqprop.backends.nir.document import Document
-from neuro_eqprop.backends.nir.read import one_line
+from neuro_eqprop.backends.nir.read import one_line, read
 from neuro_eqprop.backends.registry import BACKENDS, load_backend, with_features
 from neuro_eqprop.checked_files import isolated
 from neuro_eqprop.schedules import free_only
@@ -73,6 +74,87 @@ class Trial:
     def job(self) -> lava_job.Job:
         """The trial as a job for a backend."""
         return job_of(self.document, self.inputs, self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkCheck:
+    """What the frameworks make of a NIR file."""
+
+    trial: Trial
+    findings: list[Finding]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of `nir doctor --json`."""
+        trial = self.trial
+        frameworks = [asdict(each) for each in self.findings]
+        return {
+            "file": str(trial.path),
+            "digest": trial.document.network.digest,
+            "steps": trial.steps,
+            "samples": len(trial.inputs),
+            "values": int(trial.expected.size),
+            "events": int((trial.expected != 0).sum()),
+            "frameworks": [each | {"verdict": each.pop("result").value} for each in frameworks],
+        }
+
+
+def check_nir(
+    path: str | Path,
+    *,
+    only: Sequence[str] = (),
+    samples: int = 4,
+    steps: int = 64,
+    assume: Assumptions | None = None,
+    deadline: float = 60.0,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> FrameworkCheck:
+    """Run a NIR file on the installed frameworks, each in a child process, and compare.
+
+    Parameters
+    ----------
+    path : str or Path
+        The NIR file.
+    only : sequence of str
+        Frameworks to run; all if empty.
+    samples : int
+        Random inputs, held constant.
+    steps : int
+        Steps of the run.
+    assume : Assumptions, optional
+        Time step, delay and reset of a file that does not state them.
+    deadline : float
+        Seconds without progress after which a framework fails.
+    progress : callable, optional
+        Called with the last framework, the number done and the number of all.
+
+    Returns
+    -------
+    FrameworkCheck
+        For each framework, whether its output equals that of the reference.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> run = ne.train("layered", "digits", hidden=(16,), epochs=1, out="runs/nir")
+    >>> _ = ne.open_run("runs/nir").translate("checked.nir")
+    >>> found = ne.check_nir("checked.nir", only=["emulator"], steps=16)
+    >>> found.findings[0].result.value
+    'equal'
+    """
+    for name in only:
+        if name not in (*OURS, *IMPORTERS):
+            raise UnknownNameError("framework", name, {*OURS, *IMPORTERS})
+    # snnTorch is here twice: this package reads the file for it, or its own importer does.
+    every = [(name, True) for name in OURS] + [(name, False) for name in IMPORTERS]
+    chosen = [(name, ours) for name, ours in every if not only or name in only]
+    path = Path(path)
+    trial = prepare(path, read(path, assume), samples=samples, steps=steps)
+    findings = []
+    for name, ours in chosen:
+        findings.append(examine(trial, name, ours=ours, deadline=deadline))
+        if progress is not None:
+            progress(name, len(findings), len(chosen))
+    return FrameworkCheck(trial, findings)
 
 
 def prepare(path: Path, document: Document, *, samples: int, steps: int) -> Trial:

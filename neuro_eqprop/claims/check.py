@@ -1,0 +1,172 @@
+"""Check the claims of the research notes, list them, and write the files of a manuscript."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from neuro_eqprop.claims import latex, report
+from neuro_eqprop.claims.claim import Budget, Claim
+from neuro_eqprop.claims.definitions import claims
+from neuro_eqprop.claims.run import (
+    ClaimResult,
+    best_known_result,
+    claim_result,
+    pending,
+    run_claims,
+)
+from neuro_eqprop.executors import make_executor
+
+RESULTS = Path("claims-results")
+"""The default folder of results."""
+SHIPPED = Path("results/claims")
+"""Where the results of the published page are kept."""
+WORKERS = min(4, os.cpu_count() or 1)
+DEADLINE = 1800.0
+"""Seconds for a cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimStatus:
+    """A claim and its last known result, if it has one."""
+
+    claim: Claim
+    result: ClaimResult | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of a row of `claims list --json`."""
+        nothing = dict.fromkeys(("finding", "value", "interval", "seeds", "note"))
+        found = nothing if self.result is None else report.as_json(self.result)
+        claim = self.claim
+        return {**found, "id": claim.id, "statement": claim.statement, "source": claim.source}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedClaims:
+    """The results of `check_claims`, and the page that shows them."""
+
+    budget: Budget
+    out: Path
+    page: Path
+    results: Sequence[ClaimResult]
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of `claims --json`."""
+        return {
+            "budget": self.budget.value,
+            "out": str(self.out),
+            "page": str(self.page),
+            "claims": [report.as_json(each) for each in self.results],
+        }
+
+
+def folders(given: Iterable[str | Path] | None) -> list[Path]:
+    """The folders that are searched for results, in this order."""
+    return [RESULTS, SHIPPED] if given is None else [Path(each) for each in given]
+
+
+def list_claims(results: Iterable[str | Path] | None = None) -> list[ClaimStatus]:
+    """Every claim of the research notes with its last known result.
+
+    Parameters
+    ----------
+    results : iterable of str or Path, optional
+        Folders of `check_claims`; by default those of the working folder.
+
+    Returns
+    -------
+    list of ClaimStatus
+        In the order of the notes.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> first = ne.list_claims(results=[])[0]
+    >>> first.result is None, len(first.claim.statement) > 0
+    (True, True)
+    """
+    known = folders(results)
+    return [ClaimStatus(claim, best_known_result(claim, known)) for claim in claims()]
+
+
+def write_paper(out: str | Path, results: Iterable[str | Path] | None = None) -> list[Path]:
+    """Write LaTeX and figures of the confirmed claims into a folder; return the files."""
+    found = [status.result for status in list_claims(results)]
+    return latex.write([each for each in found if each is not None], Path(out))
+
+
+def check_claims(
+    ids: Sequence[str] = (),
+    *,
+    budget: str = "small",
+    out: str | Path = RESULTS,
+    page: str | Path | None = None,
+    workers: int = WORKERS,
+    scheduler: str | None = None,
+    deadline: float = DEADLINE,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> CheckedClaims:
+    """Check claims of the research notes: run their missing experiments, conclude, write a page.
+
+    Parameters
+    ----------
+    ids : sequence of str
+        Names of claims, as `list_claims` has them; all if empty.
+    budget : str
+        "small" (minutes) or "full" (hours).
+    out : str or Path
+        The folder of the results; those that are there are not computed again.
+    page : str or Path, optional
+        The page of the verdicts; `claims.md` of `out` if None.
+    workers : int
+        Processes that run experiments.
+    scheduler : str, optional
+        The address of a Dask cluster that runs them instead.
+    deadline : float
+        Seconds after which an experiment is ended.
+    progress : callable, optional
+        Called with the name of the last experiment, the number done and the number of all.
+
+    Returns
+    -------
+    CheckedClaims
+        The verdict on each claim, and the page.
+
+    Examples
+    --------
+    >>> import neuro_eqprop as ne
+    >>> ne.check_claims(["no-such-claim"])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    neuro_eqprop.arrays.UnknownNameError: unknown claim 'no-such-claim'; known: ...
+    """
+    chosen, size, folder = claims(ids), Budget(budget), Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file; `out` names a folder for the results")
+    executor = make_executor(
+        "local" if scheduler is None else "dask", workers=workers, scheduler=scheduler
+    )
+    done, total = 0, len(pending(chosen, size, folder))
+
+    def on_cell(name: str) -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(name, done, total)
+
+    found = run_claims(
+        chosen,
+        size,
+        folder,
+        executor=executor,
+        deadline=deadline,
+        on_cell=lambda outcome: on_cell(outcome.cell.function),
+    )
+    everything = [claim_result(claim, size, folder) for claim in claims()]
+    shown = folder / "claims.md" if page is None else Path(page)
+    command = f"neuro-eqprop claims --budget {size.value}"
+    report.write([e for e in everything if e is not None], folder, page=shown, command=command)
+    return CheckedClaims(size, folder, shown, found)
