@@ -380,6 +380,24 @@ def test_the_demo_goes_through_the_library_and_names_the_simulators_it_left_out(
     assert recorded == ["reference"] * 2  # without Lava, the spikes come from the reference
 
 
+METHODS = {"evaluate": "evaluate", "simulate": "simulate", "translate": "translate"}
+"""Commands that call a method of `Run`; the others call a public function."""
+OF_THE_SHELL = {"demo", "completion", "profiles"}
+"""Commands of several verbs, and those that only a shell needs."""
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - OF_THE_SHELL))
+def test_a_command_calls_a_public_function_and_shows_what_it_returns(name: str) -> None:
+    source = inspect.getsource(command(name).run)
+    called = set(re.findall(r"(\w+)\(", source))
+    if name in METHODS:
+        assert "open_run" in called
+        assert f".{METHODS[name]}(" in source
+    else:
+        assert called & set(ne.__all__)
+    assert len(source.splitlines()) <= 55
+
+
 def test_the_demo_is_a_short_script_of_public_calls() -> None:
     source = inspect.getsource(demo.run)
     assert len(source.splitlines()) <= 40
