@@ -112,7 +112,7 @@ def download_data(
     --------
     >>> import neuro_eqprop as ne
     >>> ne.download_data("digits").folder
-    'nothing to download: in scikit-learn'
+    'nothing to download: embedded'
     """
     entry = DATASETS.find(name)
     if not entry.files:

@@ -17,8 +17,7 @@ import pytest
 
 from neuro_eqprop.cli import main
 from neuro_eqprop.data import FOLDER, DataError, load_data
-from neuro_eqprop.io.dataset import fetch, verify
-from neuro_eqprop.io.dataset import manifest as manifestfile
+from neuro_eqprop.io.dataset import fetch, manage, verify
 from neuro_eqprop.io.dataset.manifest import DatasetFile, Manifest
 from neuro_eqprop.io.dataset.verify import SAME, UNKNOWN
 
@@ -206,7 +205,7 @@ def test_a_data_set_is_fetched_checked_and_loaded(
     )
     mirrors = (f"{mirror}/gone/", f"{mirror}/works/")
     small = Manifest("kmnist", "", "", "", mirrors, files)
-    for module in (manifestfile, verify):
+    for module in (manage, verify):
         monkeypatch.setattr(module, "load_manifest", lambda _: small)
     monkeypatch.setenv(FOLDER, str(tmp_path))
     code, out, err = call("data", "get", "kmnist", "--json")
