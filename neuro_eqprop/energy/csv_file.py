@@ -13,7 +13,7 @@ from neuro_eqprop.energy.result import EnergyEstimate, EnergyReport
 COLUMNS = (
     *("profile", "use", "fits", "cores", "chips", "mapping", "joules", "low", "high", "nominal"),
     *("lower_bound", "boundary", "seconds", "seconds_low", "seconds_high", "frames_per_second"),
-    *("frames_per_joule", "energy_delay_product", "rate", "average_watts", "reason"),
+    *("frames_per_joule", "energy_delay_product", "rate", "average_watts", "accuracy", "reason"),
 )
 
 
@@ -52,6 +52,8 @@ def write_csv(report: EnergyReport, path: Path) -> Path:
     table.writeheader()
     for chip in report:
         for use in ("inference", "learning"):
-            table.writerow(csv_row(chip, use, getattr(chip, use)))
+            accuracy = report.counted.accuracy if use == "inference" else None
+            row = csv_row(chip, use, getattr(chip, use))
+            table.writerow(row | {"accuracy": accuracy})
     write_text(path, text.getvalue())
     return path

@@ -81,11 +81,15 @@ def sheet(report: EnergyReport, chip: EnergyEstimate) -> str:
         (escape(each.summary),) for each in chip.comparisons if each.outcome is not Outcome.REFUSED
     ]
     missing = [(escape(each),) for each in (*chip.inference.unknown, *chip.unchecked)]
+    accuracy = ""
+    if counted.accuracy is not None:
+        accuracy = f"; accuracy {counted.accuracy:.2%} with {counted.bits}-bit weights"
     point = ", ".join(f"{key} {value}" for key, value in chip.operating_point.items())
     parts = [
         f"<h1>{escape(chip.title)}</h1><p class='small'>{escape(report.run or counted.source)}: "
         f"{counted.steps} steps, input as {escape(counted.input_coding)}, {counted.spikes:.4g} "
-        f"spikes and {counted.synops:.4g} synaptic operations a sample. {escape(point)}</p>",
+        f"spikes and {counted.synops:.4g} synaptic operations a sample{accuracy}. "
+        f"{escape(point)}</p>",
         f"<h2>An inference</h2>{figures(chip.inference)}",
         f"<h2>Where the energy goes</h2>{terms(chip.inference)}" if chip.inference.terms else "",
         f"<h2>By layer</h2>{table(layers)}" if layers else "",

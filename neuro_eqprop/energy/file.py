@@ -188,6 +188,8 @@ def counted_json(counted: CountedEvents) -> Json:
         "dense_macs": counted.dense_macs,
         "learning": counted.learned,
         "lessons": learning_json(counted.learning),
+        "accuracy": counted.accuracy,
+        "accuracy_samples": counted.accuracy_samples,
     }
 
 
@@ -492,6 +494,8 @@ def read_counted(top: Table) -> CountedEvents:
         host_macs=table.number("host_macs_per_sample", 0.0),
         dense_macs=table.integer("dense_macs", 0),
         learned=table.flag("learning"),
+        accuracy=optional(table, "accuracy"),
+        accuracy_samples=table.integer("accuracy_samples", 0),
         learning=LearningEvents(
             samples=learning.integer("lessons", 0),
             reason=learning.text("reason", ""),

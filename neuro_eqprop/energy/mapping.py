@@ -2,7 +2,8 @@
 
 Fewest cores is often the costliest choice: where idle power is per chip, more cores shorten the
 step and so save idle energy. From the fewest cores on, the population with the slowest core gets
-more, until a chip is full; the mapping is chosen among these placements.
+more, until a chip is full; the mapping is chosen among these placements. Whether given cores hold a
+network, and at which limit they end, is the job of `hardware.placement`.
 """
 
 from __future__ import annotations

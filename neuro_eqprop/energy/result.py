@@ -228,6 +228,9 @@ class CountedEvents:
     learned: bool = False
     """Whether the run changed weights itself."""
     learning: LearningEvents = field(default_factory=LearningEvents)
+    accuracy: float | None = None
+    """Fraction of right predictions of the counted network, as it would run on the chip."""
+    accuracy_samples: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -382,14 +382,15 @@ def power_or_energy(
 def predict_dense(case: Case, profile: Profile, draws: Draws) -> Prediction:
     """Joules or seconds of an inference on a dense device at batch 1.
 
-    The time of a multiplication is that of the network that the device was measured with.
+    The time of a multiplication is that of the network that the device was measured with. It varies
+    from network to network as its joules do, since a computing device draws nearly constant power.
     """
     points = [each for each in profile.batches if each.batch == 1 and each.per_mac]
     if not points:
         raise CaseError(f"case {case.name!r}: profile {profile.name!r} has no cost at batch 1")
     point = points[0]
+    cost = point.joules_per_mac
     if case.measure is Measure.ENERGY:
-        cost = point.joules_per_mac
         drawn = case.macs * draws.quantity(f"{profile.name}.1", cost)
         return Prediction(drawn, case.macs * cost.value)
     if case.measure is not Measure.TIME or not case.reference_macs:
@@ -398,8 +399,10 @@ def predict_dense(case: Case, profile: Profile, draws: Draws) -> Prediction:
             f"{case.measure.value}"
         )
     nominal = case.macs / case.reference_macs / point.inferences_per_second
-    ends = (1 - ONE_WORKLOAD, 1 + ONE_WORKLOAD)
-    return Prediction(nominal * draws.between(f"{profile.name} time", *ends), nominal)
+    ends = (cost.low / cost.value, cost.high / cost.value)
+    low, high = min(1 - ONE_WORKLOAD, ends[0]), max(1 + ONE_WORKLOAD, ends[1])
+    times = replace(cost, value=nominal, low=low * nominal, high=high * nominal)
+    return Prediction(draws.quantity(f"{profile.name} time", times), nominal)
 
 
 def predict_seconds(

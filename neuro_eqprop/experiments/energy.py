@@ -58,6 +58,8 @@ LEARNING_EVENTS = (
 NOTHING_LEARNED = "unknown: no weight changed in the counted samples; count more of them"
 PARETO_STEPS, PARETO_BITS = (4, 8, 16, 32), (8, 4)
 """Steps and bits of the settings whose Pareto front is computed."""
+ACCURACY_SAMPLES = 500
+"""Test samples whose accuracy stands beside the joules, or as many as there are."""
 DENSE_PASSES = 3
 """Multiplications of a dense training step over those of a forward pass: one forwards, two back."""
 
@@ -466,6 +468,12 @@ def count_run(run: Run, settings: CountSettings, progress: StageCallback) -> Cou
         workload = inference_workload(run, code, chosen, progress)
     learning, summary = learning_workload(run, code, workload, settings, progress)
     counted = summarise_counts(workload, "a run on the emulator", settings.bits, code, summary)
+    if settings.bits is not None:
+        # Without bits, events are counted in floating point: not what the chip would predict.
+        exact = count_inference(
+            run, code, settings.steps, replace(chosen, samples=ACCURACY_SAMPLES)
+        )
+        counted = replace(counted, accuracy=exact.accuracy, accuracy_samples=exact.samples)
     return CountedSource(workload, learning, counted, run)
 
 

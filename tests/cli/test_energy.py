@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from io import StringIO
@@ -369,6 +370,23 @@ def test_bits_are_those_of_the_counted_run(capsys: pytest.CaptureFixture[str], r
         *("--input", "rate", *TWO),
     )
     assert narrow["counted"]["synops_per_sample"] == evaluated["synops_per_sample"]
+
+
+def test_the_accuracy_of_few_bits_stands_beside_the_joules(
+    capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path
+) -> None:
+    few = ("--samples", "2", "--steps", "8", "--profile", "truenorth")
+    table = tmp_path / "energy.csv"
+    found = call(capsys, "energy", str(run), *few, "--bits", "1", "--csv", str(table))
+    settings = ("--steps", "8", "--bits", "1", "--input", "rate", "--samples", "all")
+    evaluated = call(capsys, "evaluate", str(run), "--on", "emulator", *settings)
+    assert found["profiles"][0]["fits"] is True
+    assert found["counted"]["accuracy"] == pytest.approx(evaluated["accuracy"])
+    assert found["counted"]["accuracy_samples"] == evaluated["samples"]
+    inference, learning = csv.DictReader(table.read_text().splitlines())
+    assert float(inference["accuracy"]) == pytest.approx(evaluated["accuracy"])
+    assert learning["accuracy"] == ""
+    assert call(capsys, "energy", str(run), *few)["counted"]["accuracy"] is None
 
 
 def test_wrong_calls_of_energy_are_reported_in_a_sentence(

@@ -100,13 +100,22 @@ def print_counted(counted: CountedEvents, console: Console) -> None:
         f"{counted.spikes:.4g} spikes and {counted.synops:.4g} synops "
         f"a sample, {counted.activity:.3g} spikes a neuron and step\n"
     )
+    if counted.accuracy is not None:
+        console.print(
+            f"accuracy with {counted.bits}-bit weights: {counted.accuracy:.2%} of "
+            f"{counted.accuracy_samples} test samples\n"
+        )
 
 
 def print_chips(report: EnergyReport, console: Console) -> None:
     """Print one row for each chip."""
     columns = ["chip", "fits", "cores", "an inference", "95 % of draws", "time"]
     wide = console.width >= WIDTH
-    table = plain_table(console, [*columns, "1/s", "1/J"] if wide else columns)
+    accuracy = report.counted.accuracy
+    known = [] if accuracy is None else [f"{accuracy:.1%}"]
+    # Only one of accuracy and samples a second fits; the latter are the inverse of the time.
+    extra = [*(["accuracy"] if known else ["1/s"]), "1/J"] if wide else []
+    table = plain_table(console, [*columns, *extra])
     chips = sorted_chips(report)
     for each in chips:
         found = each.inference
@@ -118,7 +127,7 @@ def print_chips(report: EnergyReport, console: Console) -> None:
             escape(joules_cell(found)),
             "" if joules is None else si_range(joules.low, joules.high, "J"),
             (">= " if found.seconds_at_least else "") + si(each.seconds, "s"),
-            *(("-" if n is None else f"{n:.2g}") for n in ((speed, yield_) if wide else ())),
+            *((known[0] if joules else "") if known else short(speed), short(yield_))[: len(extra)],
             style="dim" if joules is None else "",
         )
     console.print(table)
@@ -127,6 +136,11 @@ def print_chips(report: EnergyReport, console: Console) -> None:
             console.print(f"* {escape(each.profile)}: {escape(change)}")
         if each.scenario:
             console.print(f"[bold]{escape(each.profile)}: {escape(each.scenario)}[/bold]")
+
+
+def short(value: float | None) -> str:
+    """A number in two digits."""
+    return "-" if value is None else f"{value:.2g}"
 
 
 def cores_cell(each: EnergyEstimate) -> str:

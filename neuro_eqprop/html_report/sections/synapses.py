@@ -18,9 +18,6 @@ from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.schedules import contrast
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
 
-LEAST_SHARE = 0.05
-"""Least share of the largest update that the update of a shown sample has."""
-
 
 def groups(run: RunContents) -> list[list[TraceView]]:
     """Traces of the first run that share samples and connections; the first has matrices."""
@@ -126,9 +123,9 @@ def matrices(trace: Trace) -> list[str]:
 
 
 def strongest_sample(trace: Trace, samples: int) -> int:
-    """The sample with the largest update of the output, of those that are classified correctly.
+    """The correctly classified sample with the largest update of the output.
 
-    Of a run that learned, by its tags; of all samples if those that are correct hardly have any.
+    Of a run that learned, by its tags; of all samples if no correct one has an update.
     """
     if learned(trace) and trace.hebbian:
         tags = [log.tag[trace.steps - 1 :: trace.steps] for log in trace.hebbian.values()]
@@ -145,7 +142,7 @@ def strongest_sample(trace: Trace, samples: int) -> int:
     given = answers(trace)
     right = np.ones(len(sizes), bool) if given is None else (given == trace.label)[: len(sizes)]
     correct = np.where(right, sizes, 0.0)
-    return int(np.argmax(correct if correct.max() > LEAST_SHARE * sizes.max() else sizes))
+    return int(np.argmax(correct if correct.any() else sizes))
 
 
 def matrix(name: str, trace: Trace, *, traces: Mapping[str, Trace], most: int, sample: int) -> Json:
