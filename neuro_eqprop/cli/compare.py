@@ -83,7 +83,7 @@ def show_spikes(outcome: Json, console: Console) -> None:
 
     names = ("mean_rate", "isi_cv", "fano_factor", "count_correlation", "balance")
     heads = ("rate, Hz", "ISI CV", "Fano", "correlation", "I/E")
-    table = Table("spikes of", "layer", "phase", *heads)
+    table = Table("trace", "layer", "phase", *heads)
     for side in ("a", "b"):
         for each in outcome["spike_statistics"][side]:
             numbers = ["-" if each[n] is None else f"{each[n]:.3g}" for n in names]

@@ -238,7 +238,8 @@ def show(outcome: Json, console: Console) -> None:
         tree.add(f"recorded synapses of {escape(name)}, by unit: {listed}")
     if outcome["epochs"]:
         accuracy = outcome["epochs"].get("test_accuracy", [])
-        tree.add(f"{len(accuracy)} epochs of training: {sparkline(accuracy)} test accuracy")
+        epochs = "1 epoch" if len(accuracy) == 1 else f"{len(accuracy)} epochs"
+        tree.add(f"{epochs} of training: {sparkline(accuracy)} test accuracy")
     sets = tree.add("data sets")
     for each in outcome["data"]:
         shape = " x ".join(str(n) for n in each["shape"]) or "one value"

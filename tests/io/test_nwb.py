@@ -63,8 +63,9 @@ DOCUMENTED = {
     "check_subject_species_exists",
     "check_processing_module_name",
     "check_data_orientation",
+    "check_single_row",
 }
-"""Findings of the inspector that docs/traces.md explains."""
+"""Findings of the inspector that docs/reference/traces.md explains."""
 
 
 @needs("nwbinspector")
@@ -79,6 +80,20 @@ def test_the_inspector_finds_only_what_is_documented(kind: str, files: dict[str,
     # A network has no species, and we do not make one up.
     severe = {m.check_function_name for m in found if m.importance.value >= violation}
     assert severe == {"check_subject_species_exists"}
+
+
+@needs("nwbinspector")
+def test_a_training_of_one_epoch_adds_a_finding_that_is_documented(
+    episode: dict[str, Trace], tmp_path: Path
+) -> None:
+    inspector = pytest.importorskip("nwbinspector")
+    trained = replace(episode["rate"], epochs={"test_accuracy": np.array([0.5])})
+    path = to_nwb(trained, tmp_path / "t.nwb", dt=DT)
+    found = {m.check_function_name for m in inspector.inspect_nwbfile(nwbfile_path=str(path))}
+    assert "check_single_row" in found
+    assert found <= DOCUMENTED
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "traces.md").read_text()
+    assert all(f"`{each}`" in page for each in DOCUMENTED)
 
 
 @pytest.mark.parametrize("kind", ["spikes", "graded"])
