@@ -12,11 +12,16 @@ from collections.abc import Mapping
 import numpy as np
 
 from neuro_eqprop.networks import Connection, Network
+from neuro_eqprop.operators.attention import Attention
 from neuro_eqprop.operators.base import power_iteration_step
 from neuro_eqprop.ops.protocol import Ops, Values
 
 MARGIN = 1e-6
 """Relative margin that keeps a norm below its bound after rounding."""
+
+ITERATIONS = 8
+"""Power iterations of attention each time: with fewer, its norm exceeds the bound for a while at
+the start of a training, in which tokens settle slowly and little is learned."""
 
 
 def norms(ops: Ops, network: Network, params: Mapping[str, Values]) -> dict[str, float]:
@@ -61,30 +66,50 @@ def bound_factors(
 ) -> dict[str, Values]:
     """Factors that keep weights within their bounds, by name.
 
-    For linear operators by one power iteration, which updates `vectors` and reads nothing back from
-    the device: the factor is 1 for a weight within its bound.
+    For linear operators and attention by one power iteration, which updates `vectors` and reads
+    nothing back from the device: the factor is 1 for a weight within its bound.
     """
     factors: dict[str, Values] = {}
     for c in network.connections:
         if c.bound is None:
             continue
         weight = params[c.name]
-        if not c.operator.linear:
+        if not is_iterated(c):
             factor = exact_factor(ops, network, c, weight)
             if factor is not None:
                 factors[c.name] = factor
             continue
-        norm, vectors[c.name] = power_iteration_step(c.operator, ops, weight, vectors[c.name])
+        if c.operator.linear:
+            norm, vectors[c.name] = power_iteration_step(c.operator, ops, weight, vectors[c.name])
+        else:
+            norm, vectors[c.name] = power_iterations_of_each(weight, vectors[c.name])
         most = c.bound * (1 - MARGIN)
         factors[c.name] = most / norm.clip(min=most)
     return factors
 
 
+def is_iterated(connection: Connection) -> bool:
+    """Whether a bound is enforced by power iterations during an epoch."""
+    return connection.operator.linear or isinstance(connection.operator, Attention)
+
+
+def power_iterations_of_each(matrices: Values, v: Values) -> tuple[Values, Values]:
+    """|A v| and A^T A v for each matrix A of a stack and its column v, after `ITERATIONS`."""
+    norm = None
+    for _ in range(ITERATIONS):
+        v = v / (v * v).sum(1)[:, None] ** 0.5
+        y = matrices @ v
+        norm, v = (y * y).sum(1)[:, None] ** 0.5, matrices.swapaxes(1, 2) @ y
+    return norm, v
+
+
 def initial_vectors(network: Network, ops: Ops) -> dict[str, Values]:
     """The vectors at which power iterations start, equal in every run."""
     rng = np.random.default_rng(0)
-    return {
-        c.name: ops.from_numpy(rng.standard_normal((1, *network[c.source].shape)))
-        for c in network.connections
-        if c.bound is not None and c.operator.linear
-    }
+    found: dict[str, Values] = {}
+    for c in network.connections:
+        if c.bound is not None and is_iterated(c):
+            source = network[c.source].shape
+            shape = (1, *source) if c.operator.linear else (2, source[-1], 1)
+            found[c.name] = ops.from_numpy(rng.standard_normal(shape))
+    return found

@@ -13,7 +13,6 @@ same model. The cosine is that of sims/rate/end_cosine.py at the end of the whol
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -61,8 +60,6 @@ class Timed:
     reach: float | None = None
     baseline: str = "backprop"
     """backprop, channels_last or bptt."""
-    hidden: str = ""
-    """Other hidden layers than those of the recipe."""
 
 
 TIMED = {
@@ -80,9 +77,9 @@ TIMED = {
     "fashion": Timed("conv-fashion-small", 64, 1.25),
     "fashion-channels-last": Timed("conv-fashion-small", 64, 1.6, "channels_last"),
     "looped": Timed("looped-small", 128, 1.35),
-    "wide": Timed("two-small", 128, 1.5, hidden="2048,2048"),
-    "deep": Timed("three-small", 128, 1.5, hidden="512,512,512,512,512,512"),
-    "transformer": Timed("linear", 256, 0.8, "bptt"),
+    "wide": Timed("wide-small", 128, 1.5),
+    "deep": Timed("deep-small", 128, 1.5),
+    "transformer": Timed("linear-small", 256, 0.8, "bptt"),
 }
 HEAD = [
     "Process time of a batch by EqProp (settling, rule and Adam) over that by backprop with",
@@ -101,10 +98,7 @@ HEAD = [
 
 def recipe_of(row: Timed) -> Study:
     """The study of a row."""
-    options = ROWS[row.recipe].options
-    if row.hidden:
-        options = re.sub(r"--hidden [0-9,]+", f"--hidden {row.hidden}", options)
-    found: Study = study(options, 0)
+    found: Study = study(ROWS[row.recipe].options, 0)
     return found
 
 
@@ -170,14 +164,19 @@ def seconds(step: Step, times: int) -> float:
     return (time.process_time() - began) / times
 
 
+def batches_of(data: Dataset, size: int) -> Batches:
+    """The first `BATCHES` batches with their targets."""
+    some = data.train.take(slice(BATCHES * size))
+    x = torch.tensor(some.x, dtype=torch.float32)
+    y = torch.tensor(one_hot(some.y, 10), dtype=torch.float32)
+    return list(zip(x.split(size), y.split(size), strict=True))
+
+
 def measure(row: Timed) -> dict[str, Any]:
     """Ratio and cosine of a row."""
     wanted = recipe_of(row)
     data, config = load_data(wanted.dataset), wanted.recipe()
-    some = data.train.take(slice(BATCHES * row.batch))
-    x = torch.tensor(some.x, dtype=torch.float32)
-    y = torch.tensor(one_hot(some.y, 10), dtype=torch.float32)
-    batches = list(zip(x.split(row.batch), y.split(row.batch), strict=True))
+    batches = batches_of(data, row.batch)
     ours = stepper(wanted, data, batches, config)
     if row.baseline == "bptt":
         theirs = stepper(wanted, data, batches, replace(config, rule=Rule.BPTT))
@@ -201,16 +200,14 @@ def measure(row: Timed) -> dict[str, Any]:
 def final_cosine(row: Timed) -> float | None:
     """The cosine at the end of the training of seed 0, if `sims/rate/models.py` has run it."""
     kept = MODELS / f"{row.recipe}-0.json"
-    told = json.loads(kept.read_text()) if kept.exists() and not row.hidden else {}
+    told = json.loads(kept.read_text()) if kept.exists() else {}
     return told.get("cosine") if told.get("options") == ROWS[row.recipe].options else None
 
 
 def line(name: str, found: Mapping[str, Any]) -> str:
     """A row of the table."""
     row, (low, middle, high) = TIMED[name], found["ratios"]
-    title = f"{ROWS[row.recipe].title.split(', feedback')[0]}" + (
-        f", hidden {row.hidden}" if row.hidden else ""
-    )
+    title = ROWS[row.recipe].title.split(", feedback")[0]
     end = final_cosine(row)
     cosine = "-" if end is None else f"{end:.6f}"
     nudge = f"{found['beta']:g} {found['nudging']}"

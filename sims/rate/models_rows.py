@@ -70,6 +70,10 @@ SMALL: Phases = {"beta": 0.002, "free": 2, "nudged": 1}
 ONE_SMALL = ONE.replace("--beta 0.25", "--beta 0.05 --feedback 0.02").replace(
     "free_steps=4 --set nudged_steps=2", "free_steps=2 --set nudged_steps=1"
 )
+WIDE_SMALL = (
+    displaced(TWO, **SMALL).replace("512,512", "2048,2048").replace("--epochs 10", "--epochs 4")
+)
+DEEP_SMALL = displaced(THREE, **SMALL).replace("512,512,512", "512,512,512,512,512,512")
 LOOPED_SMALL = displaced(LOOPED, beta=0.005, free=5, nudged=3)
 
 
@@ -97,6 +101,8 @@ ROWS = {
     "three-small": Row(
         "784-512-512-512-10, feedback 0.02", "layered", displaced(THREE, **SMALL), "98.2"
     ),
+    "wide-small": Row("784-2048-2048-10, feedback 0.02", "layered", WIDE_SMALL),
+    "deep-small": Row("six hidden of 512, feedback 0.02", "layered", DEEP_SMALL),
     "looped-small": Row(
         "looped 256, MNIST, one nudged phase", "looped", f"--dataset mnist {LOOPED_SMALL}", "98.0"
     ),
@@ -124,6 +130,12 @@ ROWS = {
         f"{CLOTHES.replace('0.02 --bound 5.5', '0.1')} --rule backprop",
     ),
     "linear": Row("linear attention", "transformer", LINEAR, "97.5, and BPTT - 0.3"),
+    "linear-small": Row(
+        "linear attention, one nudged phase",
+        "transformer",
+        displaced(LINEAR, beta=0.001, free=10, nudged=7),
+        "97.5",
+    ),
     "linear-bptt": Row("linear attention, BPTT", "transformer", f"{LINEAR} --rule bptt"),
     "softmax": Row("softmax attention", "transformer", SOFTMAX, "97.0, and BPTT - 0.3"),
     "softmax-bptt": Row("softmax attention, BPTT", "transformer", f"{SOFTMAX} --rule bptt"),

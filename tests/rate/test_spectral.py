@@ -6,13 +6,14 @@ import torch
 
 from neuro_eqprop.activations import HARD_SIGMOID
 from neuro_eqprop.architectures import layered, looped
+from neuro_eqprop.architectures.transformer import TransformerSettings, build
 from neuro_eqprop.arrays import Array
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network
 from neuro_eqprop.ops.numpy import NumpyOps
 from neuro_eqprop.ops.protocol import Ops
 from neuro_eqprop.ops.torch import TorchOps
-from neuro_eqprop.rate.spectral import norms, project_exactly
+from neuro_eqprop.rate.spectral import bound_factors, initial_vectors, norms, project_exactly
 
 LOOPED = looped(5, 8, 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID, bound=0.7)
 LAYERED = layered(5, (8, 6), 3, hidden_rate=HARD_SIGMOID, output_rate=HARD_SIGMOID, bound=0.7)
@@ -58,3 +59,19 @@ def test_every_bounded_connection_is_kept_and_the_input_left_alone() -> None:
 
 def test_a_weight_within_its_bound_is_left_alone() -> None:
     assert project_exactly(NumpyOps(), LOOPED, grown(LOOPED, 1.2)) == {}
+
+
+@SPELLINGS
+def test_power_iterations_bound_each_matrix_of_attention(ops: Ops) -> None:
+    network = build(TransformerSettings(hidden=(8,), heads=2, attention_bound=0.9), (4, 5), 3)
+    start = grown(network, 1.0)
+    start["tokens->tokens"][0] *= 20.0
+    start["tokens->tokens"][1] *= 0.01
+    params = {name: ops.from_numpy(value) for name, value in start.items()}
+    vectors, before = initial_vectors(network, ops), start["tokens->tokens"]
+    for _ in range(12):
+        for name, factor in bound_factors(ops, network, params, vectors).items():
+            params[name] = params[name] * factor
+    weight = ops.to_numpy(params["tokens->tokens"])
+    assert np.linalg.norm(weight[0], 2) == pytest.approx(0.9, rel=1e-3)
+    np.testing.assert_allclose(weight[1], before[1], rtol=1e-6)

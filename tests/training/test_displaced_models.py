@@ -28,13 +28,23 @@ KINDS: dict[str, dict[str, Any]] = {
     "memory": {"model": "pyramid", "hidden": (3, 4), "memory": 4, "feedback": 0.1},
     "conv": {"model": "conv", "hidden": (3, 4), "kernel": 3, "padding": "same", "normalise": True},
     "text": {"model": "text", "width": 6, "hidden": 5, "pooling": "mean", "feedback": 0.1},
+    "linear": {"model": "transformer", "hidden": (8,), "heads": 2, "patch": 4},
+    "softmax": {
+        "model": "transformer",
+        "hidden": (8,),
+        "heads": 2,
+        "attention": "softmax",
+        "patch": 4,
+    },
+    "query": {"model": "transformer", "hidden": (6,), "heads": 1, "query": True, "patch": 2},
+    "words": {"model": "transformer", "hidden": (6,), "heads": 3, "attention": "softmax"},
     "sum": {"model": "text", "width": 6, "hidden": 5, "feedback": 0.1},
 }
 
 
 def data_of(kind: str) -> Dataset:
     rng = np.random.default_rng(0)
-    if kind in ("text", "sum"):
+    if kind in ("text", "sum", "words"):
         x = rng.integers(1, 9, (SAMPLES, 7)).astype(float)
         x[0, 3:] = x[1, 5:] = x[2, 1:] = 0
         return Dataset(x, np.arange(SAMPLES) % 2, x, np.arange(SAMPLES) % 2, vocabulary=9)
@@ -79,8 +89,8 @@ def test_displacements_are_differences_of_settled_phases(kind: str) -> None:
 def test_they_are_the_gradient_in_float32_where_differences_of_phases_are_noise(kind: str) -> None:
     network, params, data, _ = made(kind)
     exact = implicit(network, params, data.train.x, one_hot(data.train.y, data.classes))
-    found = update(kind, 1e-6, torch.float32, phases=False)
-    noisy = update(kind, 1e-6, torch.float32, phases=True)
+    found = update(kind, 3e-7, torch.float32, phases=False)
+    noisy = update(kind, 3e-7, torch.float32, phases=True)
     compared = [name for name, gradient in exact.items() if gradient.any()]
     for name in compared:
         assert (cosine(found[name], exact[name]) or 0.0) > 0.9999, name

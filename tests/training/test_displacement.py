@@ -72,6 +72,18 @@ def pyramid(rate: Activation, output: Activation, feedback: float = 0.3) -> Netw
     )
 
 
+def unpooled(rate: Activation, output: Activation) -> Network:
+    """An image that the output reads pixel by pixel."""
+    layers = (
+        Layer("input", (2, 5, 6), LINEAR, Role.INPUT),
+        Layer("hidden", (3, 3, 4), rate, shared=(3, 1, 1)),
+        Layer("output", (CLASSES,), output, Role.OUTPUT, stiffness=0.4),
+    )
+    return Network(
+        layers, (Connection("input", "hidden", Conv2d(3)), Connection("hidden", "output"))
+    )
+
+
 def network_of(kind: str, rate: Activation, output: Activation) -> Network:
     rates: dict[str, Any] = {"hidden_rate": rate, "output_rate": output}
     made = {
@@ -83,6 +95,7 @@ def network_of(kind: str, rate: Activation, output: Activation) -> Network:
         "looped": lambda: looped(9, 14, CLASSES, **rates, bound=0.9),
         "multiscale": lambda: multiscale(9, 16, CLASSES, **rates, bound=0.6),
         "pyramid": lambda: pyramid(rate, output),
+        "unpooled": lambda: unpooled(rate, output),
     }
     return made[kind]()
 
@@ -129,7 +142,9 @@ def _no_graph() -> Iterator[None]:
         ("tanh", "centered", Cost.CROSS_ENTROPY),
     ],
 )
-@pytest.mark.parametrize("kind", ["one", "three", "images", "looped", "multiscale", "pyramid"])
+@pytest.mark.parametrize(
+    "kind", ["one", "three", "images", "looped", "multiscale", "pyramid", "unpooled"]
+)
 def test_displacements_give_the_update_of_settled_phases(
     kind: str, rates: str, nudging: str, cost: Cost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,6 +320,7 @@ WORDS = Dataset(np.ones((4, 7)), np.arange(4), np.ones((4, 7)), np.arange(4), vo
         ({"model": "multiscale", "hidden": (16,)}, IMAGES),
         ({"model": "pyramid", "hidden": (3, 4)}, IMAGES),
         ({"model": "text", "width": 6, "hidden": 5}, WORDS),
+        ({"model": "transformer", "hidden": (8,), "heads": 2, "patch": 4}, IMAGES),
     ],
     ids=lambda value: value["model"] if isinstance(value, dict) else "",
 )

@@ -1,9 +1,10 @@
 """The free phase and the displaced nudged phase of any network of linear couplings.
 
 Layers are ordered from the input to the output; every connection leads from an earlier layer to a
-later one, or symmetrically from a layer to itself. A perceptron is the simplest case; a pyramid, in
-which each scale is coupled to the input, to the next scale and to the output, is another. With a_l
-the drive of layer l from below, g the feedback of a connection and o the output:
+later one, or from a layer to itself by a symmetric matrix or by attention. A perceptron is the
+simplest case; a pyramid, in which each scale is coupled to the input, to the next scale and to the
+output, is another. With a_l the drive of layer l from below, g the feedback of a connection and o
+the output:
 
     free(chain, x, pairs)              a half-sweep upwards, then (downwards, upwards) x pairs
     displaced(chain, rest, nudge)      the displacements D = s(beta) - s(0), by a half-sweep
@@ -24,7 +25,7 @@ D the displacement and m = s + D / 2, the contrast of a connection is exactly
 
 and with centered nudging the same with D = D_+ - D_- and m = s + (D_+ + D_-) / 2. The second term
 is about g times the first one; between hidden layers it is left out where g is at most
-`SMALL_FEEDBACK`. For a symmetric self-connection it is the transpose of the first.
+`SMALL_FEEDBACK`. Connections of a layer to itself are in `loops`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ import torch
 
 from neuro_eqprop.activations import ActivationKind
 from neuro_eqprop.networks import Connection, Cost, Layer, Network, Role
+from neuro_eqprop.operators.attention import Attention
 from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import shape_input
 from neuro_eqprop.training.fast.couplings import (
@@ -55,11 +57,16 @@ from neuro_eqprop.training.fast.layer_state import (
     OutputBlock,
     PlainState,
     PooledState,
-    add_transpose,
     displace,
     feedback_of,
     output_block_of,
     settle,
+)
+from neuro_eqprop.training.fast.loops import (
+    AttentionLoop,
+    Loop,
+    LoopAtRates,
+    MatrixLoop,
 )
 
 INNER = 2
@@ -75,8 +82,8 @@ def is_supported(network: Network) -> bool:
     """Whether the displacement path settles and updates this network.
 
     All connections beyond the input are linear and symmetric, and lead from an earlier layer to a
-    later one or from a hidden layer to itself; rates are clipped or tanh; the output is the last
-    layer, clipped or a readout with cross-entropy cost.
+    later one or from a hidden layer to itself, which may also be attention; rates are clipped or
+    tanh; the output is the last layer, clipped or a readout with cross-entropy cost.
     """
     order = {layer.name: k for k, layer in enumerate(network.layers)}
     hidden = network.moving[:-1]
@@ -93,13 +100,13 @@ def is_supported(network: Network) -> bool:
 
 
 def is_coupling(network: Network, order: Mapping[str, int], connection: Connection) -> bool:
-    """Whether a connection is a linear coupling that acts both ways, beyond the input."""
+    """Whether a connection acts both ways, linearly or by attention, or comes from the input."""
     entering = network[connection.source].role is Role.INPUT
+    if connection.loops:
+        known = connection.operator.matrix or isinstance(connection.operator, Attention)
+        return known and connection.symmetric and connection.source != network.output.name
     if not (connection.operator.linear or entering):
         return False
-    if connection.loops:
-        symmetric = connection.symmetric and connection.operator.matrix
-        return symmetric and connection.source != network.output.name
     forwards = order[connection.source] < order[connection.target]
     return forwards and (connection.symmetric or entering)
 
@@ -115,6 +122,14 @@ class Link:
     """The feedback g of the connection."""
 
 
+@dataclass(frozen=True, slots=True)
+class LoopLink:
+    """A connection of a layer to itself."""
+
+    connection: Connection
+    loop: Loop
+
+
 @dataclass(frozen=True)
 class Node:
     """A hidden layer with its couplings."""
@@ -128,7 +143,7 @@ class Node:
     """From earlier hidden layers."""
     upper: tuple[Link, ...]
     """To later hidden layers."""
-    loops: tuple[Link, ...]
+    loops: tuple[LoopLink, ...]
     readout: Link | None
     """To the output."""
 
@@ -136,6 +151,15 @@ class Node:
     def moves_upwards(self) -> bool:
         """Whether a half-sweep upwards changes its drive."""
         return bool(self.lower or self.loops)
+
+    @cached_property
+    def attends(self) -> bool:
+        """Whether it has attention, and so is settled by half-sweeps upwards alone.
+
+        It then takes the same steps as `solve.GaussSeidel`, so that it settles at the same
+        equilibrium where strong attention has several.
+        """
+        return any(isinstance(link.loop, AttentionLoop) for link in self.loops)
 
 
 @dataclass(frozen=True)
@@ -259,12 +283,19 @@ def plan_of(network: Network) -> Plan:
 def build(ops: TorchOps, network: Network, params: Mapping[str, Tensor]) -> Chain:
     """The chain of a supported network."""
     plan = plan_of(network)
-    below, above = list[Link](), list[Link]()
-    for c, pool, (source, target) in zip(network.connections, plan.pools, plan.ends, strict=True):
-        made = couple(ops, network, c, params[c.name], stored=plan.stored, source_pool=pool)
-        gain = network.feedback(c)
-        below.append(Link(c, made, source, gain))
-        above.append(Link(c, made, target, gain))
+    below, above, loops = dict[int, Link](), dict[int, Link](), dict[int, LoopLink]()
+    ends = zip(network.connections, plan.pools, plan.ends, strict=True)
+    for k, (c, pool, (source, target)) in enumerate(ends):
+        weight = params[c.name]
+        if c.loops and isinstance(c.operator, Attention):
+            loops[k] = LoopLink(c, AttentionLoop(ops, c.operator, weight))
+            continue
+        made = couple(ops, network, c, weight, stored=plan.stored, source_pool=pool)
+        if c.loops:
+            loops[k] = LoopLink(c, MatrixLoop(ops, made))
+        else:
+            gain = network.feedback(c)
+            below[k], above[k] = Link(c, made, source, gain), Link(c, made, target, gain)
     nodes = tuple(
         Node(
             node.layer,
@@ -272,7 +303,7 @@ def build(ops: TorchOps, network: Network, params: Mapping[str, Tensor]) -> Chai
             tuple(below[k] for k in node.entering),
             tuple(below[k] for k in node.lower),
             tuple(above[k] for k in node.upper),
-            tuple(below[k] for k in node.loops),
+            tuple(loops[k] for k in node.loops),
             None if node.readout is None else above[node.readout],
         )
         for node in plan.nodes
@@ -311,6 +342,8 @@ class Rest:
     """Feedback of later hidden layers, by layer."""
     around: list[Tensor | None]
     """Drive of a layer by itself."""
+    loops: list[tuple[LoopAtRates, ...]]
+    """The loops of each layer at its settled rates."""
     output_base: Tensor
     """Bias of the output, and its drive from the input if there is one."""
     drive: Tensor
@@ -354,6 +387,10 @@ def free(chain: Chain, x: Tensor, pairs: int, *, measured: bool = False) -> Rest
     for k, state in enumerate(rest.layers):
         if not state.finished:
             settle_layer(chain, rest, k, last=True)
+    rest.loops = [
+        tuple(link.loop.at(state.rates) for link in node.loops)
+        for node, state in zip(chain.nodes, rest.layers, strict=True)
+    ]
     if measured:
         now = rates_of(rest)
         # The output comes last; it has no earlier rates where there was one pair alone.
@@ -392,7 +429,7 @@ def start(chain: Chain, x: Tensor) -> Rest:
         if link.other < 0:
             base = link.coupling.up(inputs, base)
     none: list[Tensor | None] = [None] * len(layers)
-    rest = Rest(inputs, layers, entered, none, list(none), base, base)
+    rest = Rest(inputs, layers, entered, none, list(none), [], base, base)
     rest.block = output_block(chain, layers)
     return rest
 
@@ -407,6 +444,7 @@ def output_block(chain: Chain, layers: Sequence[LayerState]) -> OutputBlock | No
         and link.other >= 0
         and isinstance(link.coupling, DenseCoupling)
         and isinstance(state, PlainState)
+        and len(node.layer.shape) == 1
         and node.layer.activation.piecewise_linear
         and not (node.upper or node.loops)
         and chain.ops.numpy_view(link.coupling.weight) is not None
@@ -440,7 +478,7 @@ def around(node: Node, values: Tensor, out: Tensor | None = None) -> Tensor | No
     """The drive of a layer by itself, written to `out` where possible."""
     total: Tensor | None = None
     for link in node.loops:
-        total = link.coupling.down(values, total, 1.0, out)
+        total = link.loop.drive(values, total, out if total is None else None)
     return total
 
 
@@ -489,6 +527,8 @@ def downwards(chain: Chain, rest: Rest, *, last: bool) -> None:
             for link in node.upper:
                 total = link.coupling.down(rest.layers[link.other].full, total, link.gain)
             rest.held[k] = total
+            if node.attends:
+                continue
             ends = last and not node.moves_upwards and node.readout is None
             settle_layer(chain, rest, k, last=ends)
 
@@ -567,8 +607,10 @@ class Displacement:
         """New changes of the drives from below, then of the output."""
         for k, node in enumerate(self.chain.nodes):
             if node.moves_upwards:
-                state = self.rest.layers[k]
-                total = None if state.shift is None else around(node, state.shift)
+                moved = self.rest.layers[k].shift
+                total: Tensor | None = None
+                for loop in self.rest.loops[k]:
+                    total = plus(total, None if moved is None else loop.change(moved))
                 for link in node.lower:
                     shift = self.rest.layers[link.other].shift
                     if shift is not None:
@@ -603,6 +645,12 @@ def slopes(chain: Chain, rest: Rest, shifts: Sequence[Shifts], scale: float) -> 
     """
     release(rest)
     (delta, gap), output = difference(shifts), middle(rest, shifts)
+    loops = rest.loops
+    if len(shifts) > 1:  # contrasted with the phase of the lower beta, not with the free one
+        loops = [
+            tuple(link.loop.at(state.rates - 0.5 * d) for link in node.loops)
+            for node, state, d in zip(chain.nodes, rest.layers, delta.rates, strict=True)
+        ]
     network = chain.network
     per = scale / gap / network.output.stiffness
     found: dict[str, Tensor] = {}
@@ -629,10 +677,9 @@ def slopes(chain: Chain, rest: Rest, shifts: Sequence[Shifts], scale: float) -> 
                 post = rest.layers[k].full
                 slope += link.coupling.slope(post, delta.rates[link.other], factor)
             found[link.connection.name] = slope
-        for link in node.loops:
-            out, full = chain.params[link.connection.name].grad, rest.layers[k].full
-            product = link.coupling.slope(delta.full[k], full, 0.5 * factor, out)
-            found[link.connection.name] = add_transpose(chain.ops, product)
+        for around_link, loop in zip(node.loops, loops[k], strict=True):
+            out, m = chain.params[around_link.connection.name].grad, rest.layers[k].full
+            found[around_link.connection.name] = loop.slope(delta.full[k], m, factor, out)
     return found
 
 

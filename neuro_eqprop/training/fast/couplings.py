@@ -25,7 +25,7 @@ from torch.nn.grad import conv2d_weight
 
 from neuro_eqprop.arrays import Shape
 from neuro_eqprop.networks import Connection, Network
-from neuro_eqprop.operators import Conv2d, Dense, Operator, Pooled
+from neuro_eqprop.operators import Conv2d, Dense, Operator, PerToken, Pooled
 from neuro_eqprop.ops.torch import ROW_MAJOR_COLUMNS, TorchOps
 
 Tensor = torch.Tensor
@@ -177,6 +177,35 @@ class PooledCoupling:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenCoupling:
+    """The same matrix for each token, on arrays (samples, tokens, units)."""
+
+    inner: DenseCoupling
+
+    def up(self, s: Tensor, onto: Tensor, out: Tensor | None = None) -> Tensor:
+        """onto + W s_i."""
+        shape = (*s.shape[:2], len(self.inner.weight))
+        # One bias for all tokens is a row; others are repeated for each sample.
+        rows = (
+            onto if len(onto) == 1 and onto.ndim == 2 else onto.expand(shape).reshape(-1, shape[2])
+        )
+        return self.inner.up(s.reshape(-1, s.shape[2]), rows).view(shape)
+
+    def down(
+        self, y: Tensor, onto: Tensor | None, gain: float, out: Tensor | None = None
+    ) -> Tensor:
+        """onto + gain W^T y_i."""
+        shape = (*y.shape[:2], self.inner.weight.shape[1])
+        rows = None if onto is None else onto.reshape(-1, shape[2])
+        return self.inner.down(y.reshape(-1, y.shape[2]), rows, gain).view(shape)
+
+    def slope(self, post: Tensor, pre: Tensor, factor: float, out: Tensor | None = None) -> Tensor:
+        """factor times the sum over batch and tokens of post_i pre_i^T."""
+        rows = post.reshape(-1, post.shape[2]), pre.reshape(-1, pre.shape[2])
+        return self.inner.slope(*rows, factor, out)
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorCoupling:
     """Any other linear operator, on arrays (samples, *shape)."""
 
@@ -254,6 +283,8 @@ def couple(
     over which the rates of the source are averaged already.
     """
     operator, source = connection.operator, network[connection.source].shape
+    if isinstance(operator, PerToken):
+        return TokenCoupling(DenseCoupling(weight, None))
     if not stored:
         return OperatorCoupling(ops, operator, weight, source)
     left = 1

@@ -43,7 +43,7 @@ class Path(Enum):
     ONE_HIDDEN = "one-hidden"
     """Compiled sweeps of one dense hidden layer (`training.fast.one_hidden`)."""
     DISPLACEMENT = "displacement"
-    """Half-sweeps of a network of linear couplings; nudged phases as displacements
+    """Half-sweeps of a network of linear couplings and attention; nudged phases as displacements
     (`training.fast.chain`)."""
     PHASES = "phases"
     """Every phase settled by a solver (`training.relax`), and contrasted."""
