@@ -56,10 +56,11 @@ def run(
     deadline: float,
     environment: Mapping[str, str],
     on_poll: PollCallback = idle,
+    cores: set[int] | None = None,
 ) -> None:
     """Run the command; raise ChildError if it fails or makes no progress for `deadline` seconds.
 
-    The folder also holds the temporary files of the command.
+    The folder also holds the temporary files of the command. It runs on `cores`, or on all.
     """
     with (folder / LOG).open("wb") as output:
         child = subprocess.Popen(
@@ -71,6 +72,9 @@ def run(
             start_new_session=True,
         )
     try:
+        if cores is not None:
+            with suppress(OSError):  # it may have ended already
+                os.sched_setaffinity(child.pid, cores)
         monitor(child, folder, deadline=deadline, on_poll=on_poll)
     finally:
         end(child)

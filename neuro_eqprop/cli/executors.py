@@ -60,9 +60,11 @@ def executor_arguments(args: Namespace) -> Json:
     }
 
 
-def shard_options(parser: ArgumentParser) -> None:
+THREADS = "threads of the emulator, or processes of another simulator, that share the samples"
+
+
+def shard_options(parser: ArgumentParser, workers: str = THREADS) -> None:
     """Add the workers and the executor that share the samples of a simulation."""
-    workers = "threads of the emulator, or processes of another simulator, that share the samples"
     parser.add_argument(
         "--workers",
         type=positive_int,

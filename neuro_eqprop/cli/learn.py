@@ -25,6 +25,7 @@ from neuro_eqprop.cli.command import (
     run_argument,
     size_option,
 )
+from neuro_eqprop.cli.executors import shard_options, shared_by
 
 if TYPE_CHECKING:
     from neuro_eqprop.cli.progress import Advance
@@ -111,7 +112,7 @@ def options(parser: ArgumentParser) -> None:
     recorded = "samples recorded step by step"
     add("--watched", type=positive_int, default=50, metavar="N", help=recorded)
     threads = "threads that share the test samples; training samples follow one another"
-    add("--workers", type=positive_int, default=1, metavar="N", help=f"{threads} (default 1)")
+    shard_options(parser, threads)
     add("--resume", action="store_true", help="continue the run in --out after its last epoch")
     add("--force", action="store_true", help="replace a run that --out already holds")
 
@@ -172,7 +173,7 @@ def run(args: Namespace) -> Json:
     )
     from neuro_eqprop.experiments.run_folder import TRACES
 
-    given = settings(args)
+    given, shared = settings(args), shared_by(args)
     model, data = given.pop("model", "layered"), given.pop("dataset", "digits")
     trace = None
     if (args.record or args.snapshots) and args.traces is None:
@@ -190,7 +191,8 @@ def run(args: Namespace) -> Json:
             traces=trace,
             progress=bar.on_epoch,
             on_samples=bar.on_samples,
-            workers=args.workers,
+            workers=shared.workers,
+            executor=shared.executor,
             **given,
         )
     return learning_result(learned) | ({} if trace is None else {"traces": str(trace.path)})

@@ -22,10 +22,13 @@ MOST_PER_PROCESSOR = 64
 """Workers that may be requested for each processor."""
 
 
-def check_workers(workers: int) -> None:
-    """Raise ValueError for a number of workers below one, or far beyond the processors."""
+def check_workers(workers: int, *, local: bool = True) -> None:
+    """Raise ValueError for a number of workers below one, or here far beyond the processors."""
     most = MOST_PER_PROCESSOR * (os.cpu_count() or 1)
-    if not 1 <= workers <= most:
+    if not local:
+        if workers < 1:
+            raise ValueError(f"`workers` must be at least 1, not {workers}")
+    elif not 1 <= workers <= most:
         raise ValueError(f"`workers` must be between 1 and {most} on this machine, not {workers}")
 
 
@@ -53,9 +56,9 @@ def make_executor(
     """
     if not isinstance(name, str):
         return name
-    check_workers(workers)
     if name not in EXECUTORS:
         raise UnknownNameError("executor", name, EXECUTORS)
+    check_workers(workers, local=name == "local")
     if name == "dask":
         if scheduler is None:
             raise ValueError(

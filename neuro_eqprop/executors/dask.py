@@ -33,6 +33,12 @@ class Tls:
     certificate: Path
     key: Path
 
+    def check(self) -> None:
+        """Raise ExecutorError if a file is missing."""
+        for path in (self.ca, self.certificate, self.key):
+            if not path.is_file():
+                raise ExecutorError(f"there is no file {path} for TLS; give a PEM file")
+
 
 @dataclass(frozen=True, slots=True)
 class Dask:
@@ -80,6 +86,7 @@ class Dask:
             warn_if_open(self.scheduler)
         security = None
         if self.tls is not None:
+            self.tls.check()
             security = Security(
                 tls_ca_file=str(self.tls.ca),
                 tls_client_cert=str(self.tls.certificate),

@@ -40,10 +40,7 @@ class Shared(NamedTuple):
 
     def check(self) -> None:
         """Raise ValueError for a number of workers that cannot be."""
-        if self.executor is None:
-            check_workers(self.workers)
-        elif self.workers < 1:
-            raise ValueError(f"workers must be at least 1, not {self.workers}")
+        check_workers(self.workers, local=self.executor is None)
 
     def in_process(self, backend: Backend) -> bool:
         """Whether the shards run in this process."""

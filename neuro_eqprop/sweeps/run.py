@@ -7,21 +7,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from neuro_eqprop.arrays import UnknownNameError
 from neuro_eqprop.backends.registry import BACKENDS
 from neuro_eqprop.checked_files.lock import FileLock
 from neuro_eqprop.checked_files.read import read_bytes, read_json
 from neuro_eqprop.checked_files.write import remove, write_bytes, write_text
+from neuro_eqprop.data.registry import DATASETS
 from neuro_eqprop.executors import Executor, Task, TaskResult, make_executor
 from neuro_eqprop.executors.dask import Tls
 from neuro_eqprop.executors.task import canonical
 from neuro_eqprop.experiments import config
 from neuro_eqprop.io.profile.load import load_profile
 from neuro_eqprop.spiking.codes import find_code
+from neuro_eqprop.spiking.input_coding import find_input_coding
+from neuro_eqprop.spiking.rounding import Rounding
 from neuro_eqprop.sweeps.cell import EVALUATION, TRAINING
 from neuro_eqprop.sweeps.page import page
 from neuro_eqprop.sweeps.result import SweepResult
 from neuro_eqprop.sweeps.search import combinations
-from neuro_eqprop.sweeps.spec import PROFILE, Choice, Sweep, SweepError, Values, read_sweep
+from neuro_eqprop.sweeps.spec import FLOAT, PROFILE, Choice, Sweep, SweepError, Values, read_sweep
 from neuro_eqprop.sweeps.table import write_table
 
 SPEC, TRIALS, PAGE, BEST = "sweep.json", "trials", "sweep.html", "best.toml"
@@ -153,9 +157,11 @@ def check_axes(described: Sweep) -> None:
         for value in axis.values if isinstance(axis, Choice) else (axis.low, axis.high):
             check_value(key, value)
             study = described.study({**first, key: value})
-    for key, value in described.spiking.items():
+    for key, value in (*described.spiking.items(), ("dataset", study.dataset)):
         check_value(key, value)
-    search = described.search
+    search, columns = described.search, (*TRAINING, *EVALUATION)
+    if search.objective not in columns:
+        raise UnknownNameError("column to maximise or minimise", search.objective, columns)
     held_out = study.training.validation or "validation" in described.axes
     if search.method == "optuna" and search.objective == "validation_accuracy" and not held_out:
         raise SweepError(
@@ -165,8 +171,19 @@ def check_axes(described: Sweep) -> None:
 
 
 def check_value(key: str, value: object) -> None:
-    """Refuse unknown simulators, codes and chips before anything runs."""
-    if key == "on":
+    """Refuse values that no evaluation takes, and unknown data sets, before anything runs."""
+    if key in ("bits", "steps", "samples"):
+        integer = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+        if not integer and (key, value) != ("bits", FLOAT):
+            also = f", nor {FLOAT!r}" if key == "bits" else ""
+            raise SweepError(f"{key} is {value!r}, which is no integer above zero{also}")
+        if key == "bits" and integer:
+            Rounding(int(str(value)))
+    elif key == "dataset" and not Path(str(value)).suffix:
+        DATASETS.find(str(value))
+    elif key == "input":
+        find_input_coding(str(value))
+    elif key == "on":
         BACKENDS.find(str(value))
     elif key == "code":
         find_code(str(value))

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from functools import partial
 from math import log
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -171,11 +172,21 @@ def nest(folder: Path, steps: int, *, recorded: bool = True) -> tuple[float, Any
 
 
 def main() -> None:
+    if not sys.argv[1:]:  # a smaller one, as in `make bench`
+        with TemporaryDirectory() as folder:
+            draw(10_000, 100, Path(folder))
+            for name in ("emulator", "brian2"):
+                measure(name, 200, Path(folder))
+        return
     name, *rest = sys.argv[1:]
     if name == "draw":
         draw(int(rest[0]), int(rest[1]), Path(rest[2]))
-        return
-    steps, folder = int(rest[0]), Path(rest[1])
+    else:
+        measure(name, int(rest[0]), Path(rest[1]))
+
+
+def measure(name: str, steps: int, folder: Path) -> None:
+    """Run on a simulator and print what it took."""
     runs: dict[str, Callable[[Path, int], tuple[float, Any]]] = {
         "emulator": emulator,
         "brian2": brian2,

@@ -102,7 +102,12 @@ def test_names_of_executors() -> None:
     assert make_executor("local") == Serial()
     assert make_executor("local", workers=3) == Processes(3)
     assert make_executor("slurm", workers=3) == Slurm(Path("slurm-jobs"), 3)
+    assert make_executor("slurm", workers=1000) == Slurm(Path("slurm-jobs"), 1000)
     assert make_executor(Serial()) == Serial()
+    with pytest.raises(ValueError, match="`workers` must be between 1 and"):
+        make_executor("local", workers=10**6)
+    with pytest.raises(ValueError, match="`workers` must be at least 1, not 0"):
+        make_executor("slurm", workers=0)
     with pytest.raises(UnknownNameError, match="unknown executor 'dusk'; known: dask"):
         make_executor("dusk")
     with pytest.raises(ValueError, match="needs the address of a scheduler"):
@@ -213,6 +218,13 @@ def test_no_dask_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neuro_eqprop.executors.dask.CONNECT", 1.0)
     with pytest.raises(ExecutorError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:9"):
         list(Dask("tcp://127.0.0.1:9").run([probe()], deadline=1.0))
+
+
+def test_a_missing_certificate_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    tls = Tls(tmp_path / "ca.pem", tmp_path / "me.pem", tmp_path / "me.key")
+    with pytest.raises(ExecutorError, match=r"there is no file .*ca\.pem for TLS"):
+        list(Dask("tls://127.0.0.1:9", tls).run([probe()], deadline=1.0))
 
 
 @pytest.mark.parametrize("address", ["tcp://10.0.0.1:8786", "cluster.example:8786"])

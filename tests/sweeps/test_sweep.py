@@ -230,6 +230,17 @@ def test_an_optuna_sweep_trains_and_resumes(tmp_path: Path) -> None:
         ({"axes": {"on": ["brian"]}}, UnknownNameError, "known: brian2"),
         ({"axes": {"profile": ["loihi9"]}}, ValueError, "loihi9"),
         ({"axes": {"seed": [0]}, "spiking": {"cod": "rate"}}, UnknownNameError, "known: code"),
+        ({"axes": {"bits": ["float", "eight"]}}, SweepError, "bits is 'eight'"),
+        ({"axes": {"bits": [8, 40]}}, ValueError, "not 40"),
+        ({"axes": {"seed": [0]}, "spiking": {"samples": -3}}, SweepError, "samples is -3"),
+        ({"axes": {"steps": [8, 0]}}, SweepError, "steps is 0, which is no integer above zero"),
+        ({"axes": {"input": ["currant"]}}, UnknownNameError, "known: current"),
+        ({"axes": {"dataset": ["digits", "moonist"]}}, UnknownNameError, "known: mnist"),
+        (
+            {"axes": {"seed": [0]}, "search": {"maximise": "acuracy"}},
+            UnknownNameError,
+            "unknown column to maximise or minimise 'acuracy'",
+        ),
         ({"axes": {"seed": [0]}, "search": {"method": "grit"}}, UnknownNameError, "known: grid"),
         ({"axes": {"seed": [0]}, "search": {"method": "random"}}, ValueError, "needs trials"),
         ({"axes": {"seed": [0]}, "search": {"trials": 3}}, ValueError, "trials is for random"),
@@ -238,7 +249,7 @@ def test_an_optuna_sweep_trains_and_resumes(tmp_path: Path) -> None:
             SweepError,
             "no samples are held out",
         ),
-        ({"axes": {"seed": list(range(400)), "steps": list(range(400))}}, SweepError, "160000"),
+        ({"axes": {"seed": list(range(400)), "steps": list(range(1, 401))}}, SweepError, "160000"),
     ],
 )
 def test_bad_sweeps_are_refused_before_anything_runs(

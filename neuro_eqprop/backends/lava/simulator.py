@@ -26,6 +26,7 @@ from neuro_eqprop.backends.base import (
     nothing,
 )
 from neuro_eqprop.backends.lava import BACKEND
+from neuro_eqprop.backends.lava.cores import one_core
 from neuro_eqprop.backends.lava.job import Job, Part, save
 from neuro_eqprop.backends.lava.recording import layouts, signal
 from neuro_eqprop.backends.lava.worker import DONE
@@ -155,7 +156,15 @@ def run_child(
     command = [python, "-I", "-W", "ignore", "-c", START, str(os.getpid())]
     command += [root, entry, str(folder), INSTALL_HINT]
     try:
-        subprocess.run(command, folder, deadline=deadline, environment=ONE_THREAD, on_poll=on_poll)
+        with one_core(job.network) as cores:
+            subprocess.run(
+                command,
+                folder,
+                deadline=deadline,
+                environment=ONE_THREAD,
+                on_poll=on_poll,
+                cores=cores,
+            )
     except subprocess.ChildError as error:
         done = int(np.fromfile(folder / subprocess.PROGRESS, dtype=np.int64)[1:].min())
         reason = str(error).partition("\n")[0]

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from neuro_eqprop.backends.registry import load_learner
 from neuro_eqprop.data import Dataset, load_data, save_npz
+from neuro_eqprop.executors import Executor
 from neuro_eqprop.experiments.config import CUSTOM
 from neuro_eqprop.experiments.learn_on_chip.loop import (
     EpochCallback,
@@ -46,6 +47,7 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     progress: EpochCallback | None = None,
     on_samples: SampleCallback = no_samples,
     workers: int = 1,
+    executor: Executor | None = None,
     deadline: float | None = None,
     **settings: object,
 ) -> OnChipModel:
@@ -98,6 +100,8 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     workers : int
         Threads that share the test samples after each epoch. Training samples follow one another,
         since each starts from the weights that the one before left.
+    executor : Executor, optional
+        Runs shards of the test samples, at least `workers` of them, for example on a cluster.
     deadline : float, optional
         Seconds after which learning is ended with a `DeadlineError`; the default is ten
         minutes and ten times the estimated time.
@@ -127,7 +131,8 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     True
 
     """
-    Shared(workers).check()
+    shared = Shared(workers, executor)
+    shared.check()
     loaded, path = load_data(data), None if out is None else Path(out)
     study, config = learning_settings(
         {"on": on, "code": code, "bits": bits, "epochs": epochs, **settings}
@@ -137,7 +142,7 @@ def learn_on_chip(  # noqa: PLR0913 - keyword arguments, all with defaults
     if config.on != RATES:
         load_learner(config.on)
     made = study.network(loaded) if isinstance(network, str) else network
-    task = replace(prepare(study, config, loaded, made), workers=workers)
+    task = replace(prepare(study, config, loaded, made), shared=shared)
     output, on_epoch = Output(path, force, resume), progress or no_metrics
     with TemporaryDirectory() as folder:
         request = trace_request(traces, record, snapshots, Path(folder) / TRACES)

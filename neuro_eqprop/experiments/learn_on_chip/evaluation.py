@@ -9,18 +9,16 @@ from typing import Any
 import numpy as np
 
 from neuro_eqprop.arrays import Array
-from neuro_eqprop.backends.emulator.simulator import Emulator
+from neuro_eqprop.backends.registry import load_backend
 from neuro_eqprop.experiments.evaluate import equilibria
 from neuro_eqprop.experiments.learn_on_chip.state import LearningState, rate_parameters
 from neuro_eqprop.experiments.learn_on_chip.task import Task
+from neuro_eqprop.experiments.workers import run_shards, shard_size
 from neuro_eqprop.networks import Network
 from neuro_eqprop.schedules import free_only, tail
+from neuro_eqprop.spiking.ir import Stimulus
 from neuro_eqprop.spiking.make_plastic import for_inference, training_stimulus
 from neuro_eqprop.spiking.plasticity import with_weights
-from neuro_eqprop.traces import NOTHING, MemorySink
-
-CHUNK = 2000
-"""Test samples simulated at a time."""
 
 
 def evaluate_epoch(task: Task, state: LearningState) -> dict[str, Any]:
@@ -47,16 +45,18 @@ def predict(task: Task, state: LearningState, x: Array) -> Array:
     It runs on the emulator, which gives the same result as the simulator that learns.
     """
     network = for_inference(with_weights(task.plastic, state.weights))
-    coding, emulator = task.config.coding, Emulator(threads=task.workers)
+    coding, emulator = task.config.coding, load_backend("emulator")
     steps = coding.code.steps
-    schedule, drives = free_only(steps=steps, window=tail(steps, coding.tail)), []
-    for start in range(0, len(x), CHUNK):
-        part = x[start : start + CHUNK]
+    schedule = free_only(steps=steps, window=tail(steps, coding.tail))
+    size = shard_size(emulator, network, len(x), task.shared)
+
+    def encoded(part: Array) -> Stimulus:
         no_target = np.zeros((len(part), task.data.classes))
-        stimulus = replace(training_stimulus(task.network, part, no_target, coding), pull={})
-        result = emulator.run(network, stimulus, schedule, record=NOTHING, sink=MemorySink())
-        drives.append(result.drive[network.output][:, 0])
-    return np.concatenate(drives)
+        return replace(training_stimulus(task.network, part, no_target, coding), pull={})
+
+    stimuli = (encoded(x[start : start + size]) for start in range(0, len(x), size))
+    results = run_shards(emulator, network, schedule, stimuli, shared=task.shared)
+    return np.concatenate([result.drive[network.output][:, 0] for result, _ in results])
 
 
 def spectral_norms(network: Network, params: Mapping[str, Array]) -> dict[str, float]:

@@ -13,6 +13,7 @@ from neuro_eqprop.data import Dataset, Split, batches, one_hot
 from neuro_eqprop.experiments.config import Study, make_study
 from neuro_eqprop.experiments.on_chip_config import DEFAULTS, RATES, OnChipConfig
 from neuro_eqprop.experiments.train import check_sizes
+from neuro_eqprop.experiments.workers import ALONE, Shared
 from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Network
 from neuro_eqprop.spiking.make_plastic import make_plastic, training_stimulus
@@ -45,8 +46,8 @@ class Task:
     data: Dataset
     network: Network
     plastic: PlasticNetwork
-    workers: int = 1
-    """Threads that share the test samples."""
+    shared: Shared = ALONE
+    """Who runs the test samples."""
 
     @property
     def on_rates(self) -> bool:
