@@ -6,9 +6,9 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -82,6 +82,11 @@ def web_view(args: Namespace) -> Iterator[None]:
         sys.stderr.write(f"live view: http://{LOOPBACK}:{server.server_address[1]}/\n")
         try:
             yield
+            if sys.stderr.isatty():
+                # Otherwise the page of a short or finished run is gone before anybody opens it.
+                sys.stderr.write("the page stays until you press Ctrl-C\n")
+                with suppress(KeyboardInterrupt):
+                    Event().wait()
         finally:
             server.shutdown()
 

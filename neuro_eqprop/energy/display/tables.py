@@ -78,10 +78,11 @@ def print_training(training: TrainingCost, console: Console) -> None:
         f"\n[bold]dense training[/bold] of the same network, {escape(training.note)}: "
         f"{training.samples} samples, three passes of multiplications each"
     )
-    listed = ", ".join(
-        f"{each.device} at batch {each.batch} {si(each.joules, 'J')}" for each in training.dense
-    )
-    console.print(escape(listed))
+    table = plain_table(console, ["device", "batch", "joules", "95 % of draws"])
+    for each in training.dense:
+        range_ = si_range(each.low, each.high, "J")
+        table.add_row(escape(each.device), str(each.batch), si(each.joules, "J"), range_)
+    console.print(table)
 
 
 def sorted_chips(report: EnergyReport) -> list[EnergyEstimate]:
