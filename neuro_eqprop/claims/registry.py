@@ -34,6 +34,7 @@ FUNCTIONS: Mapping[str, tuple[str, int]] = {
     "stemmed": ("patch_stem_transformer:accuracies", 1),
     "algorithmic": ("algorithmic:lengths", 1),
     "autoencoder": ("autoencoder:reconstruction", 1),
+    "variational": ("variational:variational", 1),
     "probe": ("probe:probe", 1),
 }
 """By name: "module:function" in `neuro_eqprop.claims.experiments`, and the version."""

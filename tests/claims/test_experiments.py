@@ -22,15 +22,22 @@ from neuro_eqprop.claims.experiments.common import (
 from neuro_eqprop.claims.experiments.lipschitz import jacobians
 from neuro_eqprop.claims.experiments.patch_stem_transformer import with_stem
 from neuro_eqprop.claims.experiments.settling import early_exit
+from neuro_eqprop.claims.experiments.variational import Shapes, autoencoder
 from neuro_eqprop.claims.registry import run_cell
 from neuro_eqprop.data.cifar10 import RECORD, TEST, TRAIN
 from neuro_eqprop.executors.task import canonical
 from neuro_eqprop.experiments.config import make_study
+from neuro_eqprop.initialise import initialise
 from neuro_eqprop.networks import Cost
 from neuro_eqprop.ops.numpy import NumpyOps
+from neuro_eqprop.ops.torch import TorchOps
 from neuro_eqprop.rate.field import field
 from neuro_eqprop.rate.inference import infer
+from neuro_eqprop.training.batch import Batch
+from neuro_eqprop.training.config import Nudging, TrainingConfig
+from neuro_eqprop.training.gradients.exact import finite_difference, implicit
 from neuro_eqprop.training.rules.hybrid import stem_of
+from neuro_eqprop.training.rules.registry import RULES
 
 DIGITS: dict[str, Any] = {"dataset": "digits", "images": 300, "tests": 60}
 LOOPED = {
@@ -244,6 +251,36 @@ def test_an_autoencoder_learns_to_reconstruct() -> None:
     study = {"hidden": [32], "batch": 16, "beta": 0.2, "epochs": 15, "learning_rate": 0.003}
     found = run("autoencoder", {"study": study})
     assert found["error"] < 0.7 < found["before"]
+
+
+def test_a_variational_autoencoder_learns_through_its_draws() -> None:
+    study = {"hidden": [16, 4], "feedback": 0.1, "batch": 16, "beta": 0.1, "learning_rate": 0.01}
+    study |= {"free_steps": 6, "nudged_steps": 4, "epochs": 8}
+    noise = {"deviation": 0.4, "variance": 0.05}
+    found = run("variational", {"study": study, **noise})
+    assert found["error"] < 0.9
+    assert found["bound"] > found["without_latent"]
+    assert found["distance_of_digits"] < found["distance"]
+    assert found["divergence"] > 0
+
+
+def test_the_update_of_a_variational_autoencoder_is_its_gradient() -> None:
+    network = autoencoder(Shapes(6, 5, 2, feedback=0.1, deviation=0.4, variance=0.05))
+    rng = np.random.default_rng(0)
+    params = initialise(network, rng)
+    x, target = rng.standard_normal((4, 8)), np.hstack([rng.random((4, 6)), np.zeros((4, 2))])
+    exact = implicit(network, params, x, target)
+    differences = finite_difference(network, params, x, target=target, epsilon=1e-5)
+    for name, gradient in exact.items():
+        np.testing.assert_allclose(gradient, differences[name], atol=1e-6)
+    ops = TorchOps(torch.float64)
+    tensors = {name: ops.from_numpy(value) for name, value in params.items()}
+    config = TrainingConfig(1, 4, "sgd", 0.1, Nudging.CENTERED, 1e-3, 200, 200, seed=0)
+    batch = Batch(ops.from_numpy(x), ops.from_numpy(target), measured=False)
+    update = RULES["hebbian"].update(ops, network, tensors, batch, config).gradients
+    for name, gradient in exact.items():
+        if gradient.size:
+            np.testing.assert_allclose(ops.to_numpy(update[name]), gradient / 4, atol=1e-6)
 
 
 def test_the_cifar_cell_runs_where_there_are_pictures(empty_data_folder: Path) -> None:

