@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from numbers import Integral
 from pathlib import Path
 
 from neuro_eqprop.arrays import UnknownNameError
@@ -24,6 +25,8 @@ MOST_PER_PROCESSOR = 64
 
 def check_workers(workers: int, *, local: bool = True) -> None:
     """Raise ValueError for a number of workers below one, or here far beyond the processors."""
+    if not isinstance(workers, Integral):
+        raise ValueError(f"`workers` must be an integer, not {workers!r}")
     most = MOST_PER_PROCESSOR * (os.cpu_count() or 1)
     if not local:
         if workers < 1:

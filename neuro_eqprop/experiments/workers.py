@@ -41,6 +41,11 @@ class Shared(NamedTuple):
     def check(self) -> None:
         """Raise ValueError for a number of workers that cannot be."""
         check_workers(self.workers, local=self.executor is None)
+        if isinstance(self.executor, str):
+            raise ValueError(
+                f"`executor` is the name {self.executor!r}; give an executor, as "
+                f"neuro_eqprop.executors.make_executor({self.executor!r})"
+            )
 
     def in_process(self, backend: Backend) -> bool:
         """Whether the shards run in this process."""

@@ -51,6 +51,8 @@ class Rounding:
     even: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.bits, int | np.integer):
+            raise QuantisationError(f"bits are an integer such as 8, not {self.bits!r}")
         if not 1 <= self.bits <= 24 or self.most < 1:
             least = 3 if self.even else 1
             raise QuantisationError(f"weights have {least} to 24 bits, not {self.bits}")

@@ -201,7 +201,7 @@ def claim(folder: Path, described: Sweep, *, force: bool) -> None:
     if path.exists() and read_bytes(path) != content and not force:
         raise SweepError(
             f"{folder} holds the results of another sweep; choose another folder, or replace "
-            f"them with force"
+            f"them with force=True"
         )
     write_bytes(path, content)
 

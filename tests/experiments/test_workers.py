@@ -148,6 +148,16 @@ def test_no_workers_are_refused(model: ne.Model) -> None:
         model.evaluate(ne.load_data("digits").test, on="emulator", workers=0)
 
 
+def test_the_name_of_an_executor_is_refused_with_the_way_to_make_one(model: ne.Model) -> None:
+    spiking, x = model.to_spiking(), ne.load_data("digits").test.x[:2]
+    with pytest.raises(ValueError, match=r"make_executor\('slurm'\)"):
+        spiking.run(x, executor="slurm")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"`workers` must be an integer, not 1\.5"):
+        spiking.run(x, workers=1.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="bits are an integer such as 8, not '8'"):
+        model.to_spiking(bits="8")  # type: ignore[arg-type]
+
+
 def test_pruning_removes_the_smallest_weights_and_their_operations(model: ne.Model) -> None:
     test = ne.load_data("digits").test.take(slice(100))
     whole, half, few = prune_curve(model, test, [0.0, 0.5, 0.95], steps=16)
