@@ -102,7 +102,7 @@ class AttentionLoop:
         return by_head.reshape(2, samples * heads, tokens, units // heads)
 
     def joined(self, on: Tensor) -> Tensor:
-        """What `split` returns, with queries and keys side by side (samples x tokens, 2 units)."""
+        """The inverse of `split`, queries and keys side by side (samples x tokens, 2 units)."""
         heads = self.operator.heads
         _, _, tokens, width = on.shape
         by_token = on.view(2, -1, heads, tokens, width).permute(1, 3, 0, 2, 4)
