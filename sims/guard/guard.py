@@ -23,7 +23,17 @@ from pathlib import Path
 from typing import Any
 
 RECORDED = Path(__file__).with_name("recorded.json")
-VOLATILE = ("seconds", "images_per_second", "run", "path", "traces", "bytes", "out", "page")
+VOLATILE = (
+    "seconds",
+    "compile_seconds",
+    "images_per_second",
+    "run",
+    "path",
+    "traces",
+    "bytes",
+    "out",
+    "page",
+)
 """Keys of JSON results that hold a time, a rate of work or a path."""
 TRAINED = {
     "layered": [],
@@ -149,7 +159,9 @@ def learning(folder: Path) -> dict[str, Any]:
         base = ["learn", "--out", str(out), "--samples", "200", "--epochs", "2", "--hidden", "32"]
         result = call(*base, *([] if "--on" in words else ["--on", "emulator"]), *words)
         found[name] = (
-            result if "exit" in result else {"model": of_model(out), "json": of_json(result)}
+            result
+            if "exit" in result
+            else {"model": of_model(out), "json": steady(without_sentences(result))}
         )
     return found
 
@@ -187,7 +199,7 @@ def recording(folder: Path) -> dict[str, Any]:
         )
         found[on] = result if "exit" in result else of_arrays(path)
         paths.append(str(path))
-    found["compare"] = of_json(call("compare", *paths[:2]))
+    found["compare"] = steady(without_sentences(call("compare", *paths[:2])))
     return found
 
 
