@@ -268,7 +268,7 @@ class Run:
             raise RunError(f"{path} exists already; name another file or use force=True")
         split = self.test_samples(samples)
         output = TraceOutput(path, force, progress or no_progress, announce or no_announcement)
-        steps = steps or chosen.steps
+        steps = chosen.steps if steps is None else steps
         if on == "rate":
             check_rates(on, None, bits)
             return record_rates(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from neuro_eqprop.arrays import Array
+from neuro_eqprop.arrays import ArgumentError, Array
 from neuro_eqprop.checked_files.read import read_jsonl
 from neuro_eqprop.checked_files.write import append_json, write_text
 from neuro_eqprop.data import DATASETS, Dataset, hold_out, load_data, one_hot, save_npz
@@ -112,8 +112,8 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
         The name of a model ("layered", "looped", "conv", "transformer", ...), a network, or a
         study: all settings, as an object or in a `.toml` file. None resumes the run in `out`.
     data : str, Path or Dataset, optional
-        The name of a data set ("digits", "mnist"), a `.npz` file, or the data; by default those
-        that the study names.
+        The name of a data set ("digits", "mnist"), a `.npz` file, or the data; a study names its
+        own.
     out : str or Path, optional
         The run folder to write; None keeps the result in memory.
     force : bool
@@ -159,7 +159,11 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
     1
     """
     path = None if out is None else Path(out)
+    if resume and path is None:
+        raise ArgumentError("a run is resumed in its folder; name it by `out`")
     base = starting_study(network, path, resume=resume)
+    if data is None and base.dataset == NO_DATA:
+        raise TypeError("train takes the data second: a name, a .npz file or a Dataset")
     whole = load_data(base.dataset if data is None else data)
     study = config.adapt(base, dict(**settings, dataset=data_name(data, whole, path)))
     part = study.training.validation
@@ -190,7 +194,7 @@ def starting_study(
     if isinstance(network, Study):
         return network
     if isinstance(network, Network):
-        return config.make_study(model=config.CUSTOM.name)
+        return config.make_study(model=config.CUSTOM.name, dataset=NO_DATA)
     if network is None and resume and out is not None:
         run_folder.check_begun(out)
         return config.read(out / run_folder.STUDY)
@@ -201,9 +205,11 @@ def starting_study(
         )
     if Path(network).suffix == ".toml":
         return config.read(Path(network))
-    return config.make_study(model=str(network))
+    return config.make_study(model=str(network), dataset=NO_DATA)
 
 
+NO_DATA = ""
+"""The data set of a study that is made from the name of a model, or from a network."""
 ARRAYS = "data.npz"
 """The file of a run folder that holds data which were given as arrays."""
 

@@ -91,6 +91,10 @@ def test_training_takes_a_study_a_file_or_a_begun_run(run: ne.Run) -> None:
         ne.train(out=run.path, resume=True)
     with pytest.raises(TypeError, match="name of a model, a Network or a Study"):
         ne.train()
+    with pytest.raises(TypeError, match="train takes the data second"):
+        ne.train("layered")
+    with pytest.raises(ArgumentError, match="name it by `out`"):
+        ne.train("layered", "digits", resume=True)
 
 
 def test_a_summary_holds_out_the_samples_of_validation(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class FrameworkCheck:
-    """What the frameworks make of a NIR file."""
+    """A NIR file run on the reference and on other frameworks."""
 
     trial: Trial
     findings: list[Finding]
