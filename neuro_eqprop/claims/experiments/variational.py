@@ -6,7 +6,7 @@ With x a sample, n ~ N(0, I) drawn anew for each presentation, S the latent devi
 
 where `...` is feedback. The posterior of a latent z is N(m(x), S^2 I), with m the equilibrium of z
 at n = 0, and the prior N(0, I). The random draw is a part of the input, so that the free phase is
-deterministic (the reparameterisation of Kingma & Welling 2014) and needs no rule of its own. With v
+deterministic (the reparameterisation of Kingma & Welling 2014) and needs no extra rule. With v
 the variance of a pixel, training minimises
 
     C = |r - x|^2 / 2 + v |z|^2 / 2
