@@ -59,7 +59,7 @@ NOTHING_LEARNED = "unknown: no weight changed in the counted samples; count more
 PARETO_STEPS, PARETO_BITS = (4, 8, 16, 32), (8, 4)
 """Steps and bits of the settings whose Pareto front is computed."""
 ACCURACY_SAMPLES = 500
-"""Test samples whose accuracy stands beside the joules, or as many as there are."""
+"""Test samples whose accuracy is reported with the joules, or as many as there are."""
 DENSE_PASSES = 3
 """Multiplications of a dense training step over those of a forward pass: one forwards, two back."""
 
