@@ -239,7 +239,7 @@ def test_few_bits_are_evaluated_in_fixed_point(run: Run) -> None:
 
 
 def test_bits_are_refused_where_there_are_none(run: Run) -> None:
-    with pytest.raises(ValueError, match="rates, which have no bits; use on='emulator'"):
+    with pytest.raises(ValueError, match="`bits` is for spikes, and on='numpy' settles rates"):
         evaluated(run, "numpy", 4, steps=8, bits=8)
     with pytest.raises(ValueError, match="1 to 24 bits"):
         evaluated(run, "emulator", 4, steps=8, bits=25)
