@@ -73,6 +73,31 @@ def test_learning_that_was_ended_is_resumed(
         np.testing.assert_array_equal(resumed.params[name], value)
 
 
+def test_a_training_that_was_ended_at_its_deadline_is_resumed(
+    data: ne.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_late(_: object) -> None:
+        monkeypatch.setattr(deadlines, "monotonic", lambda: 1e18)
+
+    settings: dict[str, Any] = {"hidden": (8,), "epochs": 3}
+    begun = settings | {"out": tmp_path / "run"}
+    with pytest.raises(DeadlineError, match=r"the training was .* continue with resume=True"):
+        ne.train("layered", data, progress=too_late, deadline=100.0, **begun)
+    monkeypatch.undo()
+    resumed = ne.train("layered", data, resume=True, **begun)
+    assert [row["epoch"] for row in resumed.history] == [1, 2, 3]
+    whole = ne.train("layered", data, **settings)
+    for name, value in whole.params.items():
+        np.testing.assert_array_equal(resumed.params[name], value)
+
+
+def test_a_training_ends_at_its_deadline(data: ne.Dataset) -> None:
+    began = time.monotonic()
+    with pytest.raises(DeadlineError, match=r"the training was ended at its deadline of 0\.2 s"):
+        ne.train("layered", data, hidden=(8,), epochs=10_000, deadline=0.2)
+    assert time.monotonic() - began < 30
+
+
 def test_a_recording_ends_at_its_deadline_without_a_file_of_its_name(
     model: Model, data: ne.Dataset, tmp_path: Path
 ) -> None:

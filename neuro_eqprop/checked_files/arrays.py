@@ -34,7 +34,7 @@ def read_npz(
 
     Pickled objects are refused, and so is an array that claims more bytes than its file can hold.
     """
-    size = file_size(path, error)
+    size = file_size(path, error, empty=False)
     try:
         with path.open("rb") as file:
             if not zipfile.is_zipfile(file):
@@ -92,7 +92,11 @@ def read_array(
     }
     if version not in readers:
         raise error(f"{where}: version {version} of the array format is not known")
-    shape, by_columns, kind = readers[version](header)  # type: ignore[no-untyped-call]
+    try:
+        shape, by_columns, kind = readers[version](header)  # type: ignore[no-untyped-call]
+    # NumPy parses the header as Python, whose parser raises errors of many types.
+    except Exception as reason:
+        raise error(f"{where}: its header cannot be read: {one_line(reason)}") from reason
     if kind.hasobject:
         raise error(f"{where}: cannot be read as arrays of numbers, it holds Python objects")
     if any(n < 0 for n in shape):

@@ -10,24 +10,43 @@ import atexit
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock, current_thread
 from time import monotonic
 
 from neuro_eqprop.checked_files import isolated
 from neuro_eqprop.checked_files.read import FileFormatError, file_size, one_line
 
-DEADLINE = 20.0
-"""Seconds that a child may take, besides those for the size of the file."""
+DEADLINE = 120.0
+"""Seconds that a child may take, besides those for the size of the file: many, since on a busy
+computer its start alone takes long."""
+COMPUTING = 5.0
+"""Seconds of processor time that a child may take, besides those for the size of the file. They do
+not depend on what else the computer does, so that a loop without end is found soon."""
 BYTES_PER_SECOND = 10e6
 MAX_MEMORY = 2**34
 """Bytes of address space of the child."""
+MAX_MESSAGE = 2000
+"""Characters of an error of the child."""
 ENTRY = "neuro_eqprop.checked_files.probe:serve"
+
+
+class ProbeError(RuntimeError):
+    """An error that a reader raised in the child, as text.
+
+    `own` says whether it is an error of this package, whose message needs no explanation.
+    """
+
+    def __init__(self, message: str, own: bool) -> None:
+        super().__init__(message)
+        self.own = own
 
 
 class LostError(RuntimeError):
@@ -44,29 +63,38 @@ class Prober:
         self.starter = current_thread()
         self.known: dict[str, tuple[int, ...]] = {}
 
-    def call(self, reader: str, arguments: Sequence[object], deadline: float) -> str:
-        """Call `reader` ("module:function") in the child; the error that it raises, or nothing.
+    def call(
+        self, reader: str, arguments: Sequence[object], deadline: float, computing: float
+    ) -> None:
+        """Call `reader` ("module:function") in the child.
+
+        It gets `deadline` seconds, and `computing` seconds of processor time.
 
         Raises
         ------
+        ProbeError
+            The reader raised an error.
         LostError
             The child did not come to an end, or crashed.
         """
+        request = json.dumps([reader, computing, *arguments]).encode() + b"\n"
         with self.lock:
             try:
-                return self._call(reader, arguments, deadline)
+                reply = self._call(request, deadline)
             except LostError:
                 if self.starter.is_alive():
                     raise
                 # The child ended with the thread that had started it, not by the file.
-                return self._call(reader, arguments, deadline)
+                reply = self._call(request, deadline)
+        if reply is not None:
+            raise ProbeError(*reply)
 
-    def _call(self, reader: str, arguments: Sequence[object], deadline: float) -> str:
+    def _call(self, request: bytes, deadline: float) -> tuple[str, bool] | None:
         child = self.running()
         if child.stdin is None or child.stdout is None:
             raise RuntimeError("the child has no pipes")
         try:
-            child.stdin.write(json.dumps([reader, *arguments]).encode() + b"\n")
+            child.stdin.write(request)
             child.stdin.flush()
             line = read_line(child.stdout.fileno(), deadline)
         except TimeoutError:
@@ -80,10 +108,12 @@ class Prober:
             self.stop()  # else its late answer would be taken for that of the next file
             raise
         if not line:
-            code = child.wait()
-            self.stop()
+            code = self.stop(grace=2.0)
+            if code == -signal.SIGPROF:
+                raise LostError("reading it does not come to an end (it computes on and on)")
             raise LostError(f"reading it ends the process that reads it (code {code})")
-        return str(json.loads(line))
+        reply = json.loads(line)
+        return reply and (str(reply[0]), bool(reply[1]))
 
     def running(self) -> subprocess.Popen[bytes]:
         """The child, started if there is none; a copy of this process (fork) starts its own."""
@@ -100,17 +130,20 @@ class Prober:
             )
         return self.child
 
-    def stop(self) -> None:
-        """End the child."""
+    def stop(self, grace: float = 0.0) -> int | None:
+        """End the child, which has `grace` seconds to end by itself; its exit code."""
         child, self.child = self.child, None
         if child is None or self.owner != os.getpid():
-            return
+            return None
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(grace)
         child.kill()
-        child.wait()
+        code = child.wait()
         for pipe in (child.stdin, child.stdout):
             with suppress(OSError):
                 if pipe is not None:
                     pipe.close()
+        return code
 
 
 def read_line(handle: int, deadline: float) -> bytes:
@@ -147,34 +180,92 @@ def probe(
         return
     size = file_size(path, error)
     status = path.stat()
-    mark = (status.st_dev, status.st_ino, size, status.st_mtime_ns)
+    # The time of the last change of the inode cannot be set back, as that of the content can.
+    mark = (status.st_dev, status.st_ino, size, status.st_mtime_ns, status.st_ctime_ns)
     key = f"{reader} {path.absolute()}"
     if PROBER.known.get(key) == mark:
         return
-    try:
-        PROBER.call(reader, [str(path.absolute())], deadline + size / BYTES_PER_SECOND)
-    except LostError as reason:
-        raise error(f"{path} is damaged: {one_line(reason)}; write it again") from None
+    with suppress(ProbeError):
+        call_reader(path, reader, deadline=deadline, error=error)
     PROBER.known[key] = mark
 
 
+def call_reader(
+    path: Path,
+    reader: str,
+    *arguments: object,
+    deadline: float = DEADLINE,
+    error: type[ValueError] = FileFormatError,
+) -> None:
+    """Let a child call `reader` with a file; `error` if it hangs or crashes.
+
+    Raises
+    ------
+    ProbeError
+        The reader raised an error.
+    """
+    more = file_size(path, error) / BYTES_PER_SECOND
+    try:
+        PROBER.call(reader, [str(path.absolute()), *arguments], deadline + more, COMPUTING + more)
+    except LostError as reason:
+        raise error(f"{path} is damaged: {one_line(reason)}; write it again") from None
+
+
+@contextmanager
+def memory_file() -> Iterator[Path]:
+    """A context with the path of a file in memory, which a child can write and this process read.
+
+    It takes no space on a disk, and nothing is left of it after a kill. Where the system has none,
+    it is a temporary file.
+    """
+    if hasattr(os, "memfd_create"):
+        handle = os.memfd_create("neuro_eqprop")
+        try:
+            yield Path(f"/proc/{os.getpid()}/fd/{handle}")
+        finally:
+            os.close(handle)
+    else:
+        with TemporaryDirectory() as folder:
+            yield Path(folder) / "copy"
+
+
+SERVING: list[float] = []
+"""In the child: the processor time that it gets for a file."""
+
+
+def allow_bytes(size: int) -> None:
+    """In the child: more processor time, for data that take `size` bytes when they are unpacked."""
+    if SERVING:
+        signal.setitimer(signal.ITIMER_PROF, SERVING[0] + size / BYTES_PER_SECOND / 5)
+
+
 def serve() -> None:
-    """In the child: call the function of each line, and answer with the error that it raised."""
+    """In the child: call the function of each line, and answer with the error that it raised.
+
+    The system ends the child (SIGPROF) when its processor time is used up, in a loop of a library,
+    too.
+    """
     import resource
 
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     for line in sys.stdin.buffer:
-        reader, path, *rest = json.loads(line)
+        reader, computing, path, *rest = json.loads(line)
         module, _, function = reader.partition(":")
-        reply = ""
+        reply: tuple[str, bool] | None = None
         try:
-            getattr(import_module(module), function)(Path(path), *rest)
+            call = getattr(import_module(module), function)
+            SERVING[:] = [computing]
+            allow_bytes(0)
+            call(Path(path), *rest)
         except Exception as error:  # whatever a library raises on a damaged file
-            reply = one_line(error) or type(error).__name__
+            own = type(error).__module__.startswith("neuro_eqprop.")
+            reply = one_line(error, MAX_MESSAGE) or type(error).__name__, own
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
         answers.write(json.dumps(reply).encode() + b"\n")
         answers.flush()

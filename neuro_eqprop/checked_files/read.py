@@ -40,8 +40,12 @@ class FileFormatError(ValueError):
     """A file has invalid content; the message names file, key and reason."""
 
 
-def file_size(path: Path, error: type[ValueError] = FileFormatError) -> int:
-    """Bytes of a regular file; pipes, devices and folders are errors, since they may not end."""
+def file_size(path: Path, error: type[ValueError] = FileFormatError, *, empty: bool = True) -> int:
+    """Bytes of a regular file; pipes, devices and folders are errors, since they may not end.
+
+    Without `empty`, a size of zero is an error, too. The files of /proc claim it, and some of them
+    never end.
+    """
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -50,6 +54,8 @@ def file_size(path: Path, error: type[ValueError] = FileFormatError) -> int:
         raise error(f"{path}: cannot be read ({reason})") from reason
     if not S_ISREG(status.st_mode):
         raise error(f"{path}: not a regular file")
+    if not status.st_size and not empty:
+        raise error(f"{path}: the file is empty")
     return status.st_size
 
 
@@ -62,12 +68,9 @@ def read_bytes(
         raise error(f"{path}: holds {size} bytes, more than the {most} that such a file may have")
     try:
         with path.open("rb") as file:
-            content = file.read(most + 1)
+            return file.read(size)  # not more, if it grows
     except OSError as reason:
         raise error(f"{path}: cannot be read ({reason})") from reason
-    if len(content) > most:
-        raise error(f"{path}: holds more than the {most} bytes that such a file may have")
-    return content
 
 
 def read_text(path: Path, most: int = MAX_TEXT, error: type[ValueError] = FileFormatError) -> str:

@@ -80,6 +80,8 @@ def options(parser: ArgumentParser) -> None:
         "(default: no trace; without a file: RUN/traces.h5)"
     )
     add("--traces", type=Path, nargs="?", const=BESIDE, metavar="FILE.h5", help=traced)
+    limit = "end the training after this many seconds; --resume continues it (default: no limit)"
+    add("--deadline", type=positive_float, metavar="S", help=limit)
     add("--resume", action="store_true", help="continue the run in --out after its last epoch")
     add("--force", action="store_true", help="replace a run that --out already holds")
 
@@ -145,6 +147,7 @@ def run(args: Namespace) -> Json:
             progress=on_epoch,
             on_batch=on_batch,
             announce=announce,
+            deadline=args.deadline,
         )
     if not started_by_torchrun().main:
         raise SystemExit(0)

@@ -66,7 +66,9 @@ def copy_note(test: bytes) -> str:
 def from_archive(path: Path) -> dict[str, bytes]:
     """The record files in the archive, which is not unpacked to disk."""
     found: dict[str, bytes] = {}
-    file_size(path, DataError)  # a pipe is an error here, and would be waited for below
+    file_size(
+        path, DataError, empty=False
+    )  # a pipe is an error here, and would be waited for below
     try:
         with gzip.open(path) as unpacked:
             packed = BoundedReader(unpacked, MOST_UNPACKED, path, DataError)

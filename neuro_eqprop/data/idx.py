@@ -31,7 +31,7 @@ def read_idx(path: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     The header is two zero bytes, the type (8: bytes), the number of dimensions, and each of these
     as a big-endian integer of 32 bits.
     """
-    size, packed = file_size(path, DataError), path.suffix == ".gz"
+    size, packed = file_size(path, DataError, empty=False), path.suffix == ".gz"
     most = min(LARGEST, MAX_GZIP_RATIO * size if packed else size)
     try:
         with gzip.open(path) if packed else path.open("rb") as file:

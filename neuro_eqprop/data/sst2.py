@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
-from neuro_eqprop.checked_files.read import read_bytes
+from neuro_eqprop.checked_files.read import file_size, read_bytes
 from neuro_eqprop.data.dataset import DataError, Dataset, Split
 from neuro_eqprop.data.info import DatasetInfo
 from neuro_eqprop.data.paths import find_any, not_here
@@ -58,7 +58,7 @@ def raw() -> tuple[bytes, bytes]:
         raise not_here(NAME, f"GLUE files ({ARCHIVE}, or {' and '.join(PARTS)})")
     archive, inner = folder / ARCHIVE, folder / "SST-2"
     try:
-        if archive.is_file():
+        if archive.is_file() and file_size(archive, DataError, empty=False):
             with zipfile.ZipFile(archive) as packed:
                 first, second = (member(packed, part) for part in PARTS)
             return first, second

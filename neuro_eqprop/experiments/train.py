@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from neuro_eqprop import deadlines
 from neuro_eqprop.arrays import ArgumentError, Array
 from neuro_eqprop.checked_files.read import read_jsonl
 from neuro_eqprop.checked_files.write import append_json, write_text
 from neuro_eqprop.data import DATASETS, Dataset, hold_out, load_data, one_hot, save_npz
+from neuro_eqprop.deadlines import DeadlineError
 from neuro_eqprop.experiments import config, run_folder
 from neuro_eqprop.experiments.config import Study
 from neuro_eqprop.experiments.on_chip_config import was_learned_on_chip
@@ -82,6 +85,22 @@ class TrainingOutput:
     on_epoch: EpochCallback = no_metrics
     on_batch: BatchCallback = no_progress
     announce: AnnounceCallback = no_announcement
+    deadline: float | None = None
+    """Seconds after which the training is ended."""
+
+    @contextmanager
+    def limited(self) -> Iterator[None]:
+        """A context that is ended at the deadline, if there is one."""
+        if self.deadline is None:
+            yield
+            return
+        try:
+            with deadlines.deadline(self.deadline, "the training"):
+                yield
+        except DeadlineError as error:
+            if self.path is None or not (self.path / run_folder.RESUME).exists():
+                raise
+            raise DeadlineError(f"{error}, and continue with resume=True") from error
 
 
 IN_MEMORY = TrainingOutput()
@@ -98,6 +117,7 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
     progress: EpochCallback | None = None,
     on_batch: BatchCallback | None = None,
     announce: AnnounceCallback | None = None,
+    deadline: float | None = None,
     **settings: Any,  # noqa: ANN401
 ) -> Model:
     """Train a rate network by equilibrium propagation.
@@ -128,6 +148,9 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
         Called with the part of an epoch done since the last call, and the accuracy in it so far.
     announce : callable, optional
         Called with the plan of the trace, before the first epoch.
+    deadline : float, optional
+        Seconds after which the training is ended with a DeadlineError; `resume` continues it after
+        its last epoch. None sets no limit.
     **settings
         Settings of the study by name: `hidden`, `activation`, `epochs`, `batch`, `learning_rate`,
         `beta`, `rule`, `nudging`, `seed`, `validation`, ...
@@ -177,6 +200,7 @@ def train(  # noqa: PLR0913 - keyword arguments, all with defaults
         progress or no_metrics,
         on_batch or no_progress,
         announce or no_announcement,
+        deadline,
     )
     model, diverged = train_study(study, made, loaded, output)
     main = started_by_torchrun().main
@@ -257,8 +281,9 @@ def train_in_group(
         raise run_folder.RunError(f"{traces} exists already; name another file or use force=True")
     dry_run(study, network, data)
     if out is None:
-        return train_prepared(study, network, data, output, group)
-    with run_folder.writing(out, force=output.force, resume=output.resume):
+        with output.limited():
+            return train_prepared(study, network, data, output, group)
+    with output.limited(), run_folder.writing(out, force=output.force, resume=output.resume):
         return train_prepared(study, network, data, output, group)
 
 
@@ -390,6 +415,7 @@ def epochs(
     """Train the remaining epochs."""
 
     def on_batch(samples: int, right: float) -> None:
+        deadlines.check()
         tick(samples / len(data.train), right)
 
     ops = TorchOps(device=study.training.device)

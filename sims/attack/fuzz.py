@@ -5,14 +5,17 @@
 
 Half of the files are damaged byte by byte (`mutate.py`), half of them in their structure
 (`structures.py`); beside them pipes, folders and devices stand in the place of files. Each reader
-runs in its own process, which is watched: a file that is not done after a minute is a hang, and a
-process that ends by a signal a crash. What it finds is kept in `--keep`.
+runs in its own process, which is watched: a file that is not done after half a minute of processor
+time or five minutes is a hang, and a process that ends by a signal a crash. What it finds is kept
+in `--keep`.
 """
 
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -31,8 +34,10 @@ from mutate import mutate
 from readers import Reader, make_valid_files, readers, resealed, rewritten_digest
 from structures import STRANGE_FILES, clear, mutate_structure, strange_file
 
-DEADLINE = 60
-"""Seconds for one file."""
+from neuro_eqprop.checked_files.write import append_json
+
+COMPUTING, DEADLINE = 30.0, 300.0
+"""Seconds for one file: of the processor, which do not depend on what else runs, and in all."""
 
 
 class HangError(BaseException):
@@ -61,7 +66,7 @@ def mutated(reader: Reader, content: bytes, random: Random) -> bytes:
 
 def attempt(reader: Reader, path: Path) -> tuple[str, BaseException | None]:
     """Read a file; the outcome and the error."""
-    signal.alarm(DEADLINE)
+    watch(COMPUTING, DEADLINE)
     try:
         reader.read(path)
         return "read", None
@@ -70,7 +75,17 @@ def attempt(reader: Reader, path: Path) -> tuple[str, BaseException | None]:
     except BaseException as error:
         return judge(error, path), error
     finally:
-        signal.alarm(0)
+        watch(0.0, 0.0)
+
+
+def watch(computing: float, waiting: float) -> None:
+    """Ring after these times; zeros end it. A loop in a library that hears no signal ends, too."""
+    signal.setitimer(signal.ITIMER_VIRTUAL, computing)
+    signal.setitimer(signal.ITIMER_REAL, waiting)
+    if waiting:
+        faulthandler.dump_traceback_later(waiting + 60, exit=True)
+    else:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def attack(name: str, valid: Path, count: int, seed: int, keep: Path) -> dict[str, int]:
@@ -81,7 +96,10 @@ def attack(name: str, valid: Path, count: int, seed: int, keep: Path) -> dict[st
     def ring(*_: object) -> None:
         raise HangError
 
-    signal.signal(signal.SIGALRM, ring)
+    for number in (signal.SIGALRM, signal.SIGVTALRM):
+        signal.signal(number, ring)
+    import torch  # noqa: F401  (seconds on a busy machine, which are no hang)
+
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         place = Path(folder)
@@ -106,6 +124,12 @@ def attack(name: str, valid: Path, count: int, seed: int, keep: Path) -> dict[st
     return dict(found)
 
 
+def keep_row(row: dict[str, object]) -> None:
+    """Append a row to the file that the variable ATTACK_ROWS names, for `page.py`."""
+    if "ATTACK_ROWS" in os.environ:
+        append_json(Path(os.environ["ATTACK_ROWS"]), row)
+
+
 def put(path: Path, content: bytes) -> Path:
     """Write a file in the place of whatever is there."""
     clear(path)
@@ -124,10 +148,12 @@ def attack_all(names: list[str], count: int, seed: int, keep: Path) -> list[dict
             command = [sys.executable, __file__, "--one", name, "--valid", folder]
             command += ["--count", str(count), "--seed", str(seed), "--keep", str(keep)]
             done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
-            row: dict[str, object] = {"reader": name, "files": count}
-            row |= json.loads(done.stdout) if done.returncode == 0 else {"crash": 1}
+            row: dict[str, object] = {"reader": name}
+            whole = done.returncode == 0
+            row |= {"files": count, **json.loads(done.stdout)} if whole else {"crash": 1}
             row["seconds"] = round(time.monotonic() - began, 1)
             rows.append(row)
+            keep_row(row)
             print(json.dumps(row), file=sys.stderr, flush=True)
     return rows
 

@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def make_states(folder: Path) -> None:
     """Write what commands read back to go on: states to resume from, stored results, a lock."""
     import neuro_eqprop as ne
     from neuro_eqprop.checked_files.lock import this_process
-    from neuro_eqprop.claims import cache
+    from neuro_eqprop.claims import cache as cells
     from neuro_eqprop.claims.claim import CellResult
     from neuro_eqprop.deadlines import DeadlineError
 
@@ -95,8 +96,8 @@ def make_states(folder: Path) -> None:
     ne.sweep(SPEC, folder / "sweep")
     shutil.copy(next((folder / "sweep" / "trials").glob("*.json")), folder / "trial.json")
     cell = some_cell()
-    cache.store(folder, CellResult(cell, {"accuracy": 0.5}, None, 1.0))
-    shutil.copy(cache.cell_path(folder, cell), folder / "cell.json")
+    cells.store(folder, CellResult(cell, {"accuracy": 0.5}, None, 1.0))
+    shutil.copy(cells.cell_path(folder, cell), folder / "cell.json")
     learned = ne.learn_on_chip(
         *("layered", "digits"),
         **{**settings, "samples": 20, "epochs": 1},
@@ -138,25 +139,31 @@ def read_all(path: Path) -> object:
         return repr(trace), trace._repr_html_()
 
 
+@cache
+def digits() -> Any:  # noqa: ANN401
+    """The digits, which are read once."""
+    from neuro_eqprop.data import load_data
+
+    return load_data("digits")
+
+
 def read_resume(path: Path) -> object:
     """The state that a training is resumed from."""
-    from neuro_eqprop.data import load_data
     from neuro_eqprop.experiments import config
     from neuro_eqprop.experiments.train import resume_snapshot
 
     study = config.read(path.with_name("study.toml"))
-    return resume_snapshot(study, study.network(load_data("digits")), path.parent)
+    return resume_snapshot(study, study.network(digits()), path.parent)
 
 
 def read_chip_resume(path: Path) -> object:
     """The state that learning is resumed from."""
-    from neuro_eqprop.data import load_data
     from neuro_eqprop.experiments import on_chip_config
     from neuro_eqprop.experiments.learn_on_chip.state import resume_state
     from neuro_eqprop.experiments.learn_on_chip.task import prepare
 
     study, chip = on_chip_config.read(path.with_name("study.toml"))
-    data = load_data("digits")
+    data = digits()
     return resume_state(prepare(study, chip, data, study.network(data)), path.parent)
 
 
@@ -172,10 +179,10 @@ def read_trial(path: Path) -> object:
 
 def read_cell(path: Path) -> object:
     """The stored result of a cell of a claim."""
-    from neuro_eqprop.claims import cache
+    from neuro_eqprop.claims import cache as cells
 
-    place = cache.cell_path(path.parent, some_cell())
-    return cache.load(linked(path, *place.relative_to(path.parent).parts), some_cell())
+    place = cells.cell_path(path.parent, some_cell())
+    return cells.load(linked(path, *place.relative_to(path.parent).parts), some_cell())
 
 
 def read_estimate(path: Path) -> object:
@@ -334,7 +341,7 @@ def rewritten_digest(content: bytes) -> bytes:
         inner = json.loads(header["__metadata__"]["neuro_eqprop"])
         inner.pop("sha256", None)
         header["__metadata__"]["neuro_eqprop"] = json.dumps(inner)
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return content
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)

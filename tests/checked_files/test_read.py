@@ -117,6 +117,23 @@ def test_an_array_that_claims_another_size_than_it_has_is_refused(
         read_npz(path)
 
 
+def test_a_header_that_python_cannot_parse_is_refused(tmp_path: Path) -> None:
+    path, header = tmp_path / "a.npz", b"{'descr': '<f8', 'shape': (" + b"1L, " * 10
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.npy", content)
+    with pytest.raises(FileFormatError, match=r"a\.npz: x: its header cannot be read"):
+        read_npz(path)
+
+
+def test_a_file_of_proc_that_never_ends_is_empty(tmp_path: Path) -> None:
+    path = tmp_path / "link"
+    path.symlink_to("/proc/self/status")  # states a size of zero, as /proc/kmsg does, and has more
+    assert read_bytes(path) == b""
+    with pytest.raises(FileFormatError, match="the file is empty"):
+        read_npz(path)
+
+
 def test_an_archive_that_unpacks_to_more_than_the_limit_is_not_unpacked(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, x=np.zeros(10**6))

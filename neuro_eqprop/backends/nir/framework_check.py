@@ -21,9 +21,10 @@ from neuro_eqprop.backends.base import Feature
 from neuro_eqprop.backends.lava import job as lava_job
 from neuro_eqprop.backends.nir.assume import Assumptions
 from neuro_eqprop.backends.nir.document import Document
-from neuro_eqprop.backends.nir.read import one_line, read
+from neuro_eqprop.backends.nir.read import read
 from neuro_eqprop.backends.registry import BACKENDS, load_backend, with_features
 from neuro_eqprop.checked_files import isolated
+from neuro_eqprop.checked_files.read import one_line
 from neuro_eqprop.schedules import free_only
 from neuro_eqprop.spiking.ir import Stimulus
 from neuro_eqprop.traces import MemorySink, Record

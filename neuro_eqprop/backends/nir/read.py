@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
+from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,9 @@ from neuro_eqprop.arrays import Array
 from neuro_eqprop.backends.nir.assume import Assumptions, assumed
 from neuro_eqprop.backends.nir.document import Document, Feed, NirError, damaged, library
 from neuro_eqprop.backends.nir.write import KEY, SEMANTICS, VERSION, graph_of
-from neuro_eqprop.checked_files.probe import probe
-from neuro_eqprop.spiking.ir import SpikingNetwork
+from neuro_eqprop.checked_files.probe import ProbeError, allow_bytes, call_reader, memory_file
+from neuro_eqprop.checked_files.read import one_line
+from neuro_eqprop.spiking.ir import Reset, SpikingNetwork
 from neuro_eqprop.spiking.serialize import rebuild, text
 from neuro_eqprop.spiking.synapses import (
     DenseSynapses,
@@ -26,9 +30,9 @@ from neuro_eqprop.spiking.synapses import (
 
 LARGEST = 2 * 2**30
 """Files that hold or declare more bytes than this are rejected before they are read."""
-DEADLINE = 60.0
-"""Seconds that a child may take to read a file."""
 MOST_OBJECTS = 20_000
+SMALL = 1000
+"""Numbers of an array above which its copy is compressed."""
 DEEPEST = 12
 """Largest depth of nested groups."""
 
@@ -39,8 +43,88 @@ def from_nir(path: Path, assume: Assumptions | None = None) -> SpikingNetwork:
 
 
 def read(path: Path, assume: Assumptions | None = None) -> Document:
-    """The content of a file; `assume` is used only if the file states no semantics."""
-    return read_graph(load(path), str(path), assume)
+    """The content of a file; `assume` is used only if the file states no semantics.
+
+    HDF5 can hang or crash on a damaged file. So a child reads it first, and copies what it holds
+    to a new file, which is the one that this process reads.
+    """
+    if not path.is_file():
+        raise NirError(f"{path} does not exist; `neuro-eqprop translate RUN --out {path}` makes it")
+    library()
+    settings = None if assume is None else {**asdict(assume), "reset": assume.reset.value}
+    with memory_file() as copy:
+        try:
+            copy_in_child(path, str(copy), settings)
+            return read_copy(copy, str(path), assume)
+        except NirError:
+            raise
+        except ProbeError as error:
+            if error.own:
+                raise NirError(str(error)) from None
+            raise unreadable(path, error) from error
+        # The library raises errors of almost any type on a damaged file.
+        except Exception as error:
+            raise unreadable(path, error) from error
+
+
+def copy_in_child(path: Path, copy: str, settings: Mapping[str, Any] | None) -> None:
+    """Call `copy_checked` in a child that has a deadline; here on Windows."""
+    if os.name == "posix":
+        reader = f"{__name__}:copy_checked"
+        call_reader(path, reader, copy, str(path), settings, error=NirError)
+    else:
+        copy_checked(path, copy, str(path), settings)
+
+
+def unreadable(path: Path, error: Exception) -> NirError:
+    """The error of a file that the library cannot read."""
+    return NirError(
+        f"{path} is cut short, damaged or no NIR file ({one_line(error)}); write it again"
+    )
+
+
+def copy_checked(
+    path: Path, copy: str, name: str, settings: Mapping[str, Any] | None = None
+) -> None:
+    """Copy the data of a file to a new one, and read that; errors call the file `name`."""
+    import h5py
+
+    serialization = import_module("nir.serialization")
+    inspect(path, name)
+    with h5py.File(path, "r") as file:
+        content = serialization.hdf2dict(file["node"])
+    # HDF5 cannot open a file in memory by its path, but h5py an open one.
+    with Path(copy).open("w+b") as opened, h5py.File(opened, "w") as file:
+        write_group(file.create_group("node"), content)
+    assume = settings and Assumptions(**{**settings, "reset": Reset(settings["reset"])})
+    read_copy(Path(copy), name, assume or None)
+
+
+def write_group(group: Any, content: Mapping[str, Any]) -> None:  # noqa: ANN401
+    """Write nested dictionaries of arrays, numbers and text."""
+    import h5py
+
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            write_group(group.create_group(name), value)
+        elif isinstance(value, str) or np.asarray(value).dtype.kind == "O":
+            group.create_dataset(name, data=value, dtype=h5py.string_dtype())
+        else:
+            large = np.size(value) > SMALL
+            group.create_dataset(name, data=value, compression="lzf" if large else None)
+
+
+def read_copy(path: Path, name: str, assume: Assumptions | None) -> Document:
+    """The content of a file that this package has copied; errors call it `name`."""
+    nir = library()
+    with path.open("rb") as file:
+        graph = nir.read(file, type_check=False)
+    if not isinstance(graph, nir.NIRGraph):
+        raise NirError(f"{name} holds a single node, not a graph")
+    if KEY not in graph.metadata:  # those of this package are compared with their metadata
+        graph.infer_types()
+        graph.check_types()
+    return read_graph(graph, name, assume)
 
 
 def read_graph(graph: Any, name: str, assume: Assumptions | None = None) -> Document:  # noqa: ANN401
@@ -60,81 +144,44 @@ def read_graph(graph: Any, name: str, assume: Assumptions | None = None) -> Docu
         raise NirError(f"{name}: {one_line(reason)}") from error
 
 
-def one_line(text: str) -> str:
-    """The text without line breaks, at most 300 characters."""
-    return " ".join(text.split())[:300]
-
-
-def load(path: Path) -> Any:  # noqa: ANN401
-    """The graph in a file, after a check of its sizes and types."""
-    if not path.is_file():
-        raise NirError(f"{path} does not exist; `neuro-eqprop translate RUN --out {path}` makes it")
-    nir = library()
-    if path.stat().st_size > LARGEST:
-        raise NirError(f"{path} is larger than {LARGEST} bytes")
-    # Also with a valid seal: whoever changes a file can seal it again.
-    probe(path, "neuro_eqprop.backends.nir.read:read_checked", deadline=DEADLINE, error=NirError)
-    try:
-        graph = read_checked(path)
-    except NirError:
-        raise
-    # The library and HDF5 raise errors of almost any type on a damaged file.
-    except Exception as error:
-        raise NirError(
-            f"{path} is cut short, damaged or no NIR file ({one_line(str(error))}); write it again"
-        ) from error
-    if not isinstance(graph, nir.NIRGraph):
-        raise NirError(f"{path} holds a single node, not a graph")
-    return graph
-
-
-def read_checked(path: Path) -> Any:  # noqa: ANN401
-    """Read a file with the library, after checking the sizes it declares."""
-    inspect(path)
-    graph = library().read(path, type_check=False)
-    if KEY not in graph.metadata:  # those of this package are compared with their metadata
-        graph.infer_types()
-        graph.check_types()
-    return graph
-
-
-def inspect(path: Path) -> None:
+def inspect(path: Path, name: str) -> None:
     """Raise NirError for a file that declares too much data, or data that NIR does not have."""
     import h5py
 
     if path.stat().st_size > LARGEST:
-        raise NirError(f"{path} is larger than {LARGEST} bytes")
+        raise NirError(f"{name} is larger than {LARGEST} bytes")
     if damaged(path.read_bytes()):
-        raise NirError(f"{path} is damaged: its bytes are not those written; write it again")
+        raise NirError(f"{name} is damaged: its bytes are not those written; write it again")
     claimed, seen = 0, 0
     with h5py.File(path, "r") as file:
         waiting = [(file, 0)]
         while waiting:
             group, depth = waiting.pop()
-            for name in group:
+            for key in group:
                 seen += 1
                 if seen > MOST_OBJECTS or depth > DEEPEST:
-                    raise NirError(f"{path} holds more nodes than can be right")
-                if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-                    raise NirError(f"{path}: {name!r} leads out of the file")
-                thing = group[name]
+                    raise NirError(f"{name} holds more nodes than can be right")
+                if not isinstance(group.get(key, getlink=True), h5py.HardLink):
+                    raise NirError(f"{name}: {key!r} leads out of the file")
+                thing = group[key]
                 if isinstance(thing, h5py.Group):
                     waiting.append((thing, depth + 1))
                     continue
-                claimed += bytes_of(path, name, thing)
+                claimed += bytes_of(name, key, thing)
                 if claimed > LARGEST:
-                    raise NirError(f"{path}: {name!r} claims shape {thing.shape}, too large to be")
+                    raise NirError(f"{name}: {key!r} claims shape {thing.shape}, too large to be")
+    allow_bytes(claimed)
 
 
-def bytes_of(path: Path, name: str, data: Any) -> int:  # noqa: ANN401
+def bytes_of(name: str, key: str, data: Any) -> int:  # noqa: ANN401
     """Memory of a data set, in bytes."""
     import h5py
 
     if not isinstance(data, h5py.Dataset) or data.is_virtual or data.external:
-        raise NirError(f"{path}: {name!r} leads out of the file")
+        raise NirError(f"{name}: {key!r} leads out of the file")
     text = h5py.check_string_dtype(data.dtype) is not None
     if not text and data.dtype.kind not in "biufS":
-        raise NirError(f"{path}: {name!r} is of type {data.dtype}, neither numbers nor text")
+        raise NirError(f"{name}: {key!r} is of type {data.dtype}, neither numbers nor text")
     return int(data.size or 0) * max(int(data.dtype.itemsize), 8)
 
 

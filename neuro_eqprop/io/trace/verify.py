@@ -12,7 +12,7 @@ import numpy as np
 
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.checked_files.hdf5 import Node, open_unprobed
-from neuro_eqprop.checked_files.probe import BYTES_PER_SECOND, DEADLINE, PROBER, LostError
+from neuro_eqprop.checked_files.probe import ProbeError, call_reader
 from neuro_eqprop.io.trace.schema import TraceError
 
 READ_WHOLE = 2**30
@@ -31,18 +31,13 @@ def verify_written(
     and have the right checksum.
     """
     digests = {name: digest(values) for name, values in contents.items()}
-    size = path.stat().st_size
     try:
         if os.name == "posix":
-            request = [str(path.absolute()), dict(rows), digests]
-            reason = PROBER.call(ENTRY, request, DEADLINE + size / BYTES_PER_SECOND)
+            call_reader(path, ENTRY, dict(rows), digests, error=TraceError)
         else:
             verify_file(path, rows, digests)
-            reason = ""
-    except (LostError, TraceError) as error:
-        reason = str(error)
-    if reason:
-        raise TraceError(f"{path} cannot be read as it was written: {reason}")
+    except (ProbeError, TraceError) as error:
+        raise TraceError(f"{path} cannot be read as it was written: {error}") from None
 
 
 def digest(values: Array | Ints) -> str:

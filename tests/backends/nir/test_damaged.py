@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 
@@ -14,7 +15,7 @@ from neuro_eqprop.backends.nir.assume import Assumptions
 from neuro_eqprop.backends.nir.document import NirError
 from neuro_eqprop.backends.nir.read import read
 from neuro_eqprop.backends.nir.write import write
-from neuro_eqprop.checked_files.probe import PROBER, LostError, Prober
+from neuro_eqprop.checked_files.probe import LostError, Prober
 
 nir: Any = import_module("nir")
 GOLDEN = Path(__file__).parent / "golden"
@@ -47,9 +48,23 @@ def test_a_file_that_its_reader_does_not_survive_is_refused(
 
     monkeypatch.setattr(Prober, "call", lost)
     for path in (foreign, GOLDEN / "mixed.nir"):  # also a sealed one: anyone can seal a file
-        PROBER.known.clear()
         with pytest.raises(NirError, match=f"is damaged: {reason}"):
             read(path, Assumptions(dt=1.0))
+
+
+def test_only_the_child_opens_the_file_itself(
+    foreign: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, real = list[str](), h5py.File
+
+    def noted(name: object, *more: object) -> object:
+        opened.append(str(name))
+        return real(name, *more)
+
+    monkeypatch.setattr(h5py, "File", noted)
+    read(foreign, Assumptions(dt=1.0))
+    assert opened
+    assert str(foreign) not in opened
 
 
 @pytest.mark.parametrize("part", [0.3, 0.9])

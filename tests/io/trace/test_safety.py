@@ -177,6 +177,7 @@ def test_a_file_on_which_the_reader_hangs_or_crashes_is_refused(
     (readers / "bad_readers.py").write_text(
         "import os, time\ndef crash(path): os.abort()\ndef hang(path): time.sleep(600)\n"
         "def fail(path): raise KeyError(path)\n"
+        "def loop(path):\n    while True: pass\n"
     )
     monkeypatch.syspath_prepend(readers)
     monkeypatch.setattr(probing, "PROBER", probing.Prober())
@@ -187,7 +188,28 @@ def test_a_file_on_which_the_reader_hangs_or_crashes_is_refused(
     with pytest.raises(ValueError, match=r"a\.h5 is damaged: .* does not come to an end"):
         probing.probe(path, "bad_readers:hang", deadline=1.0, error=ValueError)
     probing.probe(path, "bad_readers:fail", error=ValueError)
+    monkeypatch.setattr(probing, "COMPUTING", 0.5)
+    with pytest.raises(ValueError, match=r"does not come to an end \(it computes on and on\)"):
+        probing.probe(path, "bad_readers:loop", deadline=600.0, error=ValueError)
     probing.PROBER.stop()
+
+
+def test_a_file_that_was_changed_is_read_again_whatever_its_date_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[object]()
+    monkeypatch.setattr(probing, "call_reader", lambda path, *_, **__: asked.append(path))
+    path = tmp_path / "a.h5"
+    path.write_bytes(b"x")
+    probing.probe(path, "some:reader")
+    probing.probe(path, "some:reader")
+    assert len(asked) == 1
+    status = path.stat()
+    time.sleep(0.02)  # the clock of the file system ticks a hundred times a second or more
+    path.write_bytes(b"y")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    probing.probe(path, "some:reader")
+    assert len(asked) == 2
 
 
 def test_a_child_that_reads_first_ends_with_its_parent(tmp_path: Path) -> None:
