@@ -196,7 +196,7 @@ class Model:
 
     def evaluate(  # noqa: PLR0913 - keyword arguments, all with defaults
         self,
-        split: Split | Dataset | str | Path,
+        split: Split | Dataset | str | Path | tuple[npt.ArrayLike, npt.ArrayLike],
         *,
         on: str | Backend = "rate",
         code: str | Code = "rate",
@@ -212,8 +212,9 @@ class Model:
 
         Parameters
         ----------
-        split : Split, Dataset, str or Path
-            Labelled samples, as `data.test`; of a data set, or of its name, the test samples.
+        split : Split, Dataset, str, Path or tuple
+            Labelled samples, as `data.test` or `(x, y)`; of a data set, or of its name, the test
+            samples.
         on : str or Backend
             "rate" (torch), "numpy", or a simulator: "reference", "emulator", "snntorch",
             "brian2", "lava", ...
@@ -484,10 +485,19 @@ def accuracies(history: History) -> Sequence[str]:
     return [name for name in history.columns if name.endswith("_accuracy")]
 
 
-def as_split(given: Split | Dataset | str | Path) -> Split:
-    """Labelled samples: a split itself, or the test samples of a data set or of its name."""
+def as_split(given: Split | Dataset | str | Path | tuple[npt.ArrayLike, npt.ArrayLike]) -> Split:
+    """Labelled samples: a split, a pair (x, y), or the test samples of a data set or its name."""
     if isinstance(given, Split):
         return given
+    if isinstance(given, tuple | list):
+        if len(given) != 2:
+            raise ValueError(f"labelled samples are a pair (x, y), not {len(given)} arrays")
+        x, y = np.asarray(given[0]), np.asarray(given[1])
+        if len(x) != len(y):
+            raise ValueError(f"{len(x)} samples have {len(y)} labels; give one for each")
+        return Split(x, y)
+    if not isinstance(given, Dataset | str | Path):
+        raise TypeError(f"labelled samples are a Split, a Dataset or a pair (x, y), not {given!r}")
     return (given if isinstance(given, Dataset) else load_data(given)).test
 
 

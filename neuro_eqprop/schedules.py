@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, isfinite
+from numbers import Integral
 from typing import TypeAlias
 
 
@@ -23,6 +24,7 @@ class Phase:
     def __post_init__(self) -> None:
         if not isfinite(self.beta):
             raise ValueError(f"phase {self.name!r} has beta {self.beta}; it must be finite")
+        check_steps(self.steps)
         if self.steps < 1:
             raise ValueError(f"phase {self.name!r} has {self.steps} steps; it needs at least one")
         if not 1 <= self.window <= self.steps:
@@ -39,8 +41,15 @@ TAIL = 0.75
 """Default share of a phase over which firing rates are averaged."""
 
 
+def check_steps(steps: object) -> None:
+    """Raise ValueError unless the number of steps is an integer."""
+    if not isinstance(steps, Integral):
+        raise ValueError(f"steps are an integer such as 32, not {steps!r}")
+
+
 def tail(steps: int, part: float = TAIL) -> int:
     """Steps in the last `part` of a phase, at least one."""
+    check_steps(steps)
     return max(1, ceil(steps * part))
 
 

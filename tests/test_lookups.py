@@ -90,3 +90,34 @@ def test_other_uses_of_a_mapping_stay_those_of_a_dict() -> None:
 def test_accuracy_needs_a_class_for_each_sample(nouns: Nouns) -> None:
     with pytest.raises(ValueError, match=r"y has shape \(3,\).*2 samples"):
         nouns.simulation.accuracy([1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda n: n.spiking.run(n.data.test.x[:2], steps="32"), "steps are an integer .* '32'"),
+        (lambda n: n.model.evaluate((n.data.test.x,)), "a pair .* not 1 arrays"),
+        (lambda n: n.model.evaluate((n.data.test.x, [1, 2])), "360 samples have 2 labels"),
+        (lambda n: n.model.evaluate(3), "a Split, a Dataset or a pair .* not 3"),
+        (
+            lambda n: ne.sweep(None, "runs"),  # type: ignore[arg-type]
+            "a sweep is a TOML file, a mapping or a Sweep",
+        ),
+        (
+            lambda n: ne.compare(n.trace, 2),  # type: ignore[arg-type]
+            "compare takes traces or their files, not 2",
+        ),
+        (
+            lambda n: ne.report(None),  # type: ignore[arg-type]
+            "a report is of a run folder or a Run, not of None",
+        ),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_named(call: Lookup, message: str, nouns: Nouns) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        call(nouns)
+
+
+def test_a_pair_of_arrays_is_evaluated_like_a_split(nouns: Nouns) -> None:
+    test = nouns.data.test
+    assert nouns.model.evaluate((test.x, test.y)).accuracy == nouns.model.evaluate(test).accuracy

@@ -317,6 +317,8 @@ def name_of(source: str | Path | TraceData, side: str) -> str:
     """Name of a trace in tables: its path, or its side and backend."""
     if isinstance(source, (str, Path)):
         return str(source)
+    if not isinstance(source, TraceData | Trace):
+        raise TypeError(f"compare takes traces or their files, not {source!r}")
     return str(getattr(source, "path", f"{side} ({source.origin.backend})"))
 
 

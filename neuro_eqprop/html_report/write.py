@@ -62,7 +62,10 @@ def report(run: RunLike, *others: RunLike, out: str | Path | None = None) -> Pat
 
 def folder_of(run: RunLike) -> Path:
     """Folder of a run."""
-    return Path(run) if isinstance(run, (str, Path)) else run.path
+    path = run if isinstance(run, (str, Path)) else getattr(run, "path", None)
+    if path is None:
+        raise TypeError(f"a report is of a run folder or a Run, not of {run!r}")
+    return Path(path)
 
 
 def read_run(folder: Path) -> RunContents:

@@ -184,6 +184,8 @@ def read_sweep(source: str | Path | Mapping[str, Any] | Sweep) -> Sweep:
     """A sweep from a TOML file, from a mapping with the same tables, or unchanged."""
     if isinstance(source, Sweep):
         return source
+    if not isinstance(source, str | Path | Mapping):
+        raise SweepError(f"a sweep is a TOML file, a mapping or a Sweep, not {source!r}")
     table = Table(source, "sweep") if isinstance(source, Mapping) else read_toml(Path(source))
     table.check_keys(TABLES)
     axes = table.table("axes")

@@ -237,9 +237,9 @@ def test_an_optuna_sweep_trains_and_resumes(tmp_path: Path) -> None:
         ({"axes": {"input": ["currant"]}}, UnknownNameError, "known: current"),
         ({"axes": {"dataset": ["digits", "moonist"]}}, UnknownNameError, "known: mnist"),
         (
-            {"axes": {"seed": [0]}, "search": {"maximise": "acuracy"}},
+            {"axes": {"seed": [0]}, "search": {"maximise": "accurate"}},
             UnknownNameError,
-            "unknown column to maximise or minimise 'acuracy'",
+            "unknown column to maximise or minimise 'accurate'",
         ),
         ({"axes": {"seed": [0]}, "search": {"method": "grit"}}, UnknownNameError, "known: grid"),
         ({"axes": {"seed": [0]}, "search": {"method": "random"}}, ValueError, "needs trials"),

@@ -139,7 +139,8 @@ def settle(network: Network, params: Mapping[str, Array], x: Array, layer: str) 
     """The rates of a layer at equilibrium."""
     ops = TorchOps(torch.float64)
     tensors = {name: ops.from_numpy(params[name]) for name in network.parameters()}
-    return infer(ops, network, tensors, x, SETTLED).state[layer]
+    rates: Array = infer(ops, network, tensors, x, SETTLED).state[layer]
+    return rates
 
 
 def decoder_parameters(s: Shapes, params: Mapping[str, Array]) -> dict[str, Array]:
