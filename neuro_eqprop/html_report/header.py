@@ -122,12 +122,13 @@ def tiles(run: RunContents) -> str:
 
 
 def joules(run: RunContents) -> list[tuple[str, str, str]]:
-    """Energy of an inference: value, label and note; empty without an estimate."""
-    known = [each for each in run.energy if each.inference.joules is not None]
-    chosen = next((each for each in known if each.fits), known[0] if known else None)
-    if chosen is None or chosen.inference.joules is None:
+    """Least energy of an inference on a chip that the network fits; empty without an estimate."""
+    known = [(each, each.inference.joules) for each in run.energy]
+    found = [(each, estimate) for each, estimate in known if estimate is not None]
+    if not found:
         return []
-    estimate, missing = chosen.inference.joules, chosen.inference.missing
+    chosen, estimate = min(found, key=lambda pair: (not pair[0].fits, pair[1].value))
+    missing = chosen.inference.missing
     note = f"estimate, {quantity(estimate.low, 'J')} to {quantity(estimate.high, 'J')}"
     note += f"; {len(missing)} terms unknown" if missing else ""
     return [(quantity(estimate.value, "J"), f"an inference on {chosen.profile}", note)]

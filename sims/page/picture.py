@@ -11,9 +11,10 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from neuro_eqprop import report
+from neuro_eqprop import open_trace, report
+from neuro_eqprop.html_report.sections.settling import output_change
 
-WIDTH = 1180
+WIDTH, SAMPLES = 1180, 30
 
 
 def main() -> None:
@@ -30,6 +31,11 @@ def main() -> None:
         page.add_style_tag(
             content="section:not(#settling), footer, #settling .made { display: none }"
             " header { padding-top: 1rem } #settling figure:has(#raster) { display: none }"
+        )
+        # The sample that the nudge moves most shows what the phases do.
+        moved = int(output_change(open_trace(run / "rate.h5"), SAMPLES).argmax())
+        page.locator("#sample").evaluate(
+            "(slider, k) => { slider.value = k; slider.dispatchEvent(new Event('input')); }", moved
         )
         page.locator("body").screenshot(path=out)
         browser.close()

@@ -492,6 +492,27 @@ def test_a_smaller_page_shows_fewer_samples(episode: dict[str, Trace], tmp_path:
     assert limits == Limits(1, 1, 1) == limits.smaller()
 
 
+def test_the_settling_opens_on_the_correct_sample_that_the_nudge_moves_most(
+    episode: dict[str, Trace], tmp_path: Path
+) -> None:
+    trace = episode["rate"]
+    phases = [phase.name for phase in trace.schedule]
+    away, towards = (trace.rate("output", name) for name in phases[1:3])
+    moved = np.abs(towards - away).sum(axis=1)
+    answer = trace.rate("output").argmax(axis=1)
+    label = np.where(moved == moved.max(), (answer + 1) % 3, answer)  # that one is wrong
+    run = read_contents(tmp_path, {"rate.h5": replace(trace, label=label)})
+    assert chart_data(run, Limits())["start"] == np.argsort(moved)[-2]
+
+
+def test_the_tile_of_joules_names_the_chip_that_fits_and_needs_least(
+    chip_estimate: ChipEstimate, tmp_path: Path
+) -> None:
+    chips = (chip_estimate("a", 3e-6), chip_estimate("b", 2e-6))
+    EnergyReport(chips).save(tmp_path / "energy.json")
+    assert "an inference on b" in render(read_contents(tmp_path, {}))
+
+
 def test_values_that_are_not_finite_do_not_break_the_page(
     episode: dict[str, Trace], tmp_path: Path
 ) -> None:

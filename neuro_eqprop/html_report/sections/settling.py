@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from neuro_eqprop.analysis.compare import has_nudged_phases
 from neuro_eqprop.arrays import Array, Ints
 from neuro_eqprop.html_report.commands import recorded_by
 from neuro_eqprop.html_report.contents import RunContents, TraceView, is_graded
@@ -11,6 +12,7 @@ from neuro_eqprop.html_report.encoding import encode, encode_steps
 from neuro_eqprop.html_report.html import chart, missing
 from neuro_eqprop.html_report.section import Json, Limits, Section, asset
 from neuro_eqprop.io.trace.trace import Trace
+from neuro_eqprop.schedules import contrast
 from neuro_eqprop.traces import ActivityKind
 
 MAX_FEATURES = 1024
@@ -89,13 +91,24 @@ def answers(trace: Trace) -> Ints | None:
     return np.asarray(trace.rate(trace.layers[-1]).argmax(axis=1))
 
 
+def output_change(trace: Trace, samples: int) -> Array:
+    """How far the nudge moves the output of each of the first samples; zeros without a nudge."""
+    output = trace.layers_with_rates[-1]
+    change = np.zeros_like(trace.rate(output)[:samples])
+    if has_nudged_phases(trace.schedule):
+        for phase, part in contrast(trace.schedule).items():
+            change += part * trace.rate(output, phase)[:samples]
+    sizes: Array = np.abs(change).sum(axis=1)
+    return sizes
+
+
 def start_sample(view: TraceView | None, limits: Limits) -> int:
-    """The first sample that is classified correctly, or else the first one."""
+    """The correctly classified sample that the nudge moves most; the first one if none is."""
     given = None if view is None else answers(view.trace)
     if view is None or given is None:
         return 0
-    right = np.flatnonzero(given[: limits.samples] == view.trace.label[: limits.samples])
-    return int(right[0]) if len(right) else 0
+    right = (given == view.trace.label)[: limits.samples]
+    return int(np.argmax(np.where(right, 1.0 + output_change(view.trace, limits.samples), 0.0)))
 
 
 def samples(view: TraceView, limits: Limits) -> list[Json]:

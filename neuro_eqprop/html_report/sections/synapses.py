@@ -13,7 +13,7 @@ from neuro_eqprop.html_report.contents import RunContents, TraceView
 from neuro_eqprop.html_report.encoding import encode
 from neuro_eqprop.html_report.html import chart
 from neuro_eqprop.html_report.section import Json, Limits, Section, asset
-from neuro_eqprop.html_report.sections.settling import answers
+from neuro_eqprop.html_report.sections.settling import answers, output_change
 from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.schedules import contrast
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
@@ -131,12 +131,7 @@ def strongest_sample(trace: Trace, samples: int) -> int:
         tags = [log.tag[trace.steps - 1 :: trace.steps] for log in trace.hebbian.values()]
         sizes = np.abs(np.concatenate(tags, axis=1)).max(axis=1)[:samples]
     elif has_nudged_phases(trace.schedule):
-        output = trace.layers_with_rates[-1]
-        change = sum(
-            part * trace.rate(output, phase)[:samples]
-            for phase, part in contrast(trace.schedule).items()
-        )
-        sizes = np.abs(change).sum(axis=1)
+        sizes = output_change(trace, samples)
     else:
         return 0
     given = answers(trace)
