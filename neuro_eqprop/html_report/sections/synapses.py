@@ -18,6 +18,9 @@ from neuro_eqprop.io.trace.trace import Trace
 from neuro_eqprop.schedules import contrast
 from neuro_eqprop.synapse_recording import COLUMNS, SynapseLog, Weights
 
+VISIBLE = 0.01
+"""Smallest update of a sample that is worth showing, as a fraction of the largest one."""
+
 
 def groups(run: RunContents) -> list[list[TraceView]]:
     """Traces of the first run that share samples and connections; the first has matrices."""
@@ -125,7 +128,8 @@ def matrices(trace: Trace) -> list[str]:
 def strongest_sample(trace: Trace, samples: int) -> int:
     """The correctly classified sample with the largest update of the output.
 
-    Of a run that learned, by its tags; of all samples if no correct one has an update.
+    Of a run that learned, by its tags; of all samples if no correct one has an update that can be
+    seen beside the largest one.
     """
     if learned(trace) and trace.hebbian:
         tags = [log.tag[trace.steps - 1 :: trace.steps] for log in trace.hebbian.values()]
@@ -137,7 +141,7 @@ def strongest_sample(trace: Trace, samples: int) -> int:
     given = answers(trace)
     right = np.ones(len(sizes), bool) if given is None else (given == trace.label)[: len(sizes)]
     correct = np.where(right, sizes, 0.0)
-    return int(np.argmax(correct if correct.any() else sizes))
+    return int(np.argmax(correct if correct.max() > VISIBLE * sizes.max() else sizes))
 
 
 def matrix(name: str, trace: Trace, *, traces: Mapping[str, Trace], most: int, sample: int) -> Json:
