@@ -117,8 +117,9 @@ def check_space(path: Path, size: int, *, held: int = 0) -> None:
     if size + RESERVE > free:
         raise WriteError(
             errno.ENOSPC,
-            f"{path} needs {readable_bytes(size)} and its disk has {readable_bytes(free)} left; "
-            "free some space or write to another folder",
+            f"{path} needs {readable_bytes(size)} and its disk has {readable_bytes(free)} left, of "
+            f"which {readable_bytes(RESERVE)} are kept free; free some space or write to another "
+            "folder",
         )
 
 

@@ -74,7 +74,7 @@ def test_a_trace_that_cannot_fit_is_refused_before_the_run(
     episode: dict[str, Trace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2**20))
-    with pytest.raises(TraceError, match=r"t\.h5 cannot be written: .* left; free some space"):
+    with pytest.raises(TraceError, match=r"t\.h5 cannot be written: .* kept free; free some"):
         write(tmp_path / "t.h5", episode["rate"], overwrite=False)
     assert not list(tmp_path.iterdir())
 
