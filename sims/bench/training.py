@@ -200,8 +200,8 @@ def measure(row: Timed) -> dict[str, Any]:
 def final_cosine(row: Timed) -> float | None:
     """The cosine at the end of the training of seed 0, if `sims/rate/models.py` has run it."""
     kept = MODELS / f"{row.recipe}-0.json"
-    told = json.loads(kept.read_text()) if kept.exists() else {}
-    return told.get("cosine") if told.get("options") == ROWS[row.recipe].options else None
+    stored = json.loads(kept.read_text()) if kept.exists() else {}
+    return stored.get("cosine") if stored.get("options") == ROWS[row.recipe].options else None
 
 
 def line(name: str, found: Mapping[str, Any]) -> str:

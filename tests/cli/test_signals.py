@@ -151,3 +151,21 @@ def running(pid: int) -> bool:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return False
+
+
+def test_an_interrupt_while_packages_are_imported_ends_the_command(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'torch': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from neuro_eqprop.cli import main\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    words = ("train", "--epochs", "1000", "--out", str(tmp_path / "run"))
+    command = [sys.executable, "-c", code, *words]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+    assert not (tmp_path / "run").exists()
